@@ -1,0 +1,101 @@
+"""Settings: one frozen value, and the only place that reads the environment.
+
+Each setting has the name the seeds of this project gave it. A wrong value names its variable.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from recollect.errors import ConfigError
+
+
+def _setting(default: Any, variable: str, description: str, low: float | None = None, high: float | None = None) -> Any:
+    return field(
+        default=default, metadata={"variable": variable, "description": description, "low": low, "high": high}
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """What can be turned. Build it with `Config.load()`, or directly in tests."""
+
+    memory_dir: Path = _setting(Path("data/memory"), "MEMORY_DIR", "the folder that holds one folder for each user")
+    database_url: str = _setting(
+        "", "MEMORY_DATABASE_URL", "postgresql://… to keep records in PostgreSQL; empty: SQLite in MEMORY_DIR"
+    )
+    files: bool = _setting(
+        True, "MEMORY_FILES", "with PostgreSQL: also keep MEMORY.md and the daily notes in MEMORY_DIR"
+    )
+    enabled: bool = _setting(True, "MEMORY_ENABLED", "false pauses memory for everyone; recall still works")
+    max_words: int = _setting(2000, "MEMORY_MAX_WORDS", "the size MEMORY.md is pruned to, in words", 50, 100_000)
+    confidence_threshold: float = _setting(
+        0.7, "MEMORY_CONFIDENCE_THRESHOLD", "below this a fact goes to the daily note instead of MEMORY.md", 0, 1
+    )
+    daily_retention_days: int = _setting(
+        90, "MEMORY_DAILY_RETENTION_DAYS", "how long daily notes are kept, in days", 1, 36_500
+    )
+    message_retention_days: int = _setting(
+        30, "MEMORY_MESSAGE_RETENTION_DAYS", "how long messages are kept unless marked important, in days", 1, 36_500
+    )
+
+    def __post_init__(self) -> None:
+        for f in fields(self):
+            low, high = f.metadata["low"], f.metadata["high"]
+            value = getattr(self, f.name)
+            if low is not None and not low <= value <= high:
+                raise ConfigError(f"{f.metadata['variable']} is {value}; it must be from {low} to {high}")
+
+    @classmethod
+    def load(cls, environ: Mapping[str, str] | None = None, **overrides: Any) -> Config:
+        """Read the environment; arguments that are not None win over it."""
+        environ = os.environ if environ is None else environ
+        values: dict[str, Any] = {}
+        for f in fields(cls):
+            text = environ.get(f.metadata["variable"], "").strip()
+            if text:
+                values[f.name] = _parse(f.metadata["variable"], text, type(f.default))
+        values.update({name: value for name, value in overrides.items() if value is not None})
+        return cls(**values)
+
+    @classmethod
+    def table(cls) -> list[tuple[str, str, str]]:
+        """Variable, default and description of every setting."""
+        return [(f.metadata["variable"], _shown(f.default), f.metadata["description"]) for f in fields(cls)]
+
+    def values(self) -> dict[str, str]:
+        """Each variable with its value, a password in a URL masked."""
+        shown = {f.metadata["variable"]: _shown(getattr(self, f.name)) for f in fields(self)}
+        shown["MEMORY_DATABASE_URL"] = without_password(shown["MEMORY_DATABASE_URL"])
+        return shown
+
+
+def without_password(url: str) -> str:
+    """The URL with its password masked, fit for a screen or a log."""
+    scheme, mark, rest = url.partition("://")
+    credentials, at, host = rest.rpartition("@")
+    if not at:
+        return url
+    return f"{scheme}{mark}{credentials.partition(':')[0]}:***@{host}"
+
+
+def _parse(variable: str, text: str, kind: type) -> Any:
+    try:
+        if kind is bool:
+            return {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}[
+                text.lower()
+            ]
+        if kind is int or kind is float:
+            return kind(text)
+    except (KeyError, ValueError):
+        wanted = {bool: "true or false", int: "a whole number", float: "a number"}[kind]
+        raise ConfigError(f"{variable} is {text!r}; it must be {wanted}") from None
+    return Path(text) if issubclass(kind, Path) else text
+
+
+def _shown(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

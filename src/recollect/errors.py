@@ -1,0 +1,91 @@
+"""Everything Recollect can raise, named by who must act.
+
+::
+
+    RecollectError
+    ├── InvalidInputError      the caller: an argument is wrong; names the field and what is allowed
+    ├── NotFoundError          the caller: no such record, key, entry, run or user
+    ├── AmbiguousError         the caller: several records fit; say which
+    ├── UndoError              the caller: this change can no longer be undone, and why
+    ├── DocumentError          the person: a file they edited cannot be read; it is left as it is
+    ├── ConfigError            the operator: a setting is wrong; names the variable
+    ├── MissingExtraError      the operator: an optional package is not installed; names the extra
+    └── StoreError             the operator: the storage failed; nothing was half-written
+        ├── StoreBusyError         another process holds the lock too long; try again
+        ├── StoreReadOnlyError     the folder or database cannot be written to
+        ├── StoreFullError         the disk or quota is full
+        ├── StoreUnavailableError  the database cannot be reached; try again
+        └── StoreCorruptError      the stored data is damaged; run ``recollect rebuild``
+
+The docstring of an error is its default message. What the policy decides (a duplicate, a secret, a pause)
+is not an error: it is an outcome value, see ``recollect.records``.
+"""
+
+from __future__ import annotations
+
+
+class RecollectError(Exception):
+    """Something went wrong in Recollect."""
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message or (type(self).__doc__ or "").strip())
+
+
+class InvalidInputError(RecollectError):
+    """An argument is not valid."""
+
+    def __init__(self, field: str, problem: str) -> None:
+        self.field = field
+        super().__init__(f"{field}: {problem}")
+
+
+class NotFoundError(RecollectError):
+    """There is no such record."""
+
+
+class AmbiguousError(RecollectError):
+    """Several records fit; use the id of one."""
+
+
+class UndoError(RecollectError):
+    """This change can no longer be undone."""
+
+
+class DocumentError(RecollectError):
+    """The file cannot be read; it is left as it is."""
+
+
+class ConfigError(RecollectError):
+    """A setting is not valid."""
+
+
+class MissingExtraError(RecollectError):
+    """An optional package is not installed."""
+
+    def __init__(self, extra: str, needed_for: str) -> None:
+        self.extra = extra
+        super().__init__(f"{needed_for} needs an optional part: pip install 'recollect[{extra}]'")
+
+
+class StoreError(RecollectError):
+    """The storage failed; nothing was half-written."""
+
+
+class StoreBusyError(StoreError):
+    """Another process has been writing to this memory for too long; try again."""
+
+
+class StoreReadOnlyError(StoreError):
+    """This memory cannot be written to: its folder or database is read-only."""
+
+
+class StoreFullError(StoreError):
+    """The disk is full; nothing was written. Free some space and try again."""
+
+
+class StoreUnavailableError(StoreError):
+    """The database cannot be reached; try again. A write that fails this way may or may not have been done; repeating it is safe."""
+
+
+class StoreCorruptError(StoreError):
+    """The stored data is damaged; run `recollect rebuild`."""

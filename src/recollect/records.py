@@ -1,0 +1,385 @@
+"""The nouns of Recollect: what is remembered, what is said about it, and what came of a request.
+
+Record
+    One thing remembered about one user. Its identity is its ``id``, which sorts by time of creation and
+    never changes; each change makes a new ``version`` of it. The user owns it: a person's edit wins over
+    an agent's. Seven kinds:
+
+    Fact          something true of the person, with a ``key`` ("role") or as a free sentence. The facts of
+                  tier "file" are what MEMORY.md shows; those of tier "archive" are still found by search.
+    DailyEntry    one entry of a daily note; it expires.
+    Note          a free text an agent or a person saved, with a stable id.
+    Observation   a finding, insight or lesson an agent made while working.
+    Episode       a stretch of conversation worth remembering as a whole.
+    Message       one turn of a conversation, in a session; it expires unless marked important.
+    ScratchItem   a value kept under a key as working memory.
+
+JournalEntry
+    One change of one record: when, who, what, before and after. Its identity is its ``seq``; the sequence
+    numbers of a user have no gaps. Entries are never changed, except that erasing takes the text out.
+
+Outcome
+    What came of a request. A policy decision is an outcome and not an error: the caller asked properly,
+    and the answer is no, or not like that.
+
+Knows nothing about storage, files or policy.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from dataclasses import MISSING, dataclass, field, fields
+from datetime import date, datetime
+from typing import Any, ClassVar, Literal, TypeVar, get_args
+
+from recollect.times import from_text, to_text
+
+Kind = Literal["fact", "daily", "note", "observation", "episode", "message", "scratch"]
+Category = Literal["preference", "work_context", "personal_context", "reading_history", "key_fact"]
+FactType = Literal["personal", "preference", "skill", "trait", "opinion", "relationship"]
+ObservationCategory = Literal["finding", "insight", "lesson"]
+Status = Literal["active", "archived", "superseded"]
+Tier = Literal["file", "archive"]
+Valence = Literal["positive", "negative", "neutral", "mixed"]
+ChangeReason = Literal["correction", "update", "refinement", "contradiction"]
+Mode = Literal["on", "paused", "incognito"]
+
+KINDS: tuple[str, ...] = get_args(Kind)
+CATEGORIES: tuple[str, ...] = get_args(Category)
+FACT_TYPES: tuple[str, ...] = get_args(FactType)
+OBSERVATION_CATEGORIES: tuple[str, ...] = get_args(ObservationCategory)
+STATUSES: tuple[str, ...] = get_args(Status)
+VALENCES: tuple[str, ...] = get_args(Valence)
+CHANGE_REASONS: tuple[str, ...] = get_args(ChangeReason)
+
+CATEGORY_OF_TYPE: dict[str, str] = {
+    "preference": "preference",
+    "skill": "work_context",
+    "personal": "personal_context",
+    "trait": "personal_context",
+    "opinion": "personal_context",
+    "relationship": "personal_context",
+}
+
+USER_EDIT = "user_edit"
+"""The source of everything a person wrote into a file themselves."""
+
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+_last_stamp = 0
+_stamp_lock = threading.Lock()
+
+
+def new_id(kind: str) -> str:
+    """A fresh id such as ``fact-01jcs0m3y7q8r9t0v1w2x3y4z5``: a ULID, ascending within this process."""
+    global _last_stamp
+    with _stamp_lock:
+        # milliseconds and 20 bits of order within them, so that ids made in a burst still sort
+        _last_stamp = max(_last_stamp + 1, (time.time_ns() // 1_000_000) << 20)
+        number = (_last_stamp << 60) | secrets.randbits(60)
+    digits = []
+    for _ in range(26):
+        digits.append(_ALPHABET[number & 31])
+        number >>= 5
+    return f"{kind}-{''.join(reversed(digits))}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """What all kinds have in common. Make one of the kinds below, not this."""
+
+    kind: ClassVar[str] = ""
+
+    id: str
+    content: str
+    created_at: datetime
+    updated_at: datetime
+    valid_from: datetime
+    version: int = 1
+    seq: int = 0
+    status: str = "active"
+    key: str | None = None
+    category: str | None = None
+    type: str | None = None
+    tier: str | None = None
+    session: str | None = None
+    source: str = "explicit"
+    confidence: float = 1.0
+    valid_until: datetime | None = None
+    expires_at: datetime | None = None
+    # why we know it
+    excerpt: str | None = None
+    messages: tuple[str, ...] = ()
+    agent: str | None = None
+    trusted: bool = True
+    # how much it matters
+    importance: float = 0.5
+    pinned: bool = False
+    tags: tuple[str, ...] = ()
+    superseded_by: str | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """The record as one line of prose: ``Role: engineer`` or the content itself."""
+        return self.content
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact(Record):
+    """Something true of the person."""
+
+    kind: ClassVar[str] = "fact"
+
+    label: str | None = None
+    section: str | None = None
+
+    @property
+    def text(self) -> str:
+        return f"{self.label or self.key}: {self.content}" if self.key else self.content
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DailyEntry(Record):
+    """One entry of the daily note of ``day``."""
+
+    kind: ClassVar[str] = "daily"
+
+    day: date
+    section: str = "Extracted Insights"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note(Record):
+    """A free text with a stable id."""
+
+    kind: ClassVar[str] = "note"
+
+    title: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation(Record):
+    """A finding, an insight or a lesson; which one is its ``category``."""
+
+    kind: ClassVar[str] = "observation"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Episode(Record):
+    """A stretch of conversation: a topic, and a summary as its content."""
+
+    kind: ClassVar[str] = "episode"
+
+    topic: str = ""
+    valence: str = "neutral"
+    participants: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        return f"{self.topic}: {self.content}" if self.topic else self.content
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message(Record):
+    """One turn of a conversation. ``valid_from`` is when it was said."""
+
+    kind: ClassVar[str] = "message"
+
+    role: str = "user"
+    speaker: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScratchItem(Record):
+    """A value under a key, as working memory."""
+
+    kind: ClassVar[str] = "scratch"
+
+    @property
+    def text(self) -> str:
+        return f"{self.key}: {self.content}"
+
+
+RECORD_TYPES: dict[str, type[Record]] = {
+    cls.kind: cls for cls in (Fact, DailyEntry, Note, Observation, Episode, Message, ScratchItem)
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalEntry:
+    """One change of one record. ``erased`` marks an entry whose text was taken out."""
+
+    seq: int
+    at: datetime
+    actor: str
+    op: str
+    record_id: str
+    before: Record | None = None
+    after: Record | None = None
+    reason: str | None = None
+    source: str | None = None
+    run: str | None = None
+    call: str | None = None
+    undoes: int | None = None
+    erased: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """A record that a search found, its score from 0 to 1, the raw score, and the words that matched."""
+
+    record: Record
+    score: float
+    raw_score: float
+    why: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """What an erasure removed: how many things in each place, and the ids that are gone."""
+
+    at: datetime
+    ids: tuple[str, ...]
+    places: dict[str, int]
+
+
+# Outcomes: what came of a request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What came of a request. ``done`` says whether memory changed; ``notices`` are for the person."""
+
+    done: ClassVar[bool] = False
+    message: str
+    notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written(Outcome):
+    """A new record. ``similar`` are known records that say nearly the same."""
+
+    done: ClassVar[bool] = True
+    record: Record
+    similar: tuple[Record, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demoted(Outcome):
+    """Too uncertain to be durable: it went to today's daily note instead."""
+
+    done: ClassVar[bool] = True
+    record: Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Updated(Outcome):
+    """A record has a new version, or was brought back."""
+
+    done: ClassVar[bool] = True
+    record: Record
+    previous: Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forgotten(Outcome):
+    """Gone from recall, kept in the journal, can be undone."""
+
+    done: ClassVar[bool] = True
+    record: Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merged(Outcome):
+    """Several records became one."""
+
+    done: ClassVar[bool] = True
+    record: Record
+    merged: tuple[Record, ...]
+    run: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undone(Outcome):
+    """Changes were taken back; each is a journal entry of its own."""
+
+    done: ClassVar[bool] = True
+    entries: tuple[JournalEntry, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erased(Outcome):
+    """Removed everywhere; only tombstones stay."""
+
+    done: ClassVar[bool] = True
+    receipt: Receipt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duplicate(Outcome):
+    """The same is known already; nothing was written."""
+
+    record: Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conflict(Outcome):
+    """The key is known with another value; nothing was written. Update it, or use another key."""
+
+    record: Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused(Outcome):
+    """The policy said no; ``reason`` is one of paused, incognito, secret, code, erased."""
+
+    reason: str
+
+
+# Records as plain data, for the journal and for export
+
+_R = TypeVar("_R", bound=Record)
+_MOMENTS = frozenset({"created_at", "updated_at", "valid_from", "valid_until", "expires_at"})
+_TUPLES = frozenset({"messages", "tags", "participants"})
+_DEFAULTS: dict[type[Record], tuple[tuple[str, Any], ...]] = {
+    cls: tuple(
+        (f.name, f.default if f.default is not MISSING else ({} if f.default_factory is not MISSING else MISSING))
+        for f in fields(cls)
+    )
+    for cls in RECORD_TYPES.values()
+}
+
+
+def to_dict(record: Record) -> dict[str, Any]:
+    """The record as JSON-ready data; fields that hold their default are left out."""
+    data: dict[str, Any] = {"kind": record.kind}
+    for name, default in _DEFAULTS[type(record)]:
+        value = getattr(record, name)
+        if value == default:
+            continue
+        if name in _MOMENTS:
+            value = to_text(value)
+        elif name in _TUPLES:
+            value = list(value)
+        elif name == "day":
+            value = value.isoformat()
+        data[name] = value
+    return data
+
+
+def from_dict(data: dict[str, Any]) -> Record:
+    """The inverse of `to_dict`."""
+    values = dict(data)
+    cls = RECORD_TYPES[values.pop("kind")]
+    for name, value in values.items():
+        if value is None:
+            continue
+        if name in _MOMENTS:
+            values[name] = from_text(value)
+        elif name in _TUPLES:
+            values[name] = tuple(value)
+        elif name == "day":
+            values[name] = date.fromisoformat(value)
+    return cls(**values)

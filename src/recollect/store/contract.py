@@ -1,0 +1,250 @@
+"""What a store promises. SQLite, PostgreSQL and the in-memory store of `recollect.testing` keep it alike.
+
+A `Store` holds many users; a `UserStore` is the part of it that belongs to one of them and can reach nobody
+else's. Reading happens in a `Reader`: one consistent view. Writing happens in a `Transaction`: it sees its
+own changes, it is all or nothing, and it is durable once it ended. At most one transaction of a user is open
+at a time, in all processes together; what was registered with `after_commit` runs before the next may begin.
+
+Failures are the `StoreError`s of `recollect.errors`, the same ones for every store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from recollect.records import JournalEntry, Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """Which records to find. Empty means any; by default only the latest versions of active records."""
+
+    ids: Sequence[str] | None = None
+    kinds: Sequence[str] = ()
+    key: str | None = None
+    categories: Sequence[str] = ()
+    types: Sequence[str] = ()
+    statuses: Sequence[str] = ("active",)
+    tier: str | None = None
+    source: str | None = None
+    """The source itself, or what it begins with up to a colon: "discussion" finds "discussion:42"."""
+    session: str | None = None
+    tags: Sequence[str] = ()
+    """Records that carry all of these."""
+    said_from: datetime | None = None
+    said_until: datetime | None = None
+    changed_after: int | None = None
+    """Only what changed after this sequence number."""
+    alive_at: datetime | None = None
+    """Leave out what has expired at this moment."""
+    expired_at: datetime | None = None
+    """Only what has expired at this moment."""
+    valid_at: datetime | None = None
+    """What held at this moment: of each record the highest version valid then, unless the record is
+    archived by now. Overrides `statuses`."""
+    newest_first: bool = False
+    limit: int | None = None
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """What a store keeps about one user besides records."""
+
+    user_id: str
+    created_at: datetime
+    seq: int = 0
+    mode: str = "on"
+    secret: bytes = b""
+    """Keys the hashes of tombstones, so that they cannot be compared between users."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileState:
+    """The last rendering of a file: its fingerprint, the sequence number it shows, and the one before."""
+
+    name: str
+    fingerprint: str
+    seq: int
+    previous_fingerprint: str = ""
+    previous_seq: int = 0
+    boot: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tombstone:
+    """All that stays of an erased record."""
+
+    hash: str
+    record_id: str
+    at: datetime
+
+
+class Reader(Protocol):
+    """One consistent view of one user's memory."""
+
+    def state(self) -> State:
+        """The user's state; for a user never written to, a fresh one with ``seq`` 0."""
+        ...
+
+    def get(self, record_id: str) -> Record | None:
+        """The latest version of a record, whatever its status."""
+        ...
+
+    def find(self, query: Query) -> list[Record]:
+        """The records that fit, by time of creation and then id, oldest first unless asked otherwise."""
+        ...
+
+    def count(self) -> dict[tuple[str, str], int]:
+        """How many records there are, by kind and status; latest versions only."""
+        ...
+
+    def versions(self, record_id: str) -> list[Record]:
+        """Every kept version of a record, oldest first; the last one is the latest."""
+        ...
+
+    def ids_ending(self, ending: str) -> list[str]:
+        """Ids that end so; at most ten."""
+        ...
+
+    def entry(self, seq: int) -> JournalEntry | None:
+        """One journal entry."""
+        ...
+
+    def entries(
+        self,
+        *,
+        record_id: str | None = None,
+        run: str | None = None,
+        undoes: int | None = None,
+        after: int = 0,
+        newest_first: bool = False,
+        limit: int | None = None,
+    ) -> list[JournalEntry]:
+        """Journal entries by sequence number."""
+        ...
+
+    def file(self, name: str) -> FileState | None:
+        """The last rendering of a file."""
+        ...
+
+    def files(self) -> list[FileState]:
+        """The last rendering of every file, by name."""
+        ...
+
+    def tombstones(self, hashes: Sequence[str] | None = None) -> list[Tombstone]:
+        """The tombstones with these hashes, or all of them."""
+        ...
+
+    def recalled(self) -> dict[str, datetime]:
+        """When each record was last recalled; records never recalled are not in it."""
+        ...
+
+
+class Transaction(Reader, Protocol):
+    """A view that can change things."""
+
+    def next_seq(self) -> int:
+        """Take the next sequence number. Each number taken must be logged with one journal entry."""
+        ...
+
+    def put(self, record: Record) -> None:
+        """Store a record as the latest version of its id, replacing that version."""
+        ...
+
+    def put_many(self, records: Iterable[Record]) -> None:
+        """`put` for many new records at once."""
+        ...
+
+    def keep(self, record: Record) -> None:
+        """Store a closed version beside the latest one."""
+        ...
+
+    def log(self, entries: Iterable[JournalEntry]) -> None:
+        """Append journal entries; each has a number from `next_seq`."""
+        ...
+
+    def set_mode(self, mode: str) -> None:
+        """Switch between on, paused and incognito."""
+        ...
+
+    def set_state(self, state: State) -> None:
+        """Take over a whole state; only for importing into an empty memory."""
+        ...
+
+    def set_file(self, state: FileState) -> None:
+        """Note what a file is about to be."""
+        ...
+
+    def drop_file(self, name: str) -> None:
+        """Forget about a file that is no longer there."""
+        ...
+
+    def bury(self, tombstones: Iterable[Tombstone]) -> None:
+        """Keep tombstones."""
+        ...
+
+    def set_recalled(self, moments: Mapping[str, datetime]) -> None:
+        """Note when records were last recalled. No journal entry: it changes nothing about them."""
+        ...
+
+    def erase(self, record_ids: Sequence[str]) -> dict[str, int]:
+        """Remove all versions of these records, and the text of their journal entries, beyond recovery.
+
+        Returns how many records, versions and journal entries it was.
+        """
+        ...
+
+    def after_commit(self, hook: Callable[[], None]) -> None:
+        """Run this once the transaction is durable, before another one of this user may begin."""
+        ...
+
+
+class UserStore(Protocol):
+    """One user's part of a store."""
+
+    user_id: str
+
+    def exists(self) -> bool:
+        """Whether anything was ever written for this user."""
+        ...
+
+    def read(self) -> AbstractContextManager[Reader]:
+        """A consistent view. Never waits for a writer, never creates anything."""
+        ...
+
+    def write(self) -> AbstractContextManager[Transaction]:
+        """The one open transaction of this user; an exception inside rolls it back."""
+        ...
+
+    def check(self) -> list[str]:
+        """What is wrong with the stored data itself, as far as the database can tell."""
+        ...
+
+    def close(self) -> None:
+        """Let go of files and connections; the next use opens them again."""
+        ...
+
+
+class Store(Protocol):
+    """Where many users' memories live."""
+
+    def user(self, user_id: str) -> UserStore:
+        """One user's part. The id has been checked by the caller."""
+        ...
+
+    def users(self) -> Iterator[str]:
+        """The ids of everyone who has a memory here, in order."""
+        ...
+
+    def erase_user(self, user_id: str) -> dict[str, int]:
+        """Remove everything of a user, and say what it was, by place."""
+        ...
+
+    def close(self) -> None:
+        """Let go of everything."""
+        ...

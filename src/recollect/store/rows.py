@@ -1,0 +1,89 @@
+"""Records and journal entries as rows: which fields are columns, and what goes into the JSON beside them.
+
+Used by both databases, so that they cannot differ. Knows no SQL.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from recollect.records import Record, from_dict, to_dict
+
+COLUMNS: tuple[str, ...] = (
+    "id",
+    "version",
+    "seq",
+    "kind",
+    "status",
+    "key",
+    "category",
+    "type",
+    "tier",
+    "session",
+    "source",
+    "content",
+    "confidence",
+    "created_at",
+    "updated_at",
+    "valid_from",
+    "valid_until",
+    "expires_at",
+)
+_COLUMN_SET = frozenset(COLUMNS)
+_DEFAULTS: dict[str, Any] = {
+    "version": 1,
+    "seq": 0,
+    "status": "active",
+    "source": "explicit",
+    "confidence": 1.0,
+}
+
+
+def dump(data: Mapping[str, Any]) -> str:
+    """Compact JSON that keeps every script readable."""
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+
+
+def dump_record(record: Record | None) -> str | None:
+    """A record as JSON text, for the journal."""
+    return None if record is None else dump(to_dict(record))
+
+
+def load_record(text: str | None) -> Record | None:
+    """The inverse of `dump_record`."""
+    return None if text is None else from_dict(json.loads(text))
+
+
+def to_row(record: Record) -> tuple[Any, ...]:
+    """The values of `COLUMNS`, and last the rest as JSON text."""
+    data = to_dict(record)
+    values = [data.pop(name, _DEFAULTS.get(name)) for name in COLUMNS]
+    values.append(dump(data))
+    return tuple(values)
+
+
+def from_row(row: tuple[Any, ...]) -> Record:
+    """The inverse of `to_row`; moments may be text or datetime."""
+    data: dict[str, Any] = json.loads(row[-1])
+    for name, value in zip(COLUMNS, row, strict=False):
+        if value is not None:
+            data[name] = value
+    return from_dict(data)
+
+
+_NAMED = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
+
+
+def load_queries(path: Path) -> dict[str, str]:
+    """The named queries of a .sql file: ``-- name: put`` begins one, comments under it describe it."""
+    parts = _NAMED.split(path.read_text(encoding="utf-8"))
+    return {name: body.strip() for name, body in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def load_migrations(folder: Path) -> list[str]:
+    """The numbered .sql files of a folder, in order; the n-th brings the schema to version n."""
+    return [path.read_text(encoding="utf-8") for path in sorted(folder.glob("[0-9]*.sql"))]

@@ -1,0 +1,680 @@
+"""The SQLite store: a folder for each user with their ``memory.db``, and ``recollect.db`` beside the folders.
+
+Acknowledged writes are synced to disk (WAL, ``synchronous=FULL``). A lock file in the user's folder
+serialises writers of all processes and is held until the after-commit hooks are done; the system releases
+it when a process dies. Knows no policy and no Markdown.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import sqlite3
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from weakref import WeakValueDictionary
+
+from recollect.errors import (
+    StoreBusyError,
+    StoreCorruptError,
+    StoreError,
+    StoreFullError,
+    StoreReadOnlyError,
+)
+from recollect.records import JournalEntry, Record
+from recollect.store.contract import FileState, Query, State, Tombstone
+from recollect.store.locks import FileLock
+from recollect.store.rows import (
+    dump_record,
+    from_row,
+    load_migrations,
+    load_queries,
+    load_record,
+    to_row,
+)
+from recollect.times import from_text, to_text, utc_now
+from recollect.userid import folder_name
+
+_HERE = Path(__file__).parent
+_SQL = load_queries(_HERE / "sqlite.sql")
+_BUSY_SECONDS = 30.0
+_MOST_OPEN = 64
+
+
+class SqliteStore:
+    """All users below one folder."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._users: WeakValueDictionary[str, SqliteUser] = WeakValueDictionary()
+        self._open: OrderedDict[str, SqliteUser] = OrderedDict()
+        self._guard = threading.Lock()
+
+    def user(self, user_id: str) -> SqliteUser:
+        with self._guard:
+            user = self._users.get(user_id)
+            if user is None:
+                user = self._users[user_id] = SqliteUser(self, user_id)
+            return user
+
+    def users(self) -> Iterator[str]:
+        found: set[str] = set()
+        registered: dict[str, str] = {}
+        if (self.root / "recollect.db").exists():
+            with self._root() as db:
+                registered = {folder: user_id for user_id, folder in db.execute(_SQL["registered_users"])}
+        if self.root.is_dir():
+            for folder in self.root.iterdir():
+                if folder.name in registered:
+                    found.add(registered[folder.name])
+                elif folder.is_dir() and (owner := _owner_of(folder)):
+                    # copied here from elsewhere, or the root database was lost
+                    found.add(owner)
+        yield from sorted(found)
+
+    def erase_user(self, user_id: str) -> dict[str, int]:
+        user = self.user(user_id)
+        places = {"folders": 0, "files": 0}
+        if user.folder.is_dir():
+            with _mapped_errors(user.folder), user.locked():
+                user.close()
+                places["files"] = sum(1 for path in user.folder.rglob("*") if path.is_file() and path != user.lock.path)
+                places["folders"] = 1
+                shutil.rmtree(user.folder)
+        if (self.root / "recollect.db").exists():
+            with _mapped_errors(self.root), self._root() as db:
+                places["registrations"] = db.execute(_SQL["unregister_user"], (user_id,)).rowcount
+                db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return places
+
+    def close(self) -> None:
+        with self._guard:
+            users = list(self._users.values())
+            self._open.clear()
+        for user in users:
+            user.close()
+
+    def register(self, user: SqliteUser) -> None:
+        """Note in the root database that this user exists."""
+        with self._root() as db:
+            row = (user.user_id, user.folder.name, to_text(utc_now()))
+            if (user.user_id, user.folder.name) not in set(db.execute(_SQL["registered_users"])):
+                db.execute(_SQL["register_user"], row)
+
+    def opened(self, user: SqliteUser) -> None:
+        """Keep only the users of late open, so that a thousand users cost no more than a few."""
+        with self._guard:
+            self._open[user.user_id] = user
+            self._open.move_to_end(user.user_id)
+            surplus = [self._open.popitem(last=False)[1] for _ in range(len(self._open) - _MOST_OPEN)]
+        for idle in surplus:
+            idle.close_if_idle()
+
+    @contextmanager
+    def _root(self) -> Iterator[sqlite3.Connection]:
+        path = self.root / "recollect.db"
+        with _mapped_errors(self.root):
+            self.root.mkdir(parents=True, exist_ok=True)
+            db = _connect(path)
+            try:
+                _migrate(db, _HERE / "sqlite_root_migrations")
+                yield db
+            finally:
+                db.close()
+
+
+class SqliteUser:
+    """One user's folder and database."""
+
+    def __init__(self, store: SqliteStore, user_id: str) -> None:
+        self.user_id = user_id
+        self.folder = store.root / folder_name(user_id)
+        self.path = self.folder / "memory.db"
+        self.lock = FileLock(self.folder / ".lock", _BUSY_SECONDS)
+        self._store = store
+        self._writer: _Handle | None = None
+        self._reader: _Handle | None = None
+        self._write_guard = threading.RLock()
+        self._read_guard = threading.RLock()
+
+    def exists(self) -> bool:
+        return self.path.exists()
+
+    @contextmanager
+    def read(self) -> Iterator[SqliteReader]:
+        with self._read_guard, _mapped_errors(self.folder, self.path):
+            db = self._reading()
+            db.execute("BEGIN")
+            try:
+                yield SqliteReader(db, self.user_id)
+            finally:
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+
+    @contextmanager
+    def write(self) -> Iterator[SqliteTransaction]:
+        with self.locked():
+            with _mapped_errors(self.folder, self.path):
+                db = self._writing()
+                db.execute("BEGIN IMMEDIATE")
+            transaction = SqliteTransaction(db, self.user_id)
+            try:
+                with _mapped_errors(self.folder, self.path):
+                    yield transaction
+                    transaction.finish()
+                    db.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    if db.in_transaction:
+                        db.execute("ROLLBACK")
+                raise
+            for hook in transaction.hooks:
+                hook()
+            if transaction.erased:
+                # what was erased must not survive in the write-ahead log
+                with _mapped_errors(self.folder, self.path):
+                    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """The lock that keeps all other writers of this user out, in this process and in others."""
+        with self._write_guard:
+            with _mapped_errors(self.folder):
+                self.lock.acquire()
+            try:
+                yield
+            finally:
+                self.lock.release()
+
+    def check(self) -> list[str]:
+        if not self.exists():
+            return []
+        try:
+            with self.read() as reader:
+                found = [row[0] for row in reader.db.execute("PRAGMA integrity_check(20)")]
+        except StoreCorruptError as error:
+            return [str(error)]
+        return [] if found == ["ok"] else [f"memory.db: {problem}" for problem in found]
+
+    def close(self) -> None:
+        with self._write_guard, self._read_guard:
+            for handle in (self._reader, self._writer):
+                if handle is not None:
+                    handle.close()
+            self._reader = self._writer = None
+
+    def close_if_idle(self) -> None:
+        """`close`, unless some thread is using it just now."""
+        if self._write_guard.acquire(blocking=False):
+            try:
+                if self._read_guard.acquire(blocking=False):
+                    try:
+                        self.close()
+                    finally:
+                        self._read_guard.release()
+            finally:
+                self._write_guard.release()
+
+    def set_aside(self, suffix: str) -> Path:
+        """Move the database out of the way, whole, and start with none. The caller holds `locked`."""
+        self.close()
+        aside = self.path.with_name(f"memory.db.{suffix}")
+        for ending in ("-wal", "-shm"):
+            if (part := self.path.with_name("memory.db" + ending)).exists():
+                part.rename(aside.with_name(aside.name + ending))
+        self.path.rename(aside)
+        return aside
+
+    def _writing(self) -> sqlite3.Connection:
+        if self._writer is None or not self._writer.fresh():
+            new = not self.path.exists()
+            self._writer = _Handle(self.path, _connect(self.path))
+            _migrate(self._writer.db, _HERE / "sqlite_migrations")
+            self._check_owner(self._writer.db)
+            if new or not (self._store.root / "recollect.db").exists():
+                self._store.register(self)
+            self._store.opened(self)
+        return self._writer.db
+
+    def _reading(self) -> sqlite3.Connection:
+        if self._reader is None or not self._reader.fresh():
+            self._reader = _Handle(self.path, _connect_reading(self.path))
+            self._check_owner(self._reader.db)
+            self._store.opened(self)
+        return self._reader.db
+
+    def _check_owner(self, db: sqlite3.Connection) -> None:
+        row = db.execute(_SQL["state"]).fetchone()
+        if row is not None and row[0] != self.user_id:
+            raise StoreError(
+                f"the folder {self.folder.name} holds another user's memory; use export and import to copy a memory"
+            )
+
+
+class SqliteReader:
+    """A view of one user's database."""
+
+    def __init__(self, db: sqlite3.Connection, user_id: str) -> None:
+        self.db = db
+        self._user_id = user_id
+
+    def state(self) -> State:
+        row = self.db.execute(_SQL["state"]).fetchone()
+        if row is None:
+            return State(user_id=self._user_id, created_at=utc_now())
+        return State(user_id=row[0], created_at=from_text(row[1]), seq=row[2], mode=row[3], secret=row[4])
+
+    def get(self, record_id: str) -> Record | None:
+        row = self.db.execute(_SQL["find"] + " WHERE id = ? AND latest = 1", (record_id,)).fetchone()
+        return None if row is None else from_row(row)
+
+    def find(self, query: Query) -> list[Record]:
+        conditions, values = _conditions(query)
+        order = "created_at DESC, id DESC, version DESC" if query.newest_first else "created_at, id, version"
+        if query.changed_after is not None:
+            order = "seq DESC" if query.newest_first else "seq"
+        sql = f"{_SQL['find']} WHERE {' AND '.join(conditions)} ORDER BY {order}"
+        if query.limit is not None or query.offset:
+            sql += " LIMIT ? OFFSET ?"
+            values += [-1 if query.limit is None else query.limit, query.offset]
+        return [from_row(row) for row in self.db.execute(sql, values)]
+
+    def count(self) -> dict[tuple[str, str], int]:
+        return {(kind, status): number for kind, status, number in self.db.execute(_SQL["count"])}
+
+    def versions(self, record_id: str) -> list[Record]:
+        rows = self.db.execute(_SQL["find"] + " WHERE id = ? ORDER BY version", (record_id,))
+        return [from_row(row) for row in rows]
+
+    def ids_ending(self, ending: str) -> list[str]:
+        return [row[0] for row in self.db.execute(_SQL["ids_ending"], (ending,))]
+
+    def entry(self, seq: int) -> JournalEntry | None:
+        row = self.db.execute(_SQL["entries"] + " WHERE seq = ?", (seq,)).fetchone()
+        return None if row is None else _entry(row)
+
+    def entries(
+        self,
+        *,
+        record_id: str | None = None,
+        run: str | None = None,
+        undoes: int | None = None,
+        after: int = 0,
+        newest_first: bool = False,
+        limit: int | None = None,
+    ) -> list[JournalEntry]:
+        conditions, values = ["seq > ?"], [after]
+        for column, value in (("record_id", record_id), ("run", run), ("undoes", undoes)):
+            if value is not None:
+                conditions.append(f"{column} = ?")
+                values.append(value)  # type: ignore[arg-type]
+        sql = f"{_SQL['entries']} WHERE {' AND '.join(conditions)} ORDER BY seq{' DESC' if newest_first else ''}"
+        if limit is not None:
+            sql += " LIMIT ?"
+            values.append(limit)
+        return [_entry(row) for row in self.db.execute(sql, values)]
+
+    def file(self, name: str) -> FileState | None:
+        row = self.db.execute(_SQL["files"] + " WHERE name = ?", (name,)).fetchone()
+        return None if row is None else _file(row)
+
+    def files(self) -> list[FileState]:
+        return [_file(row) for row in self.db.execute(_SQL["files"] + " ORDER BY name")]
+
+    def tombstones(self, hashes: Sequence[str] | None = None) -> list[Tombstone]:
+        sql, values = _SQL["tombstones"], []
+        if hashes is not None:
+            sql += " WHERE hash IN (SELECT value FROM json_each(?))"
+            values = [json.dumps(list(hashes))]
+        rows = self.db.execute(sql + " ORDER BY record_id, hash", values)
+        return [Tombstone(hash=row[0], record_id=row[1], at=from_text(row[2])) for row in rows]
+
+    def recalled(self) -> dict[str, datetime]:
+        return {record_id: from_text(at) for record_id, at in self.db.execute(_SQL["recalls"])}
+
+
+class SqliteTransaction(SqliteReader):
+    """The one open transaction of a user."""
+
+    def __init__(self, db: sqlite3.Connection, user_id: str) -> None:
+        super().__init__(db, user_id)
+        self.hooks: list[Callable[[], None]] = []
+        self.erased = False
+        row = db.execute(_SQL["state"]).fetchone()
+        if row is None:
+            self.set_state(State(user_id=user_id, created_at=utc_now(), secret=secrets.token_bytes(16)))
+            row = (None, None, 0)
+        self._seq = self._stored_seq = int(row[2])
+
+    def next_seq(self) -> int:
+        self._seq += 1
+        return self._seq
+
+    def put(self, record: Record) -> None:
+        if record.version > 1:
+            self.db.execute(_SQL["drop_latest"], (record.id, record.version))
+        self.db.execute(_SQL["put"], to_row(record))
+
+    def put_many(self, records: Iterable[Record]) -> None:
+        self.db.executemany(_SQL["put"], map(to_row, records))
+
+    def keep(self, record: Record) -> None:
+        self.db.execute(_SQL["keep"], to_row(record))
+
+    def log(self, entries: Iterable[JournalEntry]) -> None:
+        self.db.executemany(
+            _SQL["log"],
+            (
+                (
+                    e.seq,
+                    to_text(e.at),
+                    e.actor,
+                    e.op,
+                    e.record_id,
+                    dump_record(e.before),
+                    dump_record(e.after),
+                    e.reason,
+                    e.source,
+                    e.run,
+                    e.call,
+                    e.undoes,
+                    int(e.erased),
+                )
+                for e in entries
+            ),
+        )
+
+    def set_mode(self, mode: str) -> None:
+        self.db.execute(_SQL["set_mode"], (mode,))
+
+    def set_state(self, state: State) -> None:
+        self.db.execute(
+            _SQL["create_state"], (self._user_id, to_text(state.created_at), state.seq, state.mode, state.secret)
+        )
+        self._seq = self._stored_seq = state.seq
+
+    def set_file(self, state: FileState) -> None:
+        self.db.execute(
+            _SQL["set_file"],
+            (state.name, state.fingerprint, state.seq, state.previous_fingerprint, state.previous_seq, state.boot),
+        )
+
+    def drop_file(self, name: str) -> None:
+        self.db.execute(_SQL["drop_file"], (name,))
+
+    def bury(self, tombstones: Iterable[Tombstone]) -> None:
+        self.db.executemany(_SQL["bury"], ((t.hash, t.record_id, to_text(t.at)) for t in tombstones))
+
+    def set_recalled(self, moments: Mapping[str, datetime]) -> None:
+        self.db.executemany(_SQL["set_recall"], ((record_id, to_text(at)) for record_id, at in moments.items()))
+
+    def erase(self, record_ids: Sequence[str]) -> dict[str, int]:
+        ids = json.dumps(list(record_ids))
+        self.db.execute(_SQL["erase_recalls"], (ids,))
+        journal = self.db.execute(_SQL["erase_journal"], (ids,)).rowcount
+        versions = self.db.execute(_SQL["erase_records"], (ids,)).rowcount
+        self.erased = True
+        return {"versions": versions, "journal": journal}
+
+    def after_commit(self, hook: Callable[[], None]) -> None:
+        self.hooks.append(hook)
+
+    def finish(self) -> None:
+        """Write down the last sequence number taken."""
+        if self._seq != self._stored_seq:
+            self.db.execute(_SQL["set_seq"], (self._seq,))
+
+
+class _Handle:
+    """An open connection, and which file and process it belongs to."""
+
+    def __init__(self, path: Path, db: sqlite3.Connection) -> None:
+        self.db = db
+        self._path = path
+        self._pid = os.getpid()
+        self._inode = _inode(path)
+
+    def fresh(self) -> bool:
+        """Whether it still is this process's view of the file that is there now."""
+        if self._pid != os.getpid():
+            return False  # a forked child must not use, nor close, its parent's connection
+        if self._inode != _inode(self._path):
+            self.close()
+            return False
+        return True
+
+    def close(self) -> None:
+        if self._pid == os.getpid():
+            with suppress(sqlite3.Error):
+                self.db.close()
+
+
+def _inode(path: Path) -> int | None:
+    try:
+        return os.stat(path).st_ino
+    except OSError:
+        return None
+
+
+def _connect(path: Path, *, reading: bool = False) -> sqlite3.Connection:
+    address = f"{path.absolute().as_uri()}?mode={'ro' if reading else 'rwc'}"
+    db = sqlite3.connect(
+        address, uri=True, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
+    )
+    try:
+        if not reading:
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA synchronous = FULL")
+            db.execute("PRAGMA secure_delete = ON")
+        db.execute("PRAGMA trusted_schema = OFF")
+        db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _connect_reading(path: Path) -> sqlite3.Connection:
+    """A connection that cannot write. A user never written to reads as an empty database in memory."""
+    if not path.exists():
+        db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        _migrate(db, _HERE / "sqlite_migrations")
+        return db
+    try:
+        db = _connect(path, reading=True)
+    except sqlite3.OperationalError:
+        log = path.with_name(path.name + "-wal")
+        if os.access(path.parent, os.W_OK) or (log.exists() and log.stat().st_size):
+            raise
+        # a read-only folder: SQLite cannot make its shared memory file, and with no log it needs none
+        db = sqlite3.connect(
+            f"{path.absolute().as_uri()}?immutable=1", uri=True, isolation_level=None, check_same_thread=False
+        )
+    _check_version(db, len(load_migrations(_HERE / "sqlite_migrations")))
+    return db
+
+
+def _migrate(db: sqlite3.Connection, folder: Path) -> None:
+    """Bring the schema forward, one numbered file after another, each all or nothing."""
+    migrations = load_migrations(folder)
+    version = _check_version(db, len(migrations))
+    if version == len(migrations):
+        return
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        version = _check_version(db, len(migrations))  # another process may have been first
+        for number, script in enumerate(migrations[version:], version + 1):
+            for statement in script.split(";\n"):
+                if statement.strip():
+                    db.execute(statement)
+            db.execute(f"PRAGMA user_version = {number}")
+        db.execute("COMMIT")
+    except BaseException:
+        db.execute("ROLLBACK")
+        raise
+
+
+def _check_version(db: sqlite3.Connection, known: int) -> int:
+    version = int(db.execute("PRAGMA user_version").fetchone()[0])
+    if version > known:
+        raise StoreError(
+            f"this memory was written by a newer Recollect (schema {version}, this one knows {known}); upgrade Recollect"
+        )
+    return version
+
+
+def _owner_of(folder: Path) -> str | None:
+    """Whose folder this is, if it is one: from its database, or from its name if that is plain."""
+    path = folder / "memory.db"
+    if path.exists():
+        try:
+            db = _connect_reading(path)
+        except (sqlite3.Error, StoreError):
+            return folder.name if folder_name(folder.name) == folder.name else None
+        try:
+            row = db.execute(_SQL["state"]).fetchone()
+        except sqlite3.Error:
+            row = None
+        finally:
+            db.close()
+        if row is not None:
+            return str(row[0]) if folder_name(row[0]) == folder.name else None
+    if (path.exists() or (folder / "MEMORY.md").exists()) and folder_name(folder.name) == folder.name:
+        return folder.name
+    return None
+
+
+_SETS = {"kinds": "kind", "categories": "category", "types": "type", "statuses": "status"}
+
+
+def _conditions(query: Query) -> tuple[list[str], list[Any]]:
+    conditions: list[str] = []
+    values: list[Any] = []
+
+    def add(condition: str, *new: Any) -> None:
+        conditions.append(condition)
+        values.extend(new)
+
+    def among(column: str, allowed: Sequence[str]) -> None:
+        if len(allowed) == 1:
+            add(f"{column} = ?", allowed[0])
+        else:
+            add(f"{column} IN (SELECT value FROM json_each(?))", json.dumps(list(allowed)))
+
+    if query.valid_at is None:
+        add("latest = 1")
+    else:
+        moment = to_text(query.valid_at)
+        add(
+            """version = (SELECT max(held.version) FROM records AS held WHERE held.id = records.id
+            AND held.status <> 'archived' AND held.valid_from <= ?
+            AND (held.valid_until IS NULL OR held.valid_until > ?))""",
+            moment,
+            moment,
+        )
+        add("id NOT IN (SELECT gone.id FROM records AS gone WHERE gone.latest = 1 AND gone.status = 'archived')")
+    for name, column in _SETS.items():
+        if allowed := getattr(query, name):
+            if name != "statuses" or query.valid_at is None:
+                among(column, allowed)
+    if query.ids is not None:
+        among("id", query.ids)
+    for column in ("key", "tier", "session"):
+        if (value := getattr(query, column)) is not None:
+            add(f"{column} = ?", value)
+    if query.source is not None:
+        add("(source = ? OR substr(source, 1, ?) = ?)", query.source, len(query.source) + 1, query.source + ":")
+    for tag in query.tags:
+        add("EXISTS (SELECT 1 FROM json_each(extra, '$.tags') WHERE value = ?)", tag)
+    if query.said_from is not None:
+        add("valid_from >= ?", to_text(query.said_from))
+    if query.said_until is not None:
+        add("valid_from < ?", to_text(query.said_until))
+    if query.changed_after is not None:
+        add("seq > ?", query.changed_after)
+    if query.alive_at is not None:
+        add("(expires_at IS NULL OR expires_at > ?)", to_text(query.alive_at))
+    if query.expired_at is not None:
+        add("expires_at <= ?", to_text(query.expired_at))
+    return conditions, values
+
+
+def _entry(row: tuple[Any, ...]) -> JournalEntry:
+    return JournalEntry(
+        seq=row[0],
+        at=from_text(row[1]),
+        actor=row[2],
+        op=row[3],
+        record_id=row[4],
+        before=load_record(row[5]),
+        after=load_record(row[6]),
+        reason=row[7],
+        source=row[8],
+        run=row[9],
+        call=row[10],
+        undoes=row[11],
+        erased=bool(row[12]),
+    )
+
+
+def _file(row: tuple[Any, ...]) -> FileState:
+    return FileState(
+        name=row[0], fingerprint=row[1], seq=row[2], previous_fingerprint=row[3], previous_seq=row[4], boot=row[5]
+    )
+
+
+@contextmanager
+def _mapped_errors(folder: Path, path: Path | None = None) -> Iterator[None]:
+    """SQLite's and the system's errors as ours."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        raise _mapped(error, folder, path) from error
+    except PermissionError as error:
+        raise StoreReadOnlyError(f"cannot write to {folder}: {error.strerror}") from error
+    except OSError as error:
+        raise storage_error(error, folder) from error
+
+
+def storage_error(error: OSError, folder: Path) -> StoreError:
+    """What an error of the file system means for a store."""
+    import errno
+
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return StoreFullError()
+    if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+        return StoreReadOnlyError(f"cannot write to {folder}: {error.strerror}")
+    return StoreError(f"cannot use {folder}: {error.strerror or error}")
+
+
+def _mapped(error: sqlite3.DatabaseError, folder: Path, path: Path | None) -> StoreError:
+    name = getattr(error, "sqlite_errorname", None) or ""
+    where = path or folder
+    if name in ("SQLITE_CORRUPT", "SQLITE_NOTADB") or name.startswith("SQLITE_CORRUPT"):
+        return StoreCorruptError(
+            f"{where} is damaged ({error}); run `recollect rebuild` to restore what MEMORY.md and the daily notes hold"
+        )
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return StoreBusyError()
+    if name == "SQLITE_FULL" or (name.startswith("SQLITE_IOERR") and _no_space(folder)):
+        return StoreFullError()
+    if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
+        if not os.access(folder, os.W_OK):
+            return StoreReadOnlyError(f"cannot write to {folder}: it is read-only")
+        if _no_space(folder):
+            return StoreFullError()
+    return StoreError(f"{where}: {error}")
+
+
+def _no_space(folder: Path) -> bool:
+    try:
+        return shutil.disk_usage(folder).free < 64 * 1024
+    except OSError:
+        return False

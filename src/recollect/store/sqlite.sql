@@ -1,0 +1,102 @@
+-- Every statement the SQLite store runs. Lists of values are passed as JSON arrays.
+
+-- name: state
+-- The one row about the user.
+SELECT user_id, created_at, seq, mode, secret FROM state
+
+-- name: create_state
+-- First write of a user.
+INSERT INTO state (only, user_id, created_at, seq, mode, secret) VALUES (1, ?, ?, ?, ?, ?)
+ON CONFLICT (only) DO UPDATE SET user_id = excluded.user_id, created_at = excluded.created_at,
+    seq = excluded.seq, mode = excluded.mode, secret = excluded.secret
+
+-- name: set_seq
+-- Once at the end of a transaction: the last number taken.
+UPDATE state SET seq = ?
+
+-- name: set_mode
+UPDATE state SET mode = ?
+
+-- name: put
+-- A new latest version, or the same version again with other values.
+INSERT INTO records (id, version, seq, kind, status, key, category, type, tier, session, source, content,
+    confidence, created_at, updated_at, valid_from, valid_until, expires_at, extra, latest)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)
+ON CONFLICT (id, version) DO UPDATE SET seq = excluded.seq, kind = excluded.kind, status = excluded.status,
+    key = excluded.key, category = excluded.category, type = excluded.type, tier = excluded.tier,
+    session = excluded.session, source = excluded.source, content = excluded.content,
+    confidence = excluded.confidence, created_at = excluded.created_at, updated_at = excluded.updated_at,
+    valid_from = excluded.valid_from, valid_until = excluded.valid_until, expires_at = excluded.expires_at,
+    extra = excluded.extra, latest = 1
+
+-- name: drop_latest
+-- Before a higher version is put: the old row gives way; a closed copy of it is kept only by `keep`.
+DELETE FROM records WHERE id = ? AND version < ? AND latest = 1
+
+-- name: keep
+-- A closed version beside the latest one.
+INSERT OR REPLACE INTO records (id, version, seq, kind, status, key, category, type, tier, session, source,
+    content, confidence, created_at, updated_at, valid_from, valid_until, expires_at, extra, latest)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)
+
+-- name: find
+-- Conditions and order are appended by the store from a fixed list.
+SELECT id, version, seq, kind, status, key, category, type, tier, session, source, content, confidence,
+    created_at, updated_at, valid_from, valid_until, expires_at, extra
+FROM records
+
+-- name: count
+SELECT kind, status, count(*) FROM records WHERE latest = 1 GROUP BY kind, status
+
+-- name: ids_ending
+SELECT id FROM records WHERE latest = 1 AND substr(id, -length(?1)) = ?1 ORDER BY id LIMIT 10
+
+-- name: entries
+SELECT seq, at, actor, op, record_id, before, after, reason, source, run, call, undoes, erased FROM journal
+
+-- name: log
+INSERT INTO journal (seq, at, actor, op, record_id, before, after, reason, source, run, call, undoes, erased)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: files
+SELECT name, fingerprint, seq, previous_fingerprint, previous_seq, boot FROM files
+
+-- name: set_file
+INSERT OR REPLACE INTO files (name, fingerprint, seq, previous_fingerprint, previous_seq, boot)
+VALUES (?, ?, ?, ?, ?, ?)
+
+-- name: drop_file
+DELETE FROM files WHERE name = ?
+
+-- name: tombstones
+SELECT hash, record_id, at FROM tombstones
+
+-- name: bury
+INSERT OR IGNORE INTO tombstones (hash, record_id, at) VALUES (?, ?, ?)
+
+-- name: recalls
+SELECT record_id, at FROM recalls
+
+-- name: set_recall
+INSERT OR REPLACE INTO recalls (record_id, at) VALUES (?, ?)
+
+-- name: erase_recalls
+DELETE FROM recalls WHERE record_id IN (SELECT value FROM json_each(?))
+
+-- name: erase_records
+DELETE FROM records WHERE id IN (SELECT value FROM json_each(?))
+
+-- name: erase_journal
+-- Who, when and which record stay; what was said goes.
+UPDATE journal SET before = NULL, after = NULL, reason = NULL, source = NULL, call = NULL, erased = 1
+WHERE record_id IN (SELECT value FROM json_each(?)) AND erased = 0
+
+-- name: register_user
+-- In the root database.
+INSERT OR IGNORE INTO users (user_id, folder, created_at) VALUES (?, ?, ?)
+
+-- name: registered_users
+SELECT user_id, folder FROM users
+
+-- name: unregister_user
+DELETE FROM users WHERE user_id = ?

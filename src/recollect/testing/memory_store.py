@@ -1,0 +1,271 @@
+"""A store in memory: the plainest thing that keeps the contract. It forgets everything when it is closed."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from recollect.records import JournalEntry, Record
+from recollect.store.contract import FileState, Query, State, Tombstone
+from recollect.times import utc_now
+
+
+@dataclass
+class _Data:
+    state: State
+    latest: dict[str, Record] = field(default_factory=dict)
+    closed: dict[tuple[str, int], Record] = field(default_factory=dict)
+    journal: dict[int, JournalEntry] = field(default_factory=dict)
+    files: dict[str, FileState] = field(default_factory=dict)
+    tombstones: dict[tuple[str, str], Tombstone] = field(default_factory=dict)
+    recalls: dict[str, datetime] = field(default_factory=dict)
+
+    def copy(self) -> _Data:
+        return _Data(
+            self.state,
+            dict(self.latest),
+            dict(self.closed),
+            dict(self.journal),
+            dict(self.files),
+            dict(self.tombstones),
+            dict(self.recalls),
+        )
+
+
+class MemoryStore:
+    """All users of one process."""
+
+    def __init__(self) -> None:
+        self._users: dict[str, MemoryUser] = {}
+        self._guard = threading.Lock()
+
+    def user(self, user_id: str) -> MemoryUser:
+        with self._guard:
+            return self._users.setdefault(user_id, MemoryUser(user_id))
+
+    def users(self) -> Iterator[str]:
+        with self._guard:
+            users = list(self._users.items())
+        yield from sorted(user_id for user_id, user in users if user.exists())
+
+    def erase_user(self, user_id: str) -> dict[str, int]:
+        return self.user(user_id).erase_all()
+
+    def close(self) -> None:
+        with self._guard:
+            self._users.clear()
+
+
+class MemoryUser:
+    """One user's part: a value that a transaction copies and then swaps."""
+
+    def __init__(self, user_id: str) -> None:
+        self.user_id = user_id
+        self._data: _Data | None = None
+        self._guard = threading.RLock()
+
+    def exists(self) -> bool:
+        return self._data is not None
+
+    @contextmanager
+    def read(self) -> Iterator[MemoryReader]:
+        yield MemoryReader(self._data or _Data(State(user_id=self.user_id, created_at=utc_now())))
+
+    @contextmanager
+    def write(self) -> Iterator[MemoryTransaction]:
+        with self._guard:
+            fresh = State(user_id=self.user_id, created_at=utc_now(), secret=secrets.token_bytes(16))
+            transaction = MemoryTransaction(self._data.copy() if self._data else _Data(fresh))
+            yield transaction
+            self._data = transaction.data
+            for hook in transaction.hooks:
+                hook()
+
+    def check(self) -> list[str]:
+        return []
+
+    def close(self) -> None:
+        pass
+
+    def erase_all(self) -> dict[str, int]:
+        """Drop everything."""
+        with self._guard:
+            data, self._data = self._data, None
+        return {"records": len(data.latest), "journal": len(data.journal)} if data else {"records": 0, "journal": 0}
+
+
+class MemoryReader:
+    """A view of one user's data."""
+
+    def __init__(self, data: _Data) -> None:
+        self.data = data
+
+    def state(self) -> State:
+        return self.data.state
+
+    def get(self, record_id: str) -> Record | None:
+        return self.data.latest.get(record_id)
+
+    def find(self, query: Query) -> list[Record]:
+        pool = list(self.data.latest.values()) if query.valid_at is None else self._held_at(query.valid_at)
+        found = [record for record in pool if _fits(record, query)]
+        if query.changed_after is not None:
+            found.sort(key=lambda r: r.seq, reverse=query.newest_first)
+        else:
+            found.sort(key=lambda r: (r.created_at, r.id, r.version), reverse=query.newest_first)
+        end = None if query.limit is None else query.offset + query.limit
+        return found[query.offset : end]
+
+    def _held_at(self, moment: datetime) -> list[Record]:
+        held: dict[str, Record] = {}
+        for record in [*self.data.closed.values(), *self.data.latest.values()]:
+            latest = self.data.latest[record.id]
+            if (
+                "archived" not in (record.status, latest.status)
+                and record.valid_from <= moment
+                and (record.valid_until is None or record.valid_until > moment)
+                and (record.id not in held or held[record.id].version < record.version)
+            ):
+                held[record.id] = record
+        return list(held.values())
+
+    def count(self) -> dict[tuple[str, str], int]:
+        return dict(Counter((record.kind, record.status) for record in self.data.latest.values()))
+
+    def versions(self, record_id: str) -> list[Record]:
+        found = [record for (owner, _), record in self.data.closed.items() if owner == record_id]
+        if latest := self.data.latest.get(record_id):
+            found.append(latest)
+        return sorted(found, key=lambda record: record.version)
+
+    def ids_ending(self, ending: str) -> list[str]:
+        return sorted(record_id for record_id in self.data.latest if record_id.endswith(ending))[:10]
+
+    def entry(self, seq: int) -> JournalEntry | None:
+        return self.data.journal.get(seq)
+
+    def entries(
+        self,
+        *,
+        record_id: str | None = None,
+        run: str | None = None,
+        undoes: int | None = None,
+        after: int = 0,
+        newest_first: bool = False,
+        limit: int | None = None,
+    ) -> list[JournalEntry]:
+        found = [
+            entry
+            for _, entry in sorted(self.data.journal.items(), reverse=newest_first)
+            if entry.seq > after
+            and (record_id is None or entry.record_id == record_id)
+            and (run is None or entry.run == run)
+            and (undoes is None or entry.undoes == undoes)
+        ]
+        return found if limit is None else found[:limit]
+
+    def file(self, name: str) -> FileState | None:
+        return self.data.files.get(name)
+
+    def files(self) -> list[FileState]:
+        return [state for _, state in sorted(self.data.files.items())]
+
+    def tombstones(self, hashes: Sequence[str] | None = None) -> list[Tombstone]:
+        found = [t for t in self.data.tombstones.values() if hashes is None or t.hash in hashes]
+        return sorted(found, key=lambda t: (t.record_id, t.hash))
+
+    def recalled(self) -> dict[str, datetime]:
+        return dict(self.data.recalls)
+
+
+class MemoryTransaction(MemoryReader):
+    """A copy that takes the place of the original when it ends well."""
+
+    def __init__(self, data: _Data) -> None:
+        super().__init__(data)
+        self.hooks: list[Callable[[], None]] = []
+
+    def next_seq(self) -> int:
+        self.data.state = replace(self.data.state, seq=self.data.state.seq + 1)
+        return self.data.state.seq
+
+    def put(self, record: Record) -> None:
+        self.data.latest[record.id] = record
+
+    def put_many(self, records: Iterable[Record]) -> None:
+        for record in records:
+            self.put(record)
+
+    def keep(self, record: Record) -> None:
+        self.data.closed[record.id, record.version] = record
+
+    def log(self, entries: Iterable[JournalEntry]) -> None:
+        for entry in entries:
+            self.data.journal[entry.seq] = entry
+
+    def set_mode(self, mode: str) -> None:
+        self.data.state = replace(self.data.state, mode=mode)
+
+    def set_state(self, state: State) -> None:
+        self.data.state = replace(state, user_id=self.data.state.user_id)
+
+    def set_file(self, state: FileState) -> None:
+        self.data.files[state.name] = state
+
+    def drop_file(self, name: str) -> None:
+        self.data.files.pop(name, None)
+
+    def bury(self, tombstones: Iterable[Tombstone]) -> None:
+        for tombstone in tombstones:
+            self.data.tombstones.setdefault((tombstone.hash, tombstone.record_id), tombstone)
+
+    def set_recalled(self, moments: Mapping[str, datetime]) -> None:
+        self.data.recalls.update(moments)
+
+    def erase(self, record_ids: Sequence[str]) -> dict[str, int]:
+        gone = set(record_ids)
+        for record_id in gone:
+            self.data.recalls.pop(record_id, None)
+        closed = [key for key in self.data.closed if key[0] in gone]
+        latest = [record_id for record_id in self.data.latest if record_id in gone]
+        for key in closed:
+            del self.data.closed[key]
+        for record_id in latest:
+            del self.data.latest[record_id]
+        scrubbed = [entry for entry in self.data.journal.values() if entry.record_id in gone and not entry.erased]
+        for entry in scrubbed:
+            self.data.journal[entry.seq] = replace(
+                entry, before=None, after=None, reason=None, source=None, call=None, erased=True
+            )
+        return {"versions": len(closed) + len(latest), "journal": len(scrubbed)}
+
+    def after_commit(self, hook: Callable[[], None]) -> None:
+        self.hooks.append(hook)
+
+
+def _fits(record: Record, query: Query) -> bool:
+    if query.valid_at is None and query.statuses and record.status not in query.statuses:
+        return False
+    return (
+        (query.ids is None or record.id in query.ids)
+        and (not query.kinds or record.kind in query.kinds)
+        and (not query.categories or record.category in query.categories)
+        and (not query.types or record.type in query.types)
+        and (query.key is None or record.key == query.key)
+        and (query.tier is None or record.tier == query.tier)
+        and (query.session is None or record.session == query.session)
+        and (
+            query.source is None or record.source == query.source or record.source.startswith(query.source + ":")
+        )
+        and all(tag in record.tags for tag in query.tags)
+        and (query.said_from is None or record.valid_from >= query.said_from)
+        and (query.said_until is None or record.valid_from < query.said_until)
+        and (query.changed_after is None or record.seq > query.changed_after)
+        and (query.alive_at is None or record.expires_at is None or record.expires_at > query.alive_at)
+        and (query.expired_at is None or (record.expires_at is not None and record.expires_at <= query.expired_at))
+    )

@@ -1,0 +1,426 @@
+"""What every store must do. Inherited by the tests of each store; no mocks, no branches by store."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import date, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from recollect.records import (
+    DailyEntry,
+    Episode,
+    Fact,
+    JournalEntry,
+    Message,
+    Note,
+    Observation,
+    Record,
+    ScratchItem,
+    new_id,
+)
+from recollect.store.contract import FileState, Query, State, Store, Tombstone, Transaction
+
+T0 = datetime(2026, 2, 12, 9, 30, tzinfo=timezone.utc)
+
+
+def fact(content: str = "likes tea", **values: Any) -> Fact:
+    at = values.pop("at", T0)
+    return Fact(
+        id=values.pop("id", new_id("fact")), content=content, created_at=at, updated_at=at, valid_from=at, **values
+    )
+
+
+def write(tx: Transaction, record: Record, op: str = "remember", before: Record | None = None, **values: Any) -> Record:
+    record = replace(record, seq=tx.next_seq())
+    tx.put(record)
+    tx.log(
+        [
+            JournalEntry(
+                seq=record.seq,
+                at=record.updated_at,
+                actor="person",
+                op=op,
+                record_id=record.id,
+                before=before,
+                after=record,
+                **values,
+            )
+        ]
+    )
+    return record
+
+
+class StoreContract:
+    """Subclass it and provide the fixture ``store``."""
+
+    @pytest.fixture
+    def store(self) -> Iterator[Store]:
+        raise NotImplementedError
+
+    def test_D3_every_kind_comes_back_as_it_was_put(self, store: Store) -> None:
+        times = {"created_at": T0, "updated_at": T0 + timedelta(seconds=1), "valid_from": T0 - timedelta(days=9)}
+        common = {
+            **times,
+            "session": "s1",
+            "source": "discussion:42",
+            "confidence": 0.75,
+            "excerpt": "she said «так» 👍",
+            "messages": ("m1", "m2"),
+            "agent": "bot",
+            "trusted": False,
+            "importance": 0.9,
+            "pinned": True,
+            "tags": ("a", "ü"),
+            "metadata": {"n": 1, "deep": {"list": [1, None, "x"]}},
+            "expires_at": T0 + timedelta(days=3, microseconds=7),
+            "valid_until": T0 + timedelta(days=2),
+        }
+        records: list[Record] = [
+            Fact(id=new_id("fact"), content="Київ", key="location", category="personal_context", type="personal",
+                 tier="file", label="Location", section="Pets", **common),  # fmt: skip
+            DailyEntry(id=new_id("daily"), content="a\nb", day=date(2026, 2, 12), section="Discussions", **common),
+            Note(id=new_id("note"), content="n", title="T", **common),
+            Observation(id=new_id("observation"), content="o", category="lesson", **common),
+            Episode(id=new_id("episode"), content="e", topic="t", valence="mixed", participants=("p",), **common),
+            Message(id=new_id("message"), content="m", role="assistant", speaker="Bot", **common),
+            ScratchItem(id=new_id("scratch"), content="v", key="k", **common),
+        ]
+        user = store.user("u")
+        with user.write() as tx:
+            records = [write(tx, record) for record in records]
+        with user.read() as reader:
+            for record in records:
+                assert reader.get(record.id) == record
+                assert reader.versions(record.id) == [record]
+                [entry] = reader.entries(record_id=record.id)
+                assert entry.after == record and entry.before is None
+            assert reader.find(Query()) == sorted(records, key=lambda r: r.id)
+            assert reader.count() == {(record.kind, "active"): 1 for record in records}
+
+    def test_nothing_is_there_before_the_first_write(self, store: Store) -> None:
+        user = store.user("nobody")
+        assert not user.exists()
+        with user.read() as reader:
+            assert reader.state().seq == 0 and reader.state().user_id == "nobody"
+            assert reader.find(Query()) == [] and reader.entries() == [] and reader.files() == []
+            assert reader.get("fact-x") is None and reader.entry(1) is None and reader.tombstones() == []
+        assert not user.exists() and list(store.users()) == []
+
+    def test_a_failed_transaction_leaves_nothing(self, store: Store) -> None:
+        user = store.user("u")
+        with user.write() as tx:
+            first = write(tx, fact())
+        ran: list[int] = []
+        with pytest.raises(RuntimeError, match="stop"), user.write() as tx:
+            write(tx, fact("likes coffee"))
+            write(tx, replace(first, content="changed", version=2))
+            tx.set_mode("paused")
+            tx.set_file(FileState(name="MEMORY.md", fingerprint="f", seq=1))
+            tx.bury([Tombstone(hash="h", record_id="r", at=T0)])
+            tx.after_commit(lambda: ran.append(1))
+            raise RuntimeError("stop")
+        with user.read() as reader:
+            assert reader.find(Query()) == [first]
+            assert reader.state().seq == 1 and reader.state().mode == "on"
+            assert len(reader.entries()) == 1 and reader.files() == [] and reader.tombstones() == []
+        assert ran == []
+        with user.write() as tx:
+            assert write(tx, fact("likes milk")).seq == 2
+
+    def test_a_transaction_sees_its_own_changes_and_others_do_not_until_it_ends(self, store: Store) -> None:
+        user = store.user("u")
+        with user.write() as tx:
+            record = write(tx, fact())
+            assert tx.get(record.id) == record and tx.find(Query()) == [record]
+            assert tx.entries() and tx.state().user_id == "u"
+            seen: list[Any] = []
+
+            def look() -> None:
+                with store.user("u").read() as reader:
+                    seen.append(reader.find(Query()))
+
+            other = threading.Thread(target=look)
+            other.start()
+            other.join()
+            assert seen == [[]]
+        with user.read() as reader:
+            assert reader.find(Query()) == [record]
+
+    def test_R5_sequence_numbers_have_no_gaps_with_many_writers(self, store: Store) -> None:
+        def work(n: int) -> None:
+            for i in range(5):
+                with store.user("u").write() as tx:
+                    write(tx, fact(f"fact {n} {i}"))
+
+        threads = [threading.Thread(target=work, args=(n,)) for n in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        with store.user("u").read() as reader:
+            assert [entry.seq for entry in reader.entries()] == list(range(1, 31))
+            assert {record.seq for record in reader.find(Query())} == set(range(1, 31))
+            assert reader.state().seq == 30
+
+    def test_hooks_run_after_the_commit_and_before_the_next_writer(self, store: Store) -> None:
+        user, order = store.user("u"), []
+        holding, waiting = threading.Event(), threading.Event()
+
+        def second() -> None:
+            holding.wait(5)
+            waiting.set()
+            with store.user("u").write() as tx:
+                order.append("second")
+                write(tx, fact("b"))
+
+        thread = threading.Thread(target=second)
+        thread.start()
+        with user.write() as tx:
+            record = write(tx, fact("a"))
+
+            def hook() -> None:
+                holding.set()
+                waiting.wait(5)
+                with store.user("u").read() as reader:  # durable and visible by now
+                    order.append(reader.get(record.id) == record)
+
+            tx.after_commit(hook)
+        thread.join()
+        assert order == [True, "second"]
+
+    def test_R3_versions_and_validity(self, store: Store) -> None:
+        user = store.user("u")
+        moved = T0 + timedelta(days=10)
+        with user.write() as tx:
+            kyiv = write(tx, fact("Kyiv", key="location"))
+        with user.write() as tx:
+            tx.keep(replace(kyiv, status="superseded", valid_until=moved))
+            lviv = write(
+                tx, replace(kyiv, content="Lviv", version=2, valid_from=moved, updated_at=moved), "update", kyiv
+            )
+        with user.read() as reader:
+            assert reader.find(Query(key="location")) == [lviv]
+            assert [r.content for r in reader.find(Query(key="location", valid_at=T0))] == ["Kyiv"]
+            assert [r.content for r in reader.find(Query(key="location", valid_at=moved))] == ["Lviv"]
+            assert reader.find(Query(valid_at=T0 - timedelta(days=1))) == []
+            assert [r.version for r in reader.versions(kyiv.id)] == [1, 2]
+            assert reader.get(kyiv.id) == lviv
+            assert reader.find(Query(statuses=("superseded",))) == []  # closed versions are not latest ones
+        with user.write() as tx:  # a correction keeps no old version
+            right = write(tx, replace(lviv, content="Lwów", version=3), "update", lviv)
+        with user.read() as reader:
+            assert [r.content for r in reader.versions(kyiv.id)] == ["Kyiv", "Lwów"]
+            assert reader.get(kyiv.id) == right
+        with user.write() as tx:  # the highest version that held wins where two overlap
+            again = write(tx, replace(right, content="Kyiv again", version=4, valid_from=T0), "undo", right)
+        with user.read() as reader:
+            assert reader.find(Query(valid_at=T0)) == [again]
+        with user.write() as tx:  # what is forgotten now is not recalled from the past either
+            write(tx, replace(again, version=5, status="archived"), "forget", again)
+        with user.read() as reader:
+            assert reader.find(Query(valid_at=T0)) == []
+
+    def test_find_by_each_filter(self, store: Store) -> None:
+        user = store.user("u")
+        later = T0 + timedelta(hours=1)
+        with user.write() as tx:
+            a = write(tx, fact("a", key="role", category="work_context", tier="file", source="discussion:1"))
+            b = write(tx, fact("b", category="preference", type="preference", tier="archive", tags=("x", "y"), at=later))
+            c = write(tx, fact("c", status="archived", session="s", source="discussions"))
+            d = write(
+                tx,
+                Note(id=new_id("note"), content="d", created_at=later, updated_at=later, valid_from=later, tags=("x",),
+                     expires_at=later, source="tool:memory_save"),  # fmt: skip
+            )
+        expected: list[tuple[Query, list[Record]]] = [
+            (Query(), [a, b, d]),
+            (Query(newest_first=True), [d, b, a]),
+            (Query(statuses=()), [a, c, b, d]),
+            (Query(statuses=("archived",)), [c]),
+            (Query(ids=[a.id, d.id]), [a, d]),
+            (Query(ids=[]), []),
+            (Query(kinds=("note",)), [d]),
+            (Query(kinds=("note", "fact")), [a, b, d]),
+            (Query(key="role"), [a]),
+            (Query(categories=("preference", "work_context")), [a, b]),
+            (Query(types=("preference",)), [b]),
+            (Query(tier="file"), [a]),
+            (Query(source="discussion"), [a]),
+            (Query(source="discussion:1"), [a]),
+            (Query(source="tool"), [d]),
+            (Query(source="%"), []),
+            (Query(session="s", statuses=()), [c]),
+            (Query(tags=("x",)), [b, d]),
+            (Query(tags=("x", "y")), [b]),
+            (Query(said_from=later), [b, d]),
+            (Query(said_until=later), [a]),
+            (Query(changed_after=a.seq, statuses=()), [b, c, d]),
+            (Query(changed_after=a.seq, statuses=(), newest_first=True), [d, c, b]),
+            (Query(alive_at=later), [a, b]),
+            (Query(alive_at=T0), [a, b, d]),
+            (Query(expired_at=later), [d]),
+            (Query(limit=2), [a, b]),
+            (Query(limit=2, offset=1), [b, d]),
+            (Query(offset=2), [d]),
+        ]
+        with user.read() as reader:
+            for query, wanted in expected:
+                found = reader.find(query)
+                if query.newest_first or query.changed_after is not None:
+                    assert found == wanted, query
+                else:
+                    assert found == sorted(wanted, key=lambda r: (r.created_at, r.id)), query
+            assert reader.count() == {("fact", "active"): 2, ("fact", "archived"): 1, ("note", "active"): 1}
+            assert reader.ids_ending(a.id[-8:]) == [a.id]
+
+    def test_R5_journal_entries_by_record_run_and_number(self, store: Store) -> None:
+        user = store.user("u")
+        with user.write() as tx:
+            a = write(tx, fact("a"), run="run-1", call="call-9", reason="because", source="explicit")
+            b = write(tx, fact("b"))
+            a2 = write(tx, replace(a, status="archived", version=2), "forget", a, run="run-1", undoes=None)
+            write(tx, replace(a, version=3), "undo", a2, undoes=a2.seq)
+        with user.read() as reader:
+            assert [e.seq for e in reader.entries()] == [1, 2, 3, 4]
+            assert [e.op for e in reader.entries(record_id=a.id)] == ["remember", "forget", "undo"]
+            assert [e.seq for e in reader.entries(run="run-1")] == [1, 3]
+            assert [e.seq for e in reader.entries(undoes=3)] == [4]
+            assert [e.seq for e in reader.entries(after=2)] == [3, 4]
+            assert [e.seq for e in reader.entries(newest_first=True, limit=2)] == [4, 3]
+            first = reader.entry(1)
+            assert first is not None
+            assert (first.call, first.reason, first.source, first.actor, first.at) == (
+                "call-9",
+                "because",
+                "explicit",
+                "person",
+                T0,
+            )
+            assert reader.entry(3) is not None and reader.entry(3).before == a  # type: ignore[union-attr]
+            assert reader.entry(b.seq).after == b  # type: ignore[union-attr]
+            assert reader.entry(99) is None
+
+    def test_R7_erase_removes_versions_and_journal_text(self, store: Store) -> None:
+        user = store.user("u")
+        with user.write() as tx:
+            kyiv = write(tx, fact("Kyiv", key="location"), reason="said so")
+            tea = write(tx, fact("tea"))
+            tx.keep(replace(kyiv, status="superseded", valid_until=T0))
+            write(tx, replace(kyiv, content="Lviv", version=2), "update", kyiv)
+        with user.write() as tx:
+            assert tx.erase([kyiv.id]) == {"versions": 2, "journal": 2}
+            tx.bury([Tombstone(hash="h1", record_id=kyiv.id, at=T0)])
+            tx.bury([Tombstone(hash="h1", record_id=kyiv.id, at=T0)])
+        with user.read() as reader:
+            assert reader.find(Query(statuses=())) == [tea]
+            assert reader.versions(kyiv.id) == [] and reader.find(Query(valid_at=T0)) == [tea]
+            for entry in reader.entries(record_id=kyiv.id):
+                assert entry.erased
+                assert (entry.before, entry.after, entry.reason, entry.source, entry.call) == (None,) * 5
+            assert [e.seq for e in reader.entries()] == [1, 2, 3]
+            assert reader.tombstones() == [Tombstone(hash="h1", record_id=kyiv.id, at=T0)]
+            assert reader.tombstones(["h2"]) == [] and len(reader.tombstones(["h2", "h1"])) == 1
+
+    def test_F6_last_recalled(self, store: Store) -> None:
+        user = store.user("u")
+        with user.write() as tx:
+            a, b = write(tx, fact("a")), write(tx, fact("b"))
+            tx.set_recalled({a.id: T0, b.id: T0})
+            tx.set_recalled({a.id: T0 + timedelta(days=1)})
+        with user.read() as reader:
+            assert reader.recalled() == {a.id: T0 + timedelta(days=1), b.id: T0}
+        with user.write() as tx:
+            tx.erase([a.id])
+        with user.read() as reader:
+            assert reader.recalled() == {b.id: T0}
+
+    def test_state_and_files(self, store: Store) -> None:
+        user = store.user("u")
+        note = FileState(name="memory/2026-02-12.md", fingerprint="b", seq=1)
+        memory = FileState(
+            name="MEMORY.md", fingerprint="a", seq=2, previous_fingerprint="z", previous_seq=1, boot="boot"
+        )
+        with user.write() as tx:
+            tx.set_file(note)
+            tx.set_file(FileState(name="MEMORY.md", fingerprint="old", seq=1))
+            tx.set_file(memory)
+            tx.set_mode("paused")
+        with user.read() as reader:
+            assert reader.state().mode == "paused" and len(reader.state().secret) == 16
+            assert reader.files() == [memory, note]
+            assert reader.file("MEMORY.md") == memory and reader.file("x") is None
+            secret = reader.state().secret
+        with user.write() as tx:
+            tx.drop_file(note.name)
+            tx.drop_file("never there")
+        with user.read() as reader:
+            assert reader.files() == [memory] and reader.state().secret == secret
+        state = State(user_id="u", created_at=T0, seq=7, mode="on", secret=b"0123456789abcdef")
+        with store.user("v").write() as tx:
+            tx.set_state(state)
+        with store.user("v").read() as reader:
+            assert reader.state() == replace(state, user_id="v")
+        with store.user("v").write() as tx:
+            assert tx.next_seq() == 8
+            tx.log([JournalEntry(seq=8, at=T0, actor="person", op="pause", record_id="")])
+
+    def test_R4_users_do_not_see_each_other(self, store: Store) -> None:
+        ids = ["u", "U", "../u", "u/..", "é", "e\u0301", "%75", "u'; DROP TABLE memory; --", "CON", "👍", "1", "x" * 128]
+        for user_id in ids:
+            with store.user(user_id).write() as tx:
+                record = fact(f"secret of {user_id}", id=new_id("fact"))
+                write(tx, record)
+                tx.bury([Tombstone(hash="h", record_id=record.id, at=T0)])
+        assert list(store.users()) == sorted(ids)
+        for user_id in ids:
+            with store.user(user_id).read() as reader:
+                assert [r.content for r in reader.find(Query(statuses=()))] == [f"secret of {user_id}"]
+                assert [e.seq for e in reader.entries()] == [1] and len(reader.tombstones()) == 1
+
+    def test_R4_the_same_record_id_can_be_used_by_two_users(self, store: Store) -> None:
+        for user_id in ("a", "b"):
+            with store.user(user_id).write() as tx:
+                write(tx, fact(user_id, id="fact-1"))
+        with store.user("a").write() as tx:
+            tx.erase(["fact-1"])
+        with store.user("b").read() as reader:
+            assert reader.get("fact-1") is not None and not reader.entries()[0].erased
+
+    def test_R7_erase_user_leaves_nothing(self, store: Store) -> None:
+        for user_id in ("a", "b"):
+            with store.user(user_id).write() as tx:
+                write(tx, fact())
+        places = store.erase_user("a")
+        assert sum(places.values()) > 0
+        assert list(store.users()) == ["b"] and not store.user("a").exists()
+        with store.user("a").read() as reader:
+            assert reader.find(Query(statuses=())) == [] and reader.state().seq == 0
+        with store.user("a").write() as tx:
+            assert write(tx, fact()).seq == 1
+        assert sum(store.erase_user("never").values()) == 0
+
+    def test_put_many_and_large_content(self, store: Store) -> None:
+        user = store.user("u")
+        big = "ж" * 200_000
+        with user.write() as tx:
+            records = [replace(fact(f"{i} {big if i == 7 else ''}"), seq=tx.next_seq()) for i in range(500)]
+            tx.put_many(records)
+            tx.log(
+                JournalEntry(seq=r.seq, at=T0, actor="agent", op="remember", record_id=r.id, after=r) for r in records
+            )
+        with user.read() as reader:
+            assert len(reader.find(Query())) == 500
+            assert reader.get(records[7].id) == records[7]
+        assert user.check() == []
+
+    def test_it_can_be_closed_and_used_again(self, store: Store) -> None:
+        user = store.user("u")
+        with user.write() as tx:
+            record = write(tx, fact())
+        user.close()
+        with user.read() as reader:
+            assert reader.get(record.id) == record

@@ -1,0 +1,17 @@
+"""The in-memory store keeps the same contract as the real ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from recollect.store.contract import Store
+from recollect.testing import MemoryStore
+from tests.contracts.store_contract import StoreContract
+
+
+class TestMemoryStore(StoreContract):
+    @pytest.fixture
+    def store(self) -> Iterator[Store]:
+        yield MemoryStore()
