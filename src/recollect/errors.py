@@ -23,6 +23,9 @@ is not an error: it is an outcome value, see ``recollect.records``.
 
 from __future__ import annotations
 
+import errno
+from pathlib import Path
+
 
 class RecollectError(Exception):
     """Something went wrong in Recollect."""
@@ -89,3 +92,12 @@ class StoreUnavailableError(StoreError):
 
 class StoreCorruptError(StoreError):
     """The stored data is damaged; run `recollect rebuild`."""
+
+
+def storage_error(error: OSError, folder: Path) -> StoreError:
+    """What an error of the file system means for a store."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return StoreFullError()
+    if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+        return StoreReadOnlyError(f"cannot write to {folder}: {error.strerror}")
+    return StoreError(f"cannot use {folder}: {error.strerror or error}")

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Protocol
 
 from recollect.records import JournalEntry, Record
@@ -82,6 +83,17 @@ class Tombstone:
     hash: str
     record_id: str
     at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Salvage:
+    """What could still be read of damaged data that was set aside: what the files do not tell."""
+
+    aside: Path | None = None
+    mode: str | None = None
+    tombstones: tuple[Tombstone, ...] = ()
+    counts: dict[str, int] | None = None
+    """Active records by kind, if they could be counted."""
 
 
 class Reader(Protocol):
@@ -223,6 +235,10 @@ class UserStore(Protocol):
 
     def check(self) -> list[str]:
         """What is wrong with the stored data itself, as far as the database can tell."""
+        ...
+
+    def set_aside(self) -> Salvage:
+        """Move damaged data out of the way, whole, and begin with none. Not every store can."""
         ...
 
     def close(self) -> None:

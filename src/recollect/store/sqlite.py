@@ -27,9 +27,10 @@ from recollect.errors import (
     StoreError,
     StoreFullError,
     StoreReadOnlyError,
+    storage_error,
 )
 from recollect.records import JournalEntry, Record
-from recollect.store.contract import FileState, Query, State, Tombstone
+from recollect.store.contract import FileState, Query, Salvage, State, Tombstone
 from recollect.store.locks import FileLock
 from recollect.store.rows import (
     dump_record,
@@ -222,15 +223,17 @@ class SqliteUser:
             finally:
                 self._write_guard.release()
 
-    def set_aside(self, suffix: str) -> Path:
-        """Move the database out of the way, whole, and start with none. The caller holds `locked`."""
-        self.close()
-        aside = self.path.with_name(f"memory.db.{suffix}")
-        for ending in ("-wal", "-shm"):
-            if (part := self.path.with_name("memory.db" + ending)).exists():
-                part.rename(aside.with_name(aside.name + ending))
-        self.path.rename(aside)
-        return aside
+    def set_aside(self) -> Salvage:
+        if not self.exists():
+            return Salvage()
+        with _mapped_errors(self.folder), self.locked():
+            self.close()
+            aside = self.path.with_name(f"memory.db.damaged-{utc_now():%Y%m%dT%H%M%S%f}")
+            for ending in ("-wal", "-shm"):
+                if (part := self.path.with_name("memory.db" + ending)).exists():
+                    part.rename(aside.with_name(aside.name + ending))
+            self.path.rename(aside)
+            return _salvage(aside)
 
     def _writing(self) -> sqlite3.Connection:
         if self._writer is None or not self._writer.fresh():
@@ -630,6 +633,25 @@ def _file(row: tuple[Any, ...]) -> FileState:
     )
 
 
+def _salvage(path: Path) -> Salvage:
+    """What can still be read of a damaged database."""
+    found: dict[str, list[Any]] = {"salvage_mode": [], "tombstones": [], "salvage_counts": []}
+    with suppress(sqlite3.Error):
+        db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+        try:
+            for name, rows in found.items():
+                with suppress(sqlite3.Error):
+                    rows.extend(db.execute(_SQL[name]))
+        finally:
+            db.close()
+    return Salvage(
+        aside=path,
+        mode=found["salvage_mode"][0][0] if found["salvage_mode"] else None,
+        tombstones=tuple(Tombstone(hash=h, record_id=i, at=from_text(at)) for h, i, at in found["tombstones"]),
+        counts=dict(found["salvage_counts"]) or None,
+    )
+
+
 @contextmanager
 def _mapped_errors(folder: Path, path: Path | None = None) -> Iterator[None]:
     """SQLite's and the system's errors as ours."""
@@ -641,17 +663,6 @@ def _mapped_errors(folder: Path, path: Path | None = None) -> Iterator[None]:
         raise StoreReadOnlyError(f"cannot write to {folder}: {error.strerror}") from error
     except OSError as error:
         raise storage_error(error, folder) from error
-
-
-def storage_error(error: OSError, folder: Path) -> StoreError:
-    """What an error of the file system means for a store."""
-    import errno
-
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return StoreFullError()
-    if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
-        return StoreReadOnlyError(f"cannot write to {folder}: {error.strerror}")
-    return StoreError(f"cannot use {folder}: {error.strerror or error}")
 
 
 def _mapped(error: sqlite3.DatabaseError, folder: Path, path: Path | None) -> StoreError:

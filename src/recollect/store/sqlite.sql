@@ -91,6 +91,13 @@ DELETE FROM records WHERE id IN (SELECT value FROM json_each(?))
 UPDATE journal SET before = NULL, after = NULL, reason = NULL, source = NULL, call = NULL, erased = 1
 WHERE record_id IN (SELECT value FROM json_each(?)) AND erased = 0
 
+-- name: salvage_mode
+-- From a damaged database, as far as it can be read.
+SELECT mode FROM state
+
+-- name: salvage_counts
+SELECT kind, count(*) FROM records WHERE latest = 1 AND status = 'active' GROUP BY kind
+
 -- name: register_user
 -- In the root database.
 INSERT OR IGNORE INTO users (user_id, folder, created_at) VALUES (?, ?, ?)

@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from recollect.errors import StoreError
 from recollect.records import JournalEntry, Record
-from recollect.store.contract import FileState, Query, State, Tombstone
+from recollect.store.contract import FileState, Query, Salvage, State, Tombstone
 from recollect.times import utc_now
 
 
@@ -88,6 +89,9 @@ class MemoryUser:
 
     def check(self) -> list[str]:
         return []
+
+    def set_aside(self) -> Salvage:
+        raise StoreError("a memory without files cannot be rebuilt from them; restore it from an export or a backup")
 
     def close(self) -> None:
         pass

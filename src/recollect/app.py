@@ -1,0 +1,126 @@
+"""Composition: reads the settings, opens the store, hands out memories. Only this module names a backend."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from recollect.config import Config
+from recollect.core.files import DiskFiles, Files, NoFiles
+from recollect.core.memory import Memory
+from recollect.core.person import Person
+from recollect.errors import InvalidInputError
+from recollect.records import Receipt
+from recollect.store.contract import Store
+from recollect.store.sqlite import SqliteStore
+from recollect.times import Clock, utc_now
+from recollect.userid import check_user_id, folder_name
+
+_MOST_REMEMBERED = 64
+
+
+class Recollect:
+    """The memories of many users. Make it with `recollect.open`."""
+
+    def __init__(self, store: Store, config: Config, *, folder: Path | None, clock: Clock = utc_now) -> None:
+        self.config = config
+        self._store = store
+        self._folder = folder
+        self._clock = clock
+        self._people: OrderedDict[str, Person] = OrderedDict()
+        self._guard = threading.Lock()
+
+    def user(self, user_id: str | int) -> Memory:
+        """The memory of one user. Nothing is created until something is stored."""
+        name = check_user_id(user_id)
+        with self._guard:
+            person = self._people.get(name)
+            if person is None:
+                person = self._people[name] = Person(
+                    self._store.user(name), self._files(name), self.config, self._clock
+                )
+            self._people.move_to_end(name)
+            while len(self._people) > _MOST_REMEMBERED:
+                self._people.popitem(last=False)
+        return Memory(person)
+
+    def users(self) -> Iterator[str]:
+        """The ids of everyone who has a memory here."""
+        return self._store.users()
+
+    def erase_user(self, user_id: str | int) -> Receipt:
+        """Remove a user and everything about them, everywhere."""
+        name = check_user_id(user_id)
+        with self._guard:
+            self._people.pop(name, None)
+        places = self._store.erase_user(name)
+        if self._folder is not None:
+            places["files"] = places.get("files", 0) + _remove_folder(self._folder / folder_name(name))
+        return Receipt(at=self._clock(), ids=(), places=places)
+
+    def close(self) -> None:
+        """Let go of files and connections. Memories in use open them again."""
+        with self._guard:
+            self._people.clear()
+        self._store.close()
+
+    def __enter__(self) -> Recollect:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _files(self, user_id: str) -> Files:
+        return NoFiles() if self._folder is None else DiskFiles(self._folder / folder_name(user_id))
+
+
+def open(
+    where: str | Path | Store | None = None,
+    *,
+    files: str | Path | None = None,
+    config: Config | None = None,
+    clock: Clock = utc_now,
+    **settings: Any,
+) -> Recollect:
+    """Open a folder, a ``postgresql://`` address, or a store you made yourself.
+
+    A folder holds everything: SQLite databases and the files people read. With PostgreSQL, ``files`` names
+    a folder for MEMORY.md and the daily notes; without it they exist in the database only. Other settings
+    are those of `Config`; what is not given comes from the environment.
+    """
+    if isinstance(where, str) and where.startswith(("postgresql://", "postgres://")):
+        settings["database_url"] = where
+        settings.setdefault("files", files is not None)
+        if files is not None:
+            settings["memory_dir"] = Path(files)
+    elif isinstance(where, str | Path):
+        if not str(where):
+            raise InvalidInputError("where", "must be a folder or a postgresql:// address")
+        if "://" in str(where):
+            raise InvalidInputError("where", "must be a folder or begin with postgresql://")
+        settings |= {"memory_dir": Path(where), "database_url": ""}
+    chosen = Config.load(**settings) if config is None else config
+    if where is not None and not isinstance(where, str | Path):
+        return Recollect(where, chosen, folder=None if files is None else Path(files), clock=clock)
+    if chosen.database_url:
+        from recollect.store.postgres import PostgresStore
+
+        folder = chosen.memory_dir if chosen.files else None
+        return Recollect(PostgresStore(chosen.database_url), chosen, folder=folder, clock=clock)
+    return Recollect(SqliteStore(chosen.memory_dir), chosen, folder=chosen.memory_dir, clock=clock)
+
+
+def _remove_folder(folder: Path) -> int:
+    import shutil
+
+    if not folder.is_dir():
+        return 0
+    number = sum(1 for path in folder.rglob("*") if path.is_file())
+    shutil.rmtree(folder)
+    return number

@@ -1,0 +1,69 @@
+"""The same verbs, awaited. One implementation: each call crosses into a thread and back."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Callable, Coroutine
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from recollect.core.memory import Memory
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+def _awaited(
+    verb: Callable[Concatenate[Memory, _P], _T],
+) -> Callable[Concatenate[AsyncMemory, _P], Coroutine[Any, Any, _T]]:
+    async def crossing(self: AsyncMemory, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        return await asyncio.to_thread(verb, self.memory, *args, **kwargs)
+
+    functools.update_wrapper(crossing, verb)
+    return crossing
+
+
+class AsyncMemory:
+    """A `Memory` whose verbs are awaited: ``await memory.remember("…")``."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+
+    def __repr__(self) -> str:
+        return f"<AsyncMemory of {self.memory.user_id!r}>"
+
+    def acting(self, actor: str | None = None, **context: Any) -> AsyncMemory:
+        """See `Memory.acting`."""
+        return AsyncMemory(self.memory.acting(actor, **context))
+
+    remember = _awaited(Memory.remember)
+    note = _awaited(Memory.note)
+    observe = _awaited(Memory.observe)
+    episode = _awaited(Memory.episode)
+    say = _awaited(Memory.say)
+    jot = _awaited(Memory.jot)
+    scratch = _awaited(Memory.scratch)
+    update = _awaited(Memory.update)
+    forget = _awaited(Memory.forget)
+    merge = _awaited(Memory.merge)
+    pin = _awaited(Memory.pin)
+    mark_important = _awaited(Memory.mark_important)
+    pause = _awaited(Memory.pause)
+    resume = _awaited(Memory.resume)
+    undo = _awaited(Memory.undo)
+    erase = _awaited(Memory.erase)
+    erase_topic = _awaited(Memory.erase_topic)
+    clear = _awaited(Memory.clear)
+    get = _awaited(Memory.get)
+    read = _awaited(Memory.read)
+    search = _awaited(Memory.search)
+    show = _awaited(Memory.show)
+    daily = _awaited(Memory.daily)
+    days = _awaited(Memory.days)
+    history = _awaited(Memory.history)
+    why = _awaited(Memory.why)
+    export = _awaited(Memory.export)
+    import_ = _awaited(Memory.import_)
+    verify = _awaited(Memory.verify)
+    rebuild = _awaited(Memory.rebuild)
+    upkeep = _awaited(Memory.upkeep)

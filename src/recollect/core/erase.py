@@ -1,0 +1,48 @@
+"""Removing things for good: from the records, the journal, the files and what is known by heart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from recollect.core.writing import Change, Write
+from recollect.records import Erased, Receipt, Record
+from recollect.store.contract import Query, Tombstone
+
+
+def erase(write: Write, records: Sequence[Record], *, op: str = "erase", bury: bool = True) -> Erased:
+    """Remove these records everywhere. With tombstones, so that they are not learned again."""
+    ids = [record.id for record in records]
+    if bury:
+        write.tx.bury(tombstone for record in records for tombstone in _tombstones(write, record))
+    places = {"records": len(ids), **write.tx.erase(ids)}
+    for record in records:
+        write.mark(op, record.id)
+        write.known.drop(record.id)
+        write.changes.append(Change(record, None))
+    if bury:
+        write.known.buried = {tombstone.hash for tombstone in write.tx.tombstones()}
+        places["damaged copies"] = write.person.files.drop_damaged_copies(write)
+    places |= write.person.files.erase(write, records)
+    return Erased(
+        message=f"Erased {len(ids)} record(s); only tombstones stay." if bury else f"Removed {len(ids)} record(s).",
+        receipt=Receipt(at=write.now, ids=tuple(ids), places=places),
+    )
+
+
+def clear(write: Write) -> Erased:
+    """Erase everything there is about this person, and start with an empty MEMORY.md."""
+    outcome = erase(write, write.tx.find(Query(statuses=())))
+    places = outcome.receipt.places | write.person.files.reset(write)
+    return Erased(
+        message=f"Cleared: {len(outcome.receipt.ids)} record(s) erased.",
+        receipt=Receipt(at=write.now, ids=outcome.receipt.ids, places=places),
+    )
+
+
+def _tombstones(write: Write, record: Record) -> set[Tombstone]:
+    """One for everything the record ever said."""
+    said = [record, *write.tx.versions(record.id)]
+    for entry in write.tx.entries(record_id=record.id):
+        said += [state for state in (entry.before, entry.after) if state is not None]
+    hashes = {write.tombstone_hash(state) for state in said}
+    return {Tombstone(hash=hash, record_id=record.id, at=write.now) for hash in hashes}

@@ -1,0 +1,162 @@
+"""The journal read back: the history of a record, why it is known, taking a change back, and the proof that
+journal, records and files agree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+
+from recollect.core.person import Person
+from recollect.core.writing import Write
+from recollect.errors import NotFoundError, UndoError
+from recollect.records import USER_EDIT, Fact, JournalEntry, Record, Undone, new_id
+from recollect.store.contract import Query, Reader
+
+Progress = Callable[[int, int], None]
+"""Called with how much is done, and of how much."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Why:
+    """Why a record is known: where it came from, what supports it, and what happened to it since."""
+
+    record: Record
+    message: str
+    entries: tuple[JournalEntry, ...]
+
+
+def why(reader: Reader, record: Record) -> Why:
+    """The answer to "why do you know this?"."""
+    entries = tuple(reader.entries(record_id=record.id))
+    return Why(record=record, message=_told(record, entries), entries=entries)
+
+
+def _told(record: Record, entries: tuple[JournalEntry, ...]) -> str:
+    parts = [f"{_origin(record)} on {record.created_at:%Y-%m-%d}"]
+    if record.session:
+        parts.append(f"in the conversation {record.session}")
+    if record.agent:
+        parts.append(f"written by {record.agent}")
+    sentences = [", ".join(parts), f"confidence {record.confidence:.2f}"]
+    if record.excerpt:
+        sentences.append(f"based on: “{record.excerpt}”")
+    if record.messages:
+        sentences.append(f"supported by {len(record.messages)} message(s): {', '.join(record.messages)}")
+    if not record.trusted:
+        sentences.append("from an untrusted source")
+    changes = len(entries) - 1
+    if changes > 0:
+        last = entries[-1]
+        sentences.append(f"changed {changes} time(s), last by {last.actor} ({last.op}) on {last.at:%Y-%m-%d}")
+    if record.status != "active":
+        sentences.append(f"now {record.status}")
+    return "; ".join(sentences) + "."
+
+
+def _origin(record: Record) -> str:
+    origin, _, detail = record.source.partition(":")
+    told = {
+        USER_EDIT: "You wrote it into the file yourself",
+        "explicit": "You asked to remember it",
+        "explicit_mention": "You asked to remember it",
+        "discussion": "It came up in a discussion",
+        "reaction": "It follows from a reaction of yours",
+        "batch_extraction": "It was extracted from your conversations",
+        "tool": "An agent stored it with a tool",
+        "import": "It was imported",
+    }.get(origin, f"It came from {record.source}")
+    return f"{told} ({detail})" if detail and origin in ("discussion", "reaction", "tool", "import") else told
+
+
+def undo(write: Write, target: int | str) -> Undone:
+    """Take back one journal entry by its number, or a whole run by its id."""
+    if isinstance(target, int):
+        entry = write.tx.entry(target)
+        if entry is None:
+            raise NotFoundError(f"there is no journal entry {target}")
+        done = [_take_back(write, entry, write.acting.run)]
+    else:
+        entries = write.tx.entries(run=target, newest_first=True)
+        if not entries:
+            raise NotFoundError(f"there is no run {target}")
+        run = new_id("run")
+        done = [_take_back(write, entry, run) for entry in entries if entry.before or entry.after]
+        if not done:
+            raise UndoError(f"run {target} changed nothing that could be taken back")
+    told = "; ".join(f"{e.op} of {(e.after or e.before).text}" for e in done[:3] if e.after or e.before)  # type: ignore[union-attr]
+    return Undone(message=f"Undone: {told}" + ("; …" if len(done) > 3 else ""), entries=tuple(done))
+
+
+def last_change(reader: Reader, actor_of: str | None = None) -> JournalEntry:
+    """The newest entry that could be taken back."""
+    for entry in reader.entries(newest_first=True, limit=200):
+        undone = any(True for _ in reader.entries(undoes=entry.seq))
+        if entry.op not in ("undo", "prune") and not undone and not entry.erased and (entry.before or entry.after):
+            return entry
+    raise NotFoundError("there is nothing to undo")
+
+
+def _take_back(write: Write, entry: JournalEntry, run: str | None) -> JournalEntry:
+    if entry.erased:
+        raise UndoError(f"entry {entry.seq} was erased; what is erased does not come back")
+    if entry.after is None:
+        raise UndoError(f"entry {entry.seq} ({entry.op}) changed no record, so there is nothing to take back")
+    current = write.tx.get(entry.record_id)
+    if current is None or _substance(current) != _substance(entry.after):
+        if any(True for _ in write.tx.entries(undoes=entry.seq)):
+            raise UndoError(f"entry {entry.seq} has been undone already")
+        later = [e.seq for e in write.tx.entries(record_id=entry.record_id, after=entry.seq) if e.op != "prune"]
+        raise UndoError(
+            f"{entry.record_id} was changed after entry {entry.seq}, by {', '.join(map(str, later)) or 'something'};"
+            " undo that first"
+        )
+    restored = entry.before or replace(entry.after, status="archived")
+    if isinstance(restored, Fact) and restored.status == "active":
+        taken = write.same_key(restored)
+        if taken is not None and taken.id != restored.id:
+            raise UndoError(f"{restored.key} is known as {taken.content!r} by now ({taken.id}); forget that first")
+    write.apply("undo", current, restored, reason=f"undo of {entry.op}", run=run, undoes=entry.seq)
+    return entry
+
+
+def _substance(record: Record) -> Record:
+    """The record without what every change and every pruning touches."""
+    return replace(record, seq=0, version=0, updated_at=_EPOCH, tier=None)
+
+
+def verify(person: Person, progress: Progress | None = None) -> list[str]:
+    """What does not agree between database, journal, records and files; nothing, if all is well."""
+    problems = person.user.check()
+    if problems:
+        return problems
+    with person.read() as reader:
+        state = reader.state()
+        records = {record.id: record for record in reader.find(Query(statuses=()))}
+        entries = reader.entries()
+        if [entry.seq for entry in entries] != list(range(1, state.seq + 1)):
+            problems.append(f"the journal has gaps: {len(entries)} entries, last number {state.seq}")
+        last: dict[str, JournalEntry] = {}
+        for done, entry in enumerate(entries):
+            if progress and done % 1000 == 0:
+                progress(done, len(entries))
+            before = last.get(entry.record_id)
+            if entry.record_id and not entry.erased and entry.after is not None:
+                expected = before.after if before and not before.erased else None
+                if entry.before != expected and not (before and before.erased):
+                    problems.append(f"journal entry {entry.seq}: its before is not what entry {before and before.seq} left")
+            if entry.record_id and (entry.after is not None or entry.erased or entry.op in ("erase", "expire")):
+                last[entry.record_id] = entry
+        for record_id, entry in last.items():
+            gone = entry.erased or entry.after is None
+            if gone and record_id in records:
+                problems.append(f"{record_id}: erased in the journal, but still stored")
+            elif not gone and records.get(record_id) != entry.after:
+                problems.append(f"{record_id}: stored differently from journal entry {entry.seq}")
+        problems += [f"{record_id}: not in the journal" for record_id in records.keys() - last.keys()]
+        problems += person.files.problems(reader)
+    if progress:
+        progress(len(entries), len(entries))
+    return problems

@@ -1,0 +1,155 @@
+"""What the write path must know by heart about one user: which facts could be the same as a new one,
+which facts MEMORY.md shows, and what was erased.
+
+Derived from the store and caught up by sequence number, so it sees what any process wrote. Knows no files.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterable
+
+from recollect.policy.duplicates import Statement
+from recollect.records import Fact, Record
+from recollect.store.contract import Query, Reader
+
+KINDS = ("fact", "note", "observation", "episode", "daily")
+"""The kinds that are compared and searched here."""
+
+_MOST_POSTINGS = 300
+_MOST_CANDIDATES = 5
+_LEAST_SHARED = 0.3
+
+
+class Known:
+    """Active records by their words. Use it under the user's write lock, or under `guard`."""
+
+    def __init__(self) -> None:
+        self.seq = 0
+        self.guard = threading.RLock()
+        self.in_file: dict[str, Fact] = {}
+        self.buried: set[str] = set()
+        self._records: dict[str, Record] = {}
+        self._statements: dict[str, Statement] = {}
+        self._postings: dict[str, set[str]] = {}
+        self._replaced: list[tuple[str, Record | None]] = []
+
+    def begin(self) -> None:
+        """From here on `roll_back` can return to what was known."""
+        self._replaced = []
+
+    def roll_back(self) -> None:
+        """Know again what was known at `begin`."""
+        with self.guard:
+            for record_id, record in reversed(self._replaced):
+                self._remove(record_id)
+                if record is not None:
+                    self._insert(record)
+            self._replaced = []
+
+    def catch_up(self, reader: Reader, seq: int) -> None:
+        """Take in everything up to this sequence number."""
+        if seq == self.seq:
+            return
+        with self.guard:
+            if self.seq == 0:
+                for record in reader.find(Query(kinds=KINDS)):
+                    self._insert(record)
+            else:
+                ids = list(dict.fromkeys(entry.record_id for entry in reader.entries(after=self.seq)))
+                found = {record.id: record for record in reader.find(Query(ids=ids, statuses=()))}
+                for record_id in ids:
+                    self._remove(record_id)
+                    changed = found.get(record_id)
+                    if changed is not None and changed.status == "active" and changed.kind in KINDS:
+                        self._insert(changed)
+            self.buried = {tombstone.hash for tombstone in reader.tombstones()}
+            self.seq = seq
+
+    def note(self, record: Record) -> None:
+        """Take in a new version of a record."""
+        if record.kind not in KINDS:
+            return
+        with self.guard:
+            self._replaced.append((record.id, self._remove(record.id)))
+            if record.status == "active":
+                self._insert(record)
+
+    def drop(self, record_id: str) -> None:
+        """Let go of a record."""
+        with self.guard:
+            self._replaced.append((record_id, self._remove(record_id)))
+
+    def _insert(self, record: Record) -> None:
+        statement = Statement.of(record.content, record.key if record.kind == "fact" else None)
+        self._records[record.id] = record
+        self._statements[record.id] = statement
+        for term in statement.terms:
+            self._postings.setdefault(term, set()).add(record.id)
+        if isinstance(record, Fact) and record.tier == "file":
+            self.in_file[record.id] = record
+
+    def _remove(self, record_id: str) -> Record | None:
+        record = self._records.pop(record_id, None)
+        self.in_file.pop(record_id, None)
+        statement = self._statements.pop(record_id, None)
+        for term in statement.terms if statement else ():
+            if ids := self._postings.get(term):
+                ids.discard(record_id)
+                if not ids:
+                    del self._postings[term]
+        return record
+
+    def of_kind(self, kind: str) -> list[Record]:
+        """All active records of a kind."""
+        return [record for record in self._records.values() if record.kind == kind]
+
+    def likely(self, statement: Statement, kind: str) -> list[tuple[Record, Statement]]:
+        """The few records of a kind that share most words with a statement, best first."""
+        weights = self._weights(statement.terms)
+        total = sum(weights.values())
+        shared: dict[str, float] = {}
+        scanned = 0
+        for term in sorted(weights, key=weights.__getitem__, reverse=True):
+            ids = self._postings.get(term, ())
+            # rare words first: a word that every record has tells nothing and would cost a scan
+            if scanned and scanned + len(ids) > _MOST_POSTINGS:
+                for record_id in shared.keys() & ids:
+                    shared[record_id] += weights[term]
+                continue
+            scanned += len(ids)
+            for record_id in ids:
+                shared[record_id] = shared.get(record_id, 0.0) + weights[term]
+        best = sorted(
+            (record_id for record_id, weight in shared.items() if weight >= _LEAST_SHARED * total),
+            key=lambda record_id: (-shared[record_id], record_id),
+        )
+        found = [(self._records[record_id], self._statements[record_id]) for record_id in best]
+        return [pair for pair in found if pair[0].kind == kind][:_MOST_CANDIDATES]
+
+    def search(self, terms: Iterable[str], kinds: Iterable[str], limit: int) -> list[tuple[str, float, tuple[str, ...]]]:
+        """Ids with a BM25 score and the words that matched, best first."""
+        wanted = frozenset(kinds)
+        with self.guard:
+            weights = self._weights(terms)
+            average = sum(len(s.terms) for s in self._statements.values()) / max(len(self._statements), 1)
+            scores: dict[str, float] = {}
+            matched: dict[str, list[str]] = {}
+            for term, weight in weights.items():
+                for record_id in self._postings.get(term, ()):
+                    if self._records[record_id].kind not in wanted:
+                        continue
+                    length = len(self._statements[record_id].terms)
+                    gain = weight * 2.5 / (1 + 1.5 * (0.25 + 0.75 * length / average))
+                    scores[record_id] = scores.get(record_id, 0.0) + gain
+                    matched.setdefault(record_id, []).append(term)
+        best = sorted(scores, key=lambda record_id: (-scores[record_id], record_id))[:limit]
+        return [(record_id, scores[record_id], tuple(matched[record_id])) for record_id in best]
+
+    def _weights(self, terms: Iterable[str]) -> dict[str, float]:
+        count = len(self._records)
+        return {
+            term: math.log(1 + (count - (n := len(self._postings.get(term, ()))) + 0.5) / (n + 0.5))
+            for term in dict.fromkeys(terms)
+        }

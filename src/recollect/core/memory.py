@@ -1,0 +1,692 @@
+"""The memory of one user: the one façade over the core. Short methods; the work is done below.
+
+    memory = recollect.open("data/memory").user("u1")
+    memory.remember("Senior engineer at Stripe", key="role", category="work_context")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from recollect.core import validation as check
+from recollect.core.erase import clear, erase
+from recollect.core.journal import Progress, Why, last_change, undo, verify, why
+from recollect.core.person import Person
+from recollect.core.rebuild import RebuildReport, rebuild
+from recollect.core.recall import search
+from recollect.core.transfer import ImportReport, export_archive, import_any
+from recollect.core.upkeep import UpkeepReport, mark_important, remove_expired
+from recollect.core.writing import Acting, Write, find_record, find_records, section_of_day
+from recollect.document import daily_md
+from recollect.document.memory_md import key_of, one_block, split_label
+from recollect.errors import InvalidInputError, NotFoundError
+from recollect.policy.retention import IMPORTANT_DAYS, daily_expiry, message_expiry
+from recollect.records import (
+    CATEGORIES,
+    CATEGORY_OF_TYPE,
+    CHANGE_REASONS,
+    FACT_TYPES,
+    KINDS,
+    OBSERVATION_CATEGORIES,
+    VALENCES,
+    DailyEntry,
+    Episode,
+    Erased,
+    Fact,
+    Hit,
+    JournalEntry,
+    Message,
+    Note,
+    Observation,
+    Outcome,
+    Receipt,
+    Record,
+    Refused,
+    ScratchItem,
+    Undone,
+    new_id,
+)
+from recollect.store.contract import Query, Reader
+from recollect.times import parse_day, parse_moment
+
+_O = TypeVar("_O", bound=Outcome)
+Moment = datetime | date | str
+
+
+class Memory:
+    """One user's memory. Get it from `Recollect.user`; it is safe to share between threads."""
+
+    def __init__(self, person: Person, acting: Acting | None = None, write: Write | None = None) -> None:
+        self._person = person
+        self._acting = acting or Acting()
+        self._open = write
+
+    def __repr__(self) -> str:
+        return f"<Memory of {self.user_id!r}>"
+
+    @property
+    def user_id(self) -> str:
+        """Whose memory this is."""
+        return self._person.user.user_id
+
+    @property
+    def exists(self) -> bool:
+        """Whether anything was ever stored for this user."""
+        return self._person.user.exists()
+
+    @property
+    def mode(self) -> str:
+        """on, paused or incognito."""
+        with self._person.user.read() as reader:
+            return reader.state().mode
+
+    def acting(
+        self,
+        actor: str | None = None,
+        *,
+        agent: str | None = None,
+        session: str | None = None,
+        run: str | None = None,
+        call: str | None = None,
+        trusted: bool | None = None,
+    ) -> Memory:
+        """The same memory on behalf of someone: what is written through it says so in the journal."""
+        now = self._acting
+        acting = Acting(
+            actor=check.optional_line("actor", actor) or now.actor,
+            agent=check.optional_line("agent", agent) or now.agent,
+            session=check.optional_line("session", session) or now.session,
+            run=check.optional_line("run", run) or now.run,
+            call=check.optional_line("call", call) or now.call,
+            trusted=now.trusted if trusted is None else check.flag("trusted", trusted),
+        )
+        return Memory(self._person, acting, self._open)
+
+    @contextmanager
+    def batch(self) -> Iterator[Memory]:
+        """Many changes in one transaction: all of them are durable at the end, or none is."""
+        if self._open is not None:
+            yield self
+            return
+        with self._person.write(self._acting) as write:
+            yield Memory(self._person, self._acting, write)
+
+    # writing
+
+    def remember(
+        self,
+        content: str,
+        *,
+        key: str | None = None,
+        category: str | None = None,
+        type: str | None = None,
+        durability: Literal["durable", "daily"] = "durable",
+        confidence: float = 1.0,
+        importance: float = 0.5,
+        source: str = "explicit",
+        excerpt: str | None = None,
+        messages: Sequence[str] = (),
+        tags: Sequence[str] = (),
+        valid_from: Moment | None = None,
+        expires_at: Moment | None = None,
+        pinned: bool = False,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Outcome:
+        """A fact about the person, under a key or as a sentence."""
+        text = one_block(check.text("content", content, check.MAX_FACT))
+        label: str | None = None
+        if key is not None:
+            label = check.line("key", key, check.MAX_KEY)
+        elif found := split_label(text):
+            label, text = found
+        kind_of_fact = check.optional_one_of("type", type, FACT_TYPES)
+        default = CATEGORY_OF_TYPE[kind_of_fact] if kind_of_fact else "key_fact"
+        durable = check.one_of("durability", durability, ("durable", "daily")) == "durable"
+        fact = Fact(
+            **self._common("fact", source, confidence, importance, excerpt, messages, tags, metadata),
+            content=text,
+            key=_key(label),
+            label=label if label and label != _key(label) else None,
+            category=check.optional_one_of("category", category, CATEGORIES) or default,
+            type=kind_of_fact,
+            tier="file",
+            pinned=check.flag("pinned", pinned),
+            expires_at=None if expires_at is None else parse_moment("expires_at", expires_at),
+        )
+        if valid_from is not None:
+            fact = replace(fact, valid_from=parse_moment("valid_from", valid_from))
+        return self._remember(fact, durable=durable)
+
+    def note(
+        self,
+        content: str,
+        *,
+        title: str | None = None,
+        tags: Sequence[str] = (),
+        source: str = "explicit",
+        importance: float = 0.5,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Outcome:
+        """A free text with a stable id."""
+        text = check.text("content", content)
+        common = self._common("note", source, 1.0, importance, None, (), tags, metadata)
+        return self._remember(Note(**common, content=text, title=check.optional_line("title", title)))
+
+    def observe(
+        self,
+        content: str,
+        category: str,
+        *,
+        source: str = "explicit",
+        confidence: float = 1.0,
+        tags: Sequence[str] = (),
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Outcome:
+        """A finding, an insight or a lesson."""
+        text = check.text("content", content)
+        sort = check.one_of("category", category, OBSERVATION_CATEGORIES)
+        common = self._common("observation", source, confidence, 0.5, None, (), tags, metadata)
+        return self._remember(Observation(**common, content=text, category=sort))
+
+    def episode(
+        self,
+        topic: str,
+        summary: str,
+        *,
+        importance: float = 0.7,
+        valence: str = "neutral",
+        tags: Sequence[str] = (),
+        messages: Sequence[str] = (),
+        participants: Sequence[str] = (),
+        source: str = "explicit",
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Outcome:
+        """A stretch of conversation worth remembering as a whole."""
+        episode = Episode(
+            **self._common("episode", source, 1.0, importance, None, messages, tags, metadata),
+            content=check.text("summary", summary),
+            topic=check.line("topic", topic),
+            valence=check.one_of("valence", valence, VALENCES),
+            participants=check.words("participants", participants),
+        )
+        return self._remember(episode)
+
+    def say(
+        self,
+        content: str,
+        *,
+        session: str | None = None,
+        role: str = "user",
+        speaker: str | None = None,
+        said_at: Moment | None = None,
+        source: str = "conversation",
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Outcome:
+        """One message of a conversation. Secrets in it are masked."""
+        text = check.text("content", content)
+        where = check.optional_line("session", session) or self._acting.session
+        if where is None:
+            raise InvalidInputError("session", "must be given: which conversation is this a message of?")
+        common = self._common("message", source, 1.0, 0.5, None, (), (), metadata)
+        common["session"] = where
+        if said_at is not None:
+            common["valid_from"] = parse_moment("said_at", said_at)
+        message = Message(
+            **common,
+            content=text,
+            role=check.line("role", role),
+            speaker=check.optional_line("speaker", speaker),
+            expires_at=message_expiry(common["created_at"], self._person.config.message_retention_days),
+        )
+        return self._remember(message)
+
+    def jot(
+        self,
+        content: str,
+        *,
+        section: str | None = None,
+        day: date | str | None = None,
+        source: str = "explicit",
+        confidence: float = 1.0,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Outcome:
+        """An entry in a daily note, today's unless another day is given."""
+        text = one_block(check.text("content", content, check.MAX_FACT))
+        when = self._now.date() if day is None else parse_day("day", day)
+        entry = DailyEntry(
+            **self._common("daily", source, confidence, 0.5, None, (), (), metadata),
+            content=text,
+            day=when,
+            key=when.isoformat(),
+            expires_at=daily_expiry(when, self._person.config.daily_retention_days),
+        )
+        heading = check.optional_one_of("section", section, daily_md.SECTIONS) or section_of_day(entry)
+        return self._remember(replace(entry, section=heading))
+
+    def scratch(self, key: str, value: str | None = None) -> str | None:
+        """Working memory: with a value, keep it under the key; without, give it back."""
+        name = check.line("key", key, 200)
+        if value is None:
+            found = self.read(kind="scratch", key=name)
+            return found[0].content if found else None
+        text = check.text("value", value)
+        item = ScratchItem(**self._common("scratch", "explicit", 1.0, 0.5, None, (), (), None), content=text, key=name)
+        with self._writing() as write:
+            known = write.tx.find(Query(kinds=("scratch",), key=name))
+            outcome = write.update(known[0], {"content": text}, reason="correction") if known else write.remember(item)
+        if isinstance(outcome, Refused):
+            raise InvalidInputError("value", outcome.message)
+        return text
+
+    def _remember(self, record: Record, *, durable: bool = True) -> Outcome:
+        with self._writing() as write:
+            outcome = write.remember(record, durable=durable)
+        return self._told(outcome, write)
+
+    def update(
+        self,
+        ref: str,
+        content: str | None = None,
+        *,
+        category: str | None = None,
+        type: str | None = None,
+        key: str | None = None,
+        confidence: float | None = None,
+        importance: float | None = None,
+        pinned: bool | None = None,
+        tags: Sequence[str] | None = None,
+        source: str | None = None,
+        excerpt: str | None = None,
+        reason: str = "update",
+        note: str | None = None,
+        valid_from: Moment | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Outcome:
+        """A new version of a record, by id or key. A key that is not known yet is added.
+
+        The reason says what happens to the old value: after an update or contradiction it held until now,
+        after a correction or refinement it never did. Category and type narrow down which record is meant
+        if several have the key; otherwise they are changed.
+        """
+        why_changed = check.one_of("reason", reason, CHANGE_REASONS)
+        since = None if valid_from is None else parse_moment("valid_from", valid_from)
+        check.optional_one_of("category", category, CATEGORIES + OBSERVATION_CATEGORIES)
+        check.optional_one_of("type", type, FACT_TYPES)
+        with self._writing() as write:
+            try:
+                record = _find_to_change(write.tx, check.line("ref", ref, 200), category, type)
+            except NotFoundError:
+                if content is None or "-" in ref:
+                    raise
+                adding = self.remember if self._open else Memory(self._person, self._acting, write).remember
+                outcome = adding(
+                    content,
+                    key=ref,
+                    category=category,
+                    type=type,
+                    confidence=1.0 if confidence is None else confidence,
+                    importance=0.5 if importance is None else importance,
+                    source=source or "explicit",
+                    excerpt=excerpt,
+                    valid_from=since,
+                    metadata=metadata,
+                )
+            else:
+                changes = self._changes(record, locals())
+                outcome = write.update(record, changes, reason=why_changed, note=check.optional_text("note", note), since=since)
+        return self._told(outcome, write)
+
+    def _changes(self, record: Record, given: Mapping[str, Any]) -> dict[str, Any]:
+        changes: dict[str, Any] = {}
+        if given["content"] is not None:
+            limit = check.MAX_FACT if record.kind in ("fact", "daily") else check.MAX_TEXT
+            text = check.text("content", given["content"], limit)
+            changes["content"] = one_block(text) if record.kind in ("fact", "daily") else text
+            # what is said now is said by whoever says it now
+            changes |= {"agent": self._acting.agent, "trusted": self._acting.trusted, "excerpt": None, "messages": ()}
+            changes["source"] = "explicit"
+            if self._acting.session:
+                changes["session"] = self._acting.session
+        for name in ("confidence", "importance"):
+            if given[name] is not None:
+                changes[name] = check.share(name, given[name])
+        if given["pinned"] is not None:
+            changes["pinned"] = check.flag("pinned", given["pinned"])
+        if given["tags"] is not None:
+            changes["tags"] = check.words("tags", given["tags"])
+        if given["source"] is not None:
+            changes["source"] = check.line("source", given["source"])
+        if given["excerpt"] is not None:
+            changes["excerpt"] = check.text("excerpt", given["excerpt"], check.MAX_FACT)
+        if given["metadata"] is not None:
+            changes["metadata"] = record.metadata | check.metadata("metadata", given["metadata"])
+        if record.kind == "fact":
+            if given["key"] is not None:
+                label = check.line("key", given["key"], check.MAX_KEY)
+                changes["key"] = _key(label)
+                changes["label"] = label if label != _key(label) else None
+            if given["type"] is not None:
+                changes["type"] = given["type"]
+                changes["category"] = given["category"] or CATEGORY_OF_TYPE[given["type"]]
+            elif given["category"] is not None:
+                changes["category"] = given["category"]
+            if changes.get("category", record.category) != record.category:
+                changes["section"] = None
+        elif given["category"] is not None:
+            changes["category"] = given["category"]
+        return changes
+
+    def forget(
+        self,
+        ref: str,
+        *,
+        category: str | None = None,
+        type: str | None = None,
+        reason: str | None = None,
+        replaced_by: str | None = None,
+    ) -> Outcome:
+        """Out of recall, kept in the journal; `undo` brings it back."""
+        with self._writing() as write:
+            record = find_record(write.tx, check.line("ref", ref, 200), category=category, fact_type=type)
+            outcome = write.forget(record, reason=check.optional_text("reason", reason), replaced_by=replaced_by)
+        return self._told(outcome, write)
+
+    def merge(self, refs: Sequence[str], content: str, *, confidence: float | None = None, reason: str | None = None) -> Outcome:
+        """Several facts, or several notes, become one. It takes over the key of the first that has one."""
+        text = check.text("content", content, check.MAX_FACT)
+        with self._writing() as write:
+            records = [find_record(write.tx, check.line("refs", ref, 200)) for ref in refs]
+            if len({record.id for record in records}) < 2 or len({record.kind for record in records}) > 1:
+                raise InvalidInputError("refs", "must name at least two different records of the same kind")
+            for record in records:
+                if record.status != "active":
+                    raise NotFoundError(f"{record.id} is no longer active")
+            first = next((record for record in records if record.key), records[0])
+            merged = replace(
+                first,
+                id=new_id(first.kind),
+                version=1,
+                content=one_block(text) if first.kind == "fact" else text,
+                created_at=write.now,
+                updated_at=write.now,
+                valid_from=min(record.valid_from for record in records),
+                confidence=max(r.confidence for r in records) if confidence is None else check.share("confidence", confidence),
+                importance=max(record.importance for record in records),
+                pinned=any(record.pinned for record in records),
+                trusted=all(record.trusted for record in records),
+                tags=tuple(dict.fromkeys(tag for record in records for tag in record.tags)),
+                messages=tuple(dict.fromkeys(message for record in records for message in record.messages)),
+                tier="file" if first.kind == "fact" else None,
+                metadata=first.metadata | {"merged_from": [record.id for record in records]},
+            )
+            outcome = write.merge(records, merged, reason=check.optional_text("reason", reason))
+        return self._told(outcome, write)
+
+    def pin(self, ref: str, pinned: bool = True) -> Outcome:
+        """Keep a fact in MEMORY.md whatever happens, or no longer."""
+        return self.update(ref, pinned=pinned)
+
+    def mark_important(
+        self, messages: Sequence[str], level: Literal["high", "critical"], *, reason: str | None = None
+    ) -> list[Record]:
+        """Keep messages for longer: high 60 days, critical 365."""
+        check.one_of("level", level, tuple(IMPORTANT_DAYS))
+        with self._writing() as write:
+            found = [find_record(write.tx, ref) for ref in check.words("messages", messages, check.MAX_MESSAGES)]
+            return mark_important(write, found, level, check.optional_text("reason", reason))
+
+    def pause(self, *, incognito: bool = False) -> None:
+        """Store nothing more until `resume`; incognito, recall nothing either."""
+        self._switch("incognito" if incognito else "paused")
+
+    def resume(self) -> None:
+        """Store and recall again."""
+        self._switch("on")
+
+    def _switch(self, mode: str) -> None:
+        with self._writing() as write:
+            if write.state.mode != mode:
+                write.tx.set_mode(mode)
+                write.mark({"on": "resume", "paused": "pause"}.get(mode, mode), "")
+
+    # taking back and removing
+
+    def undo(self, target: int | str | None = None) -> Undone:
+        """Take back a journal entry by number, a run by id, or the last change."""
+        with self._writing() as write:
+            if target is None:
+                entry = last_change(write.tx)
+                target = entry.run or entry.seq
+            if isinstance(target, str) and target.isdigit():
+                target = int(target)
+            outcome = undo(write, target)
+        return self._told(outcome, write)
+
+    def erase(self, *refs: str) -> Erased:
+        """Remove records everywhere, for good. Only tombstones stay, so that they are not learned again."""
+        with self._writing() as write:
+            found = {r.id: r for ref in refs for r in find_records(write.tx, ref, any_status=True)}
+            outcome = erase(write, list(found.values()))
+        return self._told(outcome, write)
+
+    def erase_topic(self, topic: str, *, dry_run: bool = False) -> tuple[list[Record], Receipt | None]:
+        """Remove every record that speaks of a topic. A dry run tells which ones that would be."""
+        words = check.text("topic", topic, check.MAX_SHORT)
+        with self._person.read() as reader:
+            found = self._about(reader, words)
+        if dry_run or not found:
+            return found, None
+        return found, self.erase(*(record.id for record in found)).receipt
+
+    def _about(self, reader: Reader, topic: str) -> list[Record]:
+        from recollect.text import terms
+
+        wanted = frozenset(terms(topic))
+        if not wanted:
+            raise InvalidInputError("topic", "has no words to look for")
+        return [r for r in reader.find(Query(statuses=())) if wanted <= frozenset(terms(r.text))]
+
+    def clear(self) -> Erased:
+        """Erase everything about this person and start again with an empty MEMORY.md."""
+        with self._writing() as write:
+            outcome = clear(write)
+        return self._told(outcome, write)
+
+    # reading
+
+    def get(self, ref: str) -> Record:
+        """One record, by id, by the key of a fact, or by the ending of an id."""
+        with self._person.read() as reader:
+            return find_record(reader, check.line("ref", ref, 200))
+
+    def read(
+        self,
+        *,
+        kind: str | None = None,
+        category: str | None = None,
+        type: str | None = None,
+        key: str | None = None,
+        tags: Sequence[str] = (),
+        session: str | None = None,
+        source: str | None = None,
+        status: str = "active",
+        as_of: Moment | None = None,
+        newest_first: bool = False,
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> list[Record]:
+        """Records by what they are. ``as_of`` gives what held at another time."""
+        query = Query(
+            kinds=(check.one_of("kind", kind, KINDS),) if kind else (),
+            categories=(check.one_of("category", category, CATEGORIES + OBSERVATION_CATEGORIES),) if category else (),
+            types=(check.one_of("type", type, FACT_TYPES),) if type else (),
+            key=(_key(key) if kind != "scratch" else key) if key else None,
+            tags=check.words("tags", tags),
+            session=session,
+            source=source,
+            statuses=() if status == "all" else (check.one_of("status", status, ("active", "archived", "superseded", "all")),),
+            alive_at=self._person.clock(),
+            valid_at=None if as_of is None else parse_moment("as_of", as_of),
+            newest_first=newest_first,
+            limit=None if limit is None else check.positive("limit", limit),
+            offset=offset,
+        )
+        with self._person.read(notes=kind in (None, "daily")) as reader:
+            return [] if reader.state().mode == "incognito" else reader.find(query)
+
+    def search(self, query: str, *, limit: int = 5, kinds: Sequence[str] = (), category: str | None = None) -> list[Hit]:
+        """Records that speak of something, best first."""
+        text = check.text("query", query)
+        wanted = tuple(check.one_of("kinds", kind, KINDS) for kind in kinds)
+        with self._person.read(notes=True) as reader:
+            return search(self._person, reader, text, check.positive("limit", limit), wanted, category)
+
+    def show(self) -> str:
+        """MEMORY.md as it is now."""
+        with self._person.read() as reader:
+            return self._person.files.text(reader)
+
+    def daily(self, day: date | str | None = None) -> str:
+        """The daily note of a day, today's by default; empty if there is none."""
+        when = self._person.clock().date() if day is None else parse_day("day", day)
+        with self._person.read(notes=True) as reader:
+            return self._person.files.daily_text(reader, when)
+
+    def days(self) -> list[date]:
+        """The days that have a daily note."""
+        entries = self.read(kind="daily")
+        return sorted({entry.day for entry in entries if isinstance(entry, DailyEntry)})
+
+    def history(self, ref: str | None = None, *, run: str | None = None, limit: int | None = None) -> list[JournalEntry]:
+        """What happened, oldest first: to one record, in one run, or altogether (the last ``limit``)."""
+        with self._person.read() as reader:
+            record_id = None if ref is None else _id_of(reader, ref)
+            newest = reader.entries(record_id=record_id, run=run, newest_first=True, limit=limit)
+            return newest[::-1]
+
+    def why(self, ref: str) -> Why:
+        """Why this is known."""
+        with self._person.read() as reader:
+            return why(reader, find_record(reader, check.line("ref", ref, 200), any_status=True))
+
+    # the whole memory
+
+    def export(self, path: str | Path, *, progress: Progress | None = None) -> Path:
+        """The whole memory as one archive of Markdown and JSON Lines."""
+        return export_archive(self._person, Path(path), progress)
+
+    def import_(
+        self,
+        path: str | Path,
+        *,
+        from_user: str | None = None,
+        dry_run: bool = False,
+        progress: Progress | None = None,
+    ) -> ImportReport:
+        """An archive made by `export`, a folder of Markdown, an MCP memory.jsonl, or mem0's export.
+
+        If a mem0 export holds several users, ``from_user`` says whose memories to take.
+        """
+        return import_any(
+            self._person, self._acting, Path(path), from_user=from_user, dry_run=dry_run, progress=progress
+        )
+
+    def verify(self, *, progress: Progress | None = None) -> list[str]:
+        """What does not agree between database, journal and files; an empty list if all is well."""
+        return verify(self._person, progress)
+
+    def rebuild(self, *, force: bool = False) -> RebuildReport:
+        """Restore a damaged or lost database from MEMORY.md and the daily notes."""
+        return rebuild(self._person, force=force)
+
+    def upkeep(self) -> UpkeepReport:
+        """Remove what has expired, keep MEMORY.md short, settle the files."""
+        upkeep = replace(self._acting, actor="upkeep")
+        with self._person.write(upkeep) as write:
+            self._person.files.take_over_daily(write)
+            report = remove_expired(write)
+        return replace(report, notices=tuple(write.notices))
+
+    # inside
+
+    @contextmanager
+    def _writing(self) -> Iterator[Write]:
+        if self._open is not None:
+            yield self._open
+        else:
+            with self._person.write(self._acting) as write:
+                yield write
+
+    @staticmethod
+    def _told(outcome: _O, write: Write) -> _O:
+        return replace(outcome, notices=tuple(write.notices)) if write.notices else outcome
+
+    @property
+    def _now(self) -> datetime:
+        return self._open.now if self._open is not None else self._person.clock()
+
+    def _common(
+        self,
+        kind: str,
+        source: str,
+        confidence: float,
+        importance: float,
+        excerpt: str | None,
+        messages: Sequence[str],
+        tags: Sequence[str],
+        metadata: Mapping[str, Any] | None,
+    ) -> dict[str, Any]:
+        acting, now = self._acting, self._now
+        return {
+            "id": new_id(kind),
+            "created_at": now,
+            "updated_at": now,
+            "valid_from": now,
+            "source": check.line("source", source) if source else "explicit",
+            "confidence": check.share("confidence", confidence),
+            "importance": check.share("importance", importance),
+            "excerpt": check.optional_text("excerpt", excerpt, check.MAX_FACT),
+            "messages": check.words("messages", messages, check.MAX_MESSAGES),
+            "tags": check.words("tags", tags),
+            "session": acting.session,
+            "agent": acting.agent,
+            "trusted": acting.trusted,
+            "metadata": check.metadata("metadata", metadata),
+        }
+
+
+def _key(label: str | None) -> str | None:
+    if label is None:
+        return None
+    key = key_of(label)
+    if not key:
+        raise InvalidInputError("key", f"{label!r} has no letters or digits")
+    return key
+
+
+def _id_of(reader: Reader, ref: str) -> str:
+    """The id of a record, also of one that was erased and lives on only in the journal."""
+    try:
+        return find_record(reader, check.line("ref", ref, 200), any_status=True).id
+    except NotFoundError:
+        if reader.entries(record_id=ref, limit=1):
+            return ref
+        raise
+
+
+def _find_to_change(reader: Reader, ref: str, category: str | None, fact_type: str | None) -> Record:
+    """Category and type tell records with the same key apart; if that finds none, they are to be changed."""
+    if category or fact_type:
+        try:
+            return find_record(reader, ref, category=category, fact_type=fact_type)
+        except NotFoundError:
+            pass
+    record = find_record(reader, ref)
+    if record.status != "active":
+        raise NotFoundError(f"{record.id} is {record.status}; undo that before changing it")
+    return record

@@ -1,0 +1,311 @@
+"""A file in the hands of the core: which records it shows, how a change of a record changes it, and what a
+person's edit of it means for the records.
+
+Knows the Markdown only through `recollect.document`, and the disk not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import date
+from typing import Any, Protocol
+
+from recollect.core.writing import Write
+from recollect.document import daily_md
+from recollect.document.matching import Known, compare
+from recollect.document.memory_md import Document, Item, one_block, section_of
+from recollect.policy.duplicates import Statement
+from recollect.policy.retention import daily_expiry
+from recollect.records import USER_EDIT, DailyEntry, Fact, Record, new_id
+from recollect.store.contract import Query
+
+
+class Page(Protocol):
+    """MEMORY.md or one daily note."""
+
+    def render(self) -> str:
+        """The text of the file."""
+        ...
+
+    def copy(self) -> Page:
+        """A page that can be changed without changing this one."""
+        ...
+
+    def records(self, write: Write) -> list[Record]:
+        """The records it ought to show."""
+        ...
+
+    def shows(self, record: Record) -> bool:
+        """Whether it says what the record says."""
+        ...
+
+    def put(self, before: Record | None, after: Record | None) -> bool:
+        """Follow a change of a record; whether the text changed."""
+        ...
+
+    def wipe(self, records: Iterable[Record]) -> int:
+        """Take out every line that says what these records say, and tell how many lines those were."""
+        ...
+
+    def adopt(self, write: Write, records: Sequence[Record], base_seq: int, name: str) -> None:
+        """Make the records say what the person made the file say. The file shows the state at ``base_seq``."""
+        ...
+
+
+class MemoryPage:
+    """MEMORY.md."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+
+    @classmethod
+    def parse(cls, text: str) -> MemoryPage:
+        return cls(Document.parse(text))
+
+    def render(self) -> str:
+        return self._document.render()
+
+    def copy(self) -> MemoryPage:
+        return MemoryPage(self._document)
+
+    @property
+    def word_count(self) -> int:
+        """How long the file is."""
+        return self._document.word_count
+
+    def records(self, write: Write) -> list[Record]:
+        return sorted(write.known.in_file.values(), key=lambda fact: (fact.created_at, fact.id))
+
+    def shows(self, record: Record) -> bool:
+        return self._item(record) is not None
+
+    def put(self, before: Record | None, after: Record | None) -> bool:
+        old = before if isinstance(before, Fact) and _belongs(before) else None
+        new = after if isinstance(after, Fact) and _belongs(after) else None
+        item = self._item(old) if old else None
+        if old and new and item:
+            return self._rewrite(item, old, new)
+        if new is not None:
+            self._document = self._document.add(_section(new), new.content, key=new.key, label=new.label)
+        elif item is not None:
+            self._document = self._document.remove(item)
+        return new is not None or item is not None
+
+    def _rewrite(self, item: Item, old: Fact, new: Fact) -> bool:
+        document = self._document
+        if new.key is None and item.key is not None:
+            self._document = document.remove(item).add(_section(new), new.content)
+            return True
+        if new.key is not None and new.key != item.key:
+            document = document.rename(item, new.key, new.label)
+            item = item._replace(key=new.key)
+        if _folded(new.content) != _folded(item.content):
+            document = document.replace(item, new.content)
+            item = item._replace(content=one_block(new.content))
+        if _section(new) != _section(old):
+            document = document.move(item, _section(new))
+        changed = document is not self._document
+        self._document = document
+        return changed
+
+    def wipe(self, records: Iterable[Record]) -> int:
+        said = {one_block(form) for record in records for form in (record.content, record.text)}
+        taken = 0
+        for item in self._document.items:
+            if item.content in said or (item.label and f"{item.label}: {item.content}" in said):
+                self._document = self._document.remove(item)
+                taken += 1
+        return taken
+
+    def adopt(self, write: Write, records: Sequence[Record], base_seq: int, name: str) -> None:
+        facts = {fact.id: fact for fact in records if isinstance(fact, Fact)}
+        stale = _outdated(write, base_seq)
+        changes = compare(
+            [Known(id=f.id, section=_section(f), category=f.category, key=f.key, content=f.content) for f in facts.values()],
+            self._document.items,
+        )
+        outdated: list[Item] = []
+        replaced: set[str] = set()
+        missing = {record_id for record_id in changes.removed if facts[record_id].seq > base_seq}
+        for record_id, item in [*changes.moved, *changes.changed]:
+            fact = facts[record_id]
+            if fact.seq > base_seq and (item.key, item.content) in stale:
+                outdated.append(item)
+                replaced.add(record_id)
+            else:
+                self._edited(write, fact, item, name)
+        for record_id in changes.removed:
+            if record_id not in missing:
+                gone = replace(facts[record_id], status="archived")
+                write.apply("forget", facts[record_id], gone, reason=f"deleted from {name}", written=True)
+        for item in changes.added:
+            if (item.key, item.content) in stale:
+                outdated.append(item)
+            else:
+                self._added(write, item, name)
+        for item in outdated:
+            self._document = self._document.remove(item)
+        for record_id, fact in facts.items():
+            if record_id in missing or record_id in replaced:
+                self.put(None, fact)
+
+    def _edited(self, write: Write, fact: Fact, item: Item, name: str) -> None:
+        changed = replace(fact, **_said(item), source=USER_EDIT, confidence=1.0, excerpt=None, agent=None, trusted=True)
+        if _unfit(write, changed, item, name):
+            write.apply("forget", fact, replace(fact, status="archived"), reason=f"replaced in {name}", written=True)
+            return
+        if changed.content != fact.content:
+            changed = replace(changed, valid_from=write.now)
+            write.tx.keep(replace(fact, status="superseded", valid_until=write.now))
+        write.apply("update", fact, changed, reason=f"edited in {name}", written=True)
+
+    def _added(self, write: Write, item: Item, name: str) -> None:
+        fact = Fact(
+            id=new_id("fact"),
+            created_at=write.now,
+            updated_at=write.now,
+            valid_from=write.now,
+            tier="file",
+            source=USER_EDIT,
+            **_said(item),
+        )
+        if _unfit(write, fact, item, name):
+            return
+        known = write.same_key(fact) or _archived_copy(write, fact)
+        if known is not None and known.tier == "archive":
+            self._edited(write, replace(known, tier="file"), item, name)
+        else:
+            write.apply("remember", None, fact, reason=f"written into {name}", written=True)
+
+    def _item(self, record: Record) -> Item | None:
+        return _find(self._document, record.key, one_block(record.content), _section(record) if isinstance(record, Fact) else None)
+
+
+class DayPage:
+    """One daily note: only ever appended to, except when something is erased or has expired."""
+
+    def __init__(self, day: date, text: str) -> None:
+        self._day = day
+        self._text = text
+
+    def render(self) -> str:
+        return self._text
+
+    def copy(self) -> DayPage:
+        return DayPage(self._day, self._text)
+
+    def records(self, write: Write) -> list[Record]:
+        return write.tx.find(Query(kinds=("daily",), key=self._day.isoformat()))
+
+    def shows(self, record: Record) -> bool:
+        content = one_block(record.content)
+        return any(item.content == content for item in daily_md.entries(self._text))
+
+    def put(self, before: Record | None, after: Record | None) -> bool:
+        text = self._text
+        if after is None:
+            if before is not None:
+                self.wipe([before])
+        elif isinstance(after, DailyEntry) and after.status == "active" and (before is None or not self.shows(after)):
+            self._text = daily_md.append(text, self._day, after.section, after.content)
+        return self._text != text
+
+    def wipe(self, records: Iterable[Record]) -> int:
+        before = len(daily_md.entries(self._text))
+        self._text = daily_md.remove(self._text, [one_block(record.content) for record in records])
+        after = len(daily_md.entries(self._text))
+        if not after and self._text.strip("\ufeff \t\r\n") == f"# {self._day.isoformat()}":
+            self._text = ""
+        return before - after
+
+    def adopt(self, write: Write, records: Sequence[Record], base_seq: int, name: str) -> None:
+        # a forgotten entry keeps its line, so it is known too, and the line does not bring it back
+        known = write.tx.find(Query(kinds=("daily",), key=self._day.isoformat(), statuses=()))
+        entries = {entry.id: entry for entry in known if isinstance(entry, DailyEntry)}
+        changes = compare(
+            [Known(id=e.id, section=e.section, category=None, key=None, content=e.content) for e in entries.values()],
+            daily_md.entries(self._text),
+        )
+        for record_id, item in [*changes.moved, *changes.changed]:
+            entry = entries[record_id]
+            if entry.status == "active":
+                edited = replace(entry, content=item.content, section=item.section, source=USER_EDIT, confidence=1.0)
+                if not _unfit(write, edited, item, name):
+                    write.apply("update", entry, edited, reason=f"edited in {name}", written=True)
+        for record_id in changes.removed:
+            entry = entries[record_id]
+            if entry.status == "active" and entry.seq <= base_seq:
+                write.apply("forget", entry, replace(entry, status="archived"), reason=f"deleted from {name}", written=True)
+        for item in changes.added:
+            entry = DailyEntry(
+                id=new_id("daily"),
+                content=item.content,
+                day=self._day,
+                key=self._day.isoformat(),
+                section=item.section,
+                created_at=write.now,
+                updated_at=write.now,
+                valid_from=write.now,
+                source=USER_EDIT,
+                expires_at=daily_expiry(self._day, write.person.config.daily_retention_days),
+            )
+            if not _unfit(write, entry, item, name):
+                write.apply("remember", None, entry, reason=f"written into {name}", written=True)
+        for record in self.records(write):
+            if not self.shows(record):
+                self.put(None, record)
+
+
+def _belongs(fact: Fact) -> bool:
+    return fact.status == "active" and fact.tier == "file"
+
+
+def _section(fact: Fact) -> str:
+    return fact.section or section_of(fact.category or "key_fact")
+
+
+def _said(item: Item) -> dict[str, Any]:
+    """The fields of a fact as the person wrote them."""
+    return {
+        "content": item.content,
+        "key": item.key,
+        "label": item.label,
+        "category": item.category or "key_fact",
+        "section": None if item.category else item.section,
+    }
+
+
+def _unfit(write: Write, record: Record, item: Item, name: str) -> bool:
+    """A line the policy refuses stays in the person's file and is not remembered."""
+    refused = write.refusal(record)
+    if refused is not None:
+        what = refused.message.removeprefix("Not stored: ")
+        write.notices.append(f"{name} line {item.line} stays in your file but is not remembered: {what}")
+    return refused is not None
+
+
+def _outdated(write: Write, base_seq: int) -> set[tuple[str | None, str]]:
+    """What facts said before changes that the file may not show yet: no edit of the person's."""
+    if base_seq >= write.state.seq:
+        return set()
+    entries = write.tx.entries(after=base_seq)
+    return {(e.before.key, one_block(e.before.content)) for e in entries if isinstance(e.before, Fact)}
+
+
+def _archived_copy(write: Write, fact: Fact) -> Fact | None:
+    """The same fact where pruning put it."""
+    for other, _ in write.known.likely(Statement.of(fact.content, fact.key), "fact"):
+        if isinstance(other, Fact) and other.tier == "archive" and (other.key, other.content) == (fact.key, fact.content):
+            return other
+    return None
+
+
+def _find(document: Document, key: str | None, content: str, section: str | None = None) -> Item | None:
+    said = _folded(content)
+    found = [item for item in document.items if item.key == key and _folded(item.content) == said]
+    return next((item for item in found if item.section == section), found[0] if found else None)
+
+
+def _folded(content: str) -> str:
+    return " ".join(content.split())

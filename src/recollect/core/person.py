@@ -1,0 +1,117 @@
+"""One user, as all handles on them share it: their part of the store, their files, what is known by heart.
+
+The order of a write is decided here: take over what the person edited, do what was asked, keep MEMORY.md
+within its size, bring the files up to date.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime
+
+from recollect.config import Config
+from recollect.core.files import Files
+from recollect.core.known import Known
+from recollect.core.writing import Acting, Write
+from recollect.errors import StoreError, StoreFullError, StoreReadOnlyError, StoreUnavailableError
+from recollect.policy.retention import may_be_pruned, value
+from recollect.records import new_id
+from recollect.store.contract import Reader, UserStore
+from recollect.times import Clock
+
+_ROOM_AFTER_PRUNING = 0.95
+
+
+class Person:
+    """What belongs to one user."""
+
+    def __init__(self, user: UserStore, files: Files, config: Config, clock: Clock) -> None:
+        self.user = user
+        self.files = files
+        self.config = config
+        self.clock = clock
+        self.known = Known()
+        self.recalled: dict[str, datetime] = {}
+        """Recalls not yet written down; the next write takes them along."""
+        self._writing: int | None = None
+
+    @contextmanager
+    def write(self, acting: Acting) -> Iterator[Write]:
+        """The one way to change anything of this user."""
+        if self._writing == threading.get_ident():
+            raise StoreError("a batch of this user is open in this thread; use the memory that batch() gave you")
+        committed = False
+
+        def know() -> None:
+            nonlocal committed
+            committed = True
+            self.known.seq = write.last_seq
+            self.recalled = {}
+
+        try:
+            with self.user.write() as tx:
+                self._writing = threading.get_ident()
+                tx.after_commit(know)
+                write = Write(tx, self, acting)
+                self.known.begin()
+                self.files.take_over(write)
+                yield write
+                self._prune(write)
+                self.files.publish(write)
+                if self.recalled:
+                    tx.set_recalled(self.recalled)
+        except BaseException as error:
+            if not committed:
+                self.known.roll_back()
+                # a database that cannot be reached may have committed: then the files written aside tell
+                self.files.discard(keep=isinstance(error, StoreUnavailableError))
+            raise
+        finally:
+            if self._writing == threading.get_ident():
+                self._writing = None
+
+    @contextmanager
+    def read(self, *, notes: bool = False) -> Iterator[Reader]:
+        """A consistent view, after what the person edited has been taken over, in the notes too if asked."""
+        with self.user.read() as reader:
+            edited = self.files.edited(reader, notes=notes)
+        if edited:
+            try:
+                with self.write(Acting()) as write:
+                    if notes:
+                        self.files.take_over_daily(write)
+            except (StoreReadOnlyError, StoreFullError):
+                pass  # what cannot be written cannot be taken over either; the stored memory still answers
+        with self.user.read() as reader:
+            yield reader
+
+    def _prune(self, write: Write) -> None:
+        """Move the least valuable facts out of MEMORY.md until it fits. They stay findable."""
+        surplus = self.files.words_over(write, self.config.max_words)
+        if surplus <= 0:
+            return
+        recalled = write.tx.recalled() | self.recalled
+        candidates = sorted(
+            (fact for fact in self.known.in_file.values() if may_be_pruned(fact)),
+            key=lambda fact: (value(fact, write.now, recalled.get(fact.id)), fact.id),
+        )
+        surplus += int(self.config.max_words * (1 - _ROOM_AFTER_PRUNING))
+        run = new_id("run")
+        for fact in candidates:
+            if surplus <= 0:
+                break
+            surplus -= len(fact.text.split()) + 1
+            write.apply("prune", fact, replace(fact, tier="archive"), reason="MEMORY.md was too long", run=run)
+        if self.files.words_over(write, self.config.max_words) > 0:
+            write.notices.append(
+                f"MEMORY.md is longer than {self.config.max_words} words, and all of it was written or pinned by you;"
+                " nothing was taken out"
+            )
+
+    def start_over(self) -> None:
+        """The database was replaced: know nothing by heart."""
+        self.known = Known()
+        self.files.discard()

@@ -1,0 +1,64 @@
+"""When the database is lost or damaged: set it aside, and take over what MEMORY.md and the daily notes hold."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from recollect.core.person import Person
+from recollect.core.writing import Acting
+from recollect.errors import StoreCorruptError, StoreError
+from recollect.store.contract import Query, Salvage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RebuildReport:
+    """What was restored, what could not be, and where the old database is."""
+
+    restored: dict[str, int]
+    lost: tuple[str, ...]
+    aside: Path | None
+    notices: tuple[str, ...] = ()
+
+
+def rebuild(person: Person, *, force: bool = False) -> RebuildReport:
+    """A new database from the files. A healthy one is left alone unless forced."""
+    if person.user.exists() and not force and not _is_damaged(person):
+        raise StoreError("the database is in order, so there is nothing to rebuild; --force rebuilds it all the same")
+    salvage = person.user.set_aside()
+    person.start_over()
+    with person.write(Acting()) as write:
+        if salvage.aside is not None:
+            # if it is not known whether the person had paused, nothing is captured until they say so
+            write.tx.set_mode(salvage.mode or "paused")
+            write.tx.bury(salvage.tombstones)
+        write.mark("rebuild", "", reason=f"set aside {salvage.aside.name}" if salvage.aside else "no database")
+        restored = Counter(record.kind for record in write.tx.find(Query()))
+    return RebuildReport(
+        restored=dict(restored),
+        lost=tuple(_lost(salvage, restored)),
+        aside=salvage.aside,
+        notices=tuple(write.notices),
+    )
+
+
+def _is_damaged(person: Person) -> bool:
+    try:
+        return bool(person.user.check())
+    except StoreCorruptError:
+        return True
+
+
+def _lost(salvage: Salvage, restored: Counter[str]) -> list[str]:
+    lost = ["the journal: history and undo begin anew", "sources, confidence and times of the restored records"]
+    if salvage.counts is None:
+        lost.append("notes, observations, episodes, messages, scratch items and pruned facts, if there were any")
+    else:
+        for kind, missing in sorted((Counter(salvage.counts) - restored).items()):
+            lost.append(f"{missing} record(s) of kind {kind}, which the files do not hold")
+    if salvage.aside is not None and salvage.mode is None:
+        lost.append("whether memory was paused: it is paused now, `recollect resume` switches it on")
+    if salvage.aside is not None and salvage.counts is None and not salvage.tombstones:
+        lost.append("the list of what was erased: it could be learned again")
+    return lost

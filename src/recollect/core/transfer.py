@@ -1,0 +1,263 @@
+"""A whole memory as one archive, and back.
+
+The archive is a zip of the files a person reads (``MEMORY.md``, ``memory/*.md``) and of everything else as
+JSON Lines. Into an empty memory it comes back exactly as it was, ids, journal and all; into one that is in
+use it is merged through the ordinary write path. Other formats are read by `recollect.core.importers`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from recollect.core.importers import Draft, read_drafts
+from recollect.core.journal import Progress
+from recollect.core.person import Person
+from recollect.core.writing import Acting, Write
+from recollect.errors import InvalidInputError, RecollectError, storage_error
+from recollect.records import (
+    Conflict,
+    DailyEntry,
+    Duplicate,
+    JournalEntry,
+    Record,
+    Refused,
+    from_dict,
+    new_id,
+    to_dict,
+)
+from recollect.store.contract import Query, Reader, State, Tombstone
+from recollect.times import from_text, to_text
+
+_FORMAT = "recollect-memory"
+_VERSION = 1
+_BATCH = 500
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+@dataclass(slots=True, kw_only=True)
+class ImportReport:
+    """What an import did. ``run`` undoes it as a whole, unless it restored an empty memory."""
+
+    format: str
+    run: str | None = None
+    written: int = 0
+    duplicates: int = 0
+    conflicts: int = 0
+    refused: int = 0
+    skipped: list[str] = field(default_factory=list)
+    """One line for each thing that was not taken over, and why."""
+
+
+# out
+
+
+def export_archive(person: Person, path: Path, progress: Progress | None = None) -> Path:
+    """Write the archive; an existing file is replaced only once the new one is complete."""
+    aside = path.with_name(f".{path.name}.new")
+    try:
+        with person.read(notes=True) as reader, zipfile.ZipFile(aside, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, text in _members(person, reader, progress):
+                # a fixed time, so that the same memory gives the same archive
+                archive.writestr(zipfile.ZipInfo(name, _EPOCH), text, zipfile.ZIP_DEFLATED)
+        os.replace(aside, path)
+    except OSError as error:
+        aside.unlink(missing_ok=True)
+        raise storage_error(error, path.parent) from error
+    return path
+
+
+def _members(person: Person, reader: Reader, progress: Progress | None) -> Iterator[tuple[str, str]]:
+    state = reader.state()
+    records = reader.find(Query(statuses=()))
+    files = person.files.texts(reader)
+    manifest = {"format": _FORMAT, "version": _VERSION, "user": state.user_id, "records": len(records)}
+    yield "manifest.json", json.dumps(manifest, ensure_ascii=False, indent=2) + "\n"
+    yield from files.items()
+    yield "state.json", json.dumps(
+        {
+            "created_at": to_text(state.created_at),
+            "seq": state.seq,
+            "mode": state.mode,
+            "secret": state.secret.hex(),
+        }
+    )
+    versions: list[dict[str, Any]] = []
+    for done, record in enumerate(records):
+        versions += [to_dict(version) for version in reader.versions(record.id)]
+        if progress and done % 500 == 0:
+            progress(done, len(records))
+    yield "records.jsonl", _lines(versions)
+    yield "journal.jsonl", _lines(_entry_to_dict(entry) for entry in reader.entries())
+    yield "tombstones.jsonl", _lines(
+        {"hash": t.hash, "record_id": t.record_id, "at": to_text(t.at)} for t in reader.tombstones()
+    )
+    yield "recalls.jsonl", _lines({"record_id": i, "at": to_text(at)} for i, at in sorted(reader.recalled().items()))
+    if progress:
+        progress(len(records), len(records))
+
+
+def _lines(rows: Iterable[dict[str, Any]]) -> str:
+    return "".join(json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n" for row in rows)
+
+
+def _entry_to_dict(entry: JournalEntry) -> dict[str, Any]:
+    data = {name: getattr(entry, name) for name in JournalEntry.__slots__}
+    data |= {
+        "at": to_text(entry.at),
+        "before": to_dict(entry.before) if entry.before else None,
+        "after": to_dict(entry.after) if entry.after else None,
+    }
+    return {name: value for name, value in data.items() if value not in (None, False)}
+
+
+def _entry_from_dict(data: dict[str, Any]) -> JournalEntry:
+    values = data | {"at": from_text(data["at"])}
+    for name in ("before", "after"):
+        values[name] = from_dict(data[name]) if data.get(name) else None
+    return JournalEntry(**values)
+
+
+# in
+
+
+def import_any(
+    person: Person, acting: Acting, path: Path, *, from_user: str | None, dry_run: bool, progress: Progress | None
+) -> ImportReport:
+    """Find out what kind of thing this is, and take it over."""
+    if not path.exists():
+        raise InvalidInputError("path", f"there is nothing at {path}")
+    if path.is_file() and zipfile.is_zipfile(path):
+        return _import_archive(person, acting, path, dry_run, progress)
+    skipped: list[str] = []
+    kind, drafts = read_drafts(path, person.user.user_id, from_user, person.clock(), person.config, skipped)
+    report = ImportReport(format=kind, skipped=skipped)
+    return _merge(person, acting, drafts, report, dry_run, progress)
+
+
+def _import_archive(
+    person: Person, acting: Acting, path: Path, dry_run: bool, progress: Progress | None
+) -> ImportReport:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            content = {name: archive.read(name) for name in archive.namelist()}
+        manifest = json.loads(content["manifest.json"])
+        if manifest["format"] != _FORMAT:
+            raise KeyError("format")
+        if manifest["version"] > _VERSION:
+            raise InvalidInputError("path", f"{path.name} was exported by a newer Recollect; upgrade to import it")
+        versions = [from_dict(row) for row in _rows(content["records.jsonl"])]
+        entries = [_entry_from_dict(row) for row in _rows(content["journal.jsonl"])]
+        tombstones = [
+            Tombstone(hash=row["hash"], record_id=row["record_id"], at=from_text(row["at"]))
+            for row in _rows(content["tombstones.jsonl"])
+        ]
+        recalls = {row["record_id"]: from_text(row["at"]) for row in _rows(content["recalls.jsonl"])}
+        told = json.loads(content["state.json"])
+        state = State(
+            user_id=person.user.user_id,
+            created_at=from_text(told["created_at"]),
+            seq=told["seq"],
+            mode=told["mode"],
+            secret=bytes.fromhex(told["secret"]),
+        )
+    except RecollectError:
+        raise
+    except (KeyError, ValueError, TypeError, zipfile.BadZipFile) as error:
+        raise InvalidInputError("path", f"{path.name} is not a Recollect export, or it is damaged ({error!r})") from None
+    latest = {version.id: version for version in versions}
+    report = ImportReport(format="recollect")
+    if person.user.exists() or person.files.any_text():
+        drafts = [Draft(path.name, record) for record in latest.values() if record.status == "active"]
+        return _merge(person, acting, drafts, report, dry_run, progress)
+    report.written = len(latest)
+    if dry_run:
+        return report
+    files = {name: data for name, data in content.items() if name == "MEMORY.md" or name.startswith("memory/")}
+    with person.user.write() as tx:
+        tx.set_state(state)
+        tx.put_many(latest.values())
+        for version in versions:
+            if version is not latest[version.id]:
+                tx.keep(version)
+        tx.log(entries)
+        tx.bury(tombstones)
+        tx.set_recalled(recalls)
+        person.files.restore(tx, files)
+    person.start_over()
+    return report
+
+
+def _rows(data: bytes) -> Iterator[dict[str, Any]]:
+    return (json.loads(line) for line in data.decode("utf-8").splitlines() if line.strip())
+
+
+class _Stop(Exception):
+    """Ends a dry run so that nothing is kept of it."""
+
+
+def _merge(
+    person: Person,
+    acting: Acting,
+    drafts: list[Draft],
+    report: ImportReport,
+    dry_run: bool,
+    progress: Progress | None,
+) -> ImportReport:
+    """Through the ordinary write path, many records in one transaction, all of them in one run."""
+    run = acting.run or new_id("run")
+    acting = replace(acting, run=run)
+    step = len(drafts) if dry_run else _BATCH
+    for start in range(0, len(drafts), max(step, 1)):
+        if progress:
+            progress(start, len(drafts))
+        try:
+            with person.write(acting) as write:
+                for draft in drafts[start : start + step]:
+                    _take(write, draft, report)
+                if dry_run:
+                    raise _Stop
+        except _Stop:
+            pass
+    if progress:
+        progress(len(drafts), len(drafts))
+    report.run = run if report.written and not dry_run else None
+    return report
+
+
+def _take(write: Write, draft: Draft, report: ImportReport) -> None:
+    record = replace(draft.record, version=1, seq=0, created_at=write.now, updated_at=write.now)
+    if write.tx.get(record.id) is not None or _is_there(write, record):
+        report.duplicates += 1
+        return
+    outcome = write.remember(record)
+    if outcome.done:
+        report.written += 1
+    elif isinstance(outcome, Duplicate):
+        report.duplicates += 1
+    elif isinstance(outcome, Conflict):
+        report.conflicts += 1
+        report.skipped.append(f"{draft.where}: {outcome.message}")
+    elif isinstance(outcome, Refused):
+        report.refused += 1
+        report.skipped.append(f"{draft.where}: {outcome.message}")
+
+
+def _is_there(write: Write, record: Record) -> bool:
+    """For the kinds that the write path does not compare: the same thing at the same place."""
+    if record.kind == "scratch":
+        return bool(write.tx.find(Query(kinds=("scratch",), key=record.key)))
+    if record.kind == "message":
+        known = write.tx.find(Query(kinds=("message",), session=record.session))
+        return any((m.content, m.valid_from) == (record.content, record.valid_from) for m in known)
+    if isinstance(record, DailyEntry):
+        known = write.tx.find(Query(kinds=("daily",), key=record.key))
+        return any(entry.content == record.content for entry in known)
+    if record.kind in ("observation", "episode"):
+        return any(other.content == record.content for other in write.known.of_kind(record.kind))
+    return False

@@ -1,0 +1,137 @@
+"""What callers hand in, checked in one place: each error names the field and says what is allowed.
+
+Knows nothing about what is already remembered.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from recollect.errors import InvalidInputError
+
+MAX_FACT = 4_000
+MAX_TEXT = 200_000
+MAX_KEY = 64
+MAX_SHORT = 500
+MAX_TAGS = 50
+MAX_MESSAGES = 1_000
+MAX_METADATA = 20_000
+
+_FORBIDDEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+
+def text(field: str, value: object, limit: int = MAX_TEXT) -> str:
+    """Text with something in it, without control characters; line breaks become ``\\n``."""
+    if not isinstance(value, str):
+        raise InvalidInputError(field, f"must be text, not {_type(value)}")
+    if len(value) > limit:
+        raise InvalidInputError(field, f"has {len(value):,} characters; at most {limit:,} are allowed")
+    if found := _FORBIDDEN.search(value.replace("\r\n", "\n").replace("\r", "\n")):
+        raise InvalidInputError(
+            field,
+            f"has {_name(found[0])} at position {value.index(found[0])};"
+            " only ordinary characters, tabs and line breaks are allowed",
+        )
+    cleaned = value.replace("\r\n", "\n").replace("\r", "\n").strip().strip("\ufeff\u200b\u2060").strip()
+    if not cleaned:
+        raise InvalidInputError(field, "must not be empty")
+    return cleaned
+
+
+def optional_text(field: str, value: object, limit: int = MAX_SHORT) -> str | None:
+    """`text`, or None for None."""
+    return None if value is None else text(field, value, limit)
+
+
+def line(field: str, value: object, limit: int = MAX_SHORT) -> str:
+    """`text` on a single line."""
+    cleaned = text(field, value, limit)
+    if "\n" in cleaned:
+        raise InvalidInputError(field, "must be a single line")
+    return cleaned
+
+
+def optional_line(field: str, value: object, limit: int = MAX_SHORT) -> str | None:
+    """`line`, or None for None."""
+    return None if value is None else line(field, value, limit)
+
+
+def one_of(field: str, value: object, allowed: Sequence[str]) -> str:
+    """One of the allowed words."""
+    if not isinstance(value, str) or value not in allowed:
+        raise InvalidInputError(field, f"{_shown(value)} is not one of {', '.join(allowed)}")
+    return value
+
+
+def optional_one_of(field: str, value: object, allowed: Sequence[str]) -> str | None:
+    """`one_of`, or None for None."""
+    return None if value is None else one_of(field, value, allowed)
+
+
+def share(field: str, value: object) -> float:
+    """A number from 0 to 1."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise InvalidInputError(field, f"{_shown(value)} is not a number from 0 to 1")
+    return float(value)
+
+
+def flag(field: str, value: object) -> bool:
+    """True or False."""
+    if not isinstance(value, bool):
+        raise InvalidInputError(field, f"{_shown(value)} is not true or false")
+    return value
+
+
+def positive(field: str, value: object, most: int = 1_000_000) -> int:
+    """A whole number from 1."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+        raise InvalidInputError(field, f"{_shown(value)} is not a whole number from 1 to {most:,}")
+    return value
+
+
+def words(field: str, value: object, most: int = MAX_TAGS) -> tuple[str, ...]:
+    """Several short texts, each once, in their order."""
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise InvalidInputError(field, f"must be a list of texts, not {_type(value)}")
+    if len(value) > most:
+        raise InvalidInputError(field, f"has {len(value)} items; at most {most} are allowed")
+    return tuple(dict.fromkeys(line(f"{field}[{index}]", item, 200) for index, item in enumerate(value)))
+
+
+def metadata(field: str, value: object) -> dict[str, Any]:
+    """A mapping that JSON can hold, as a copy."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise InvalidInputError(field, "must be a mapping with text keys")
+    try:
+        encoded = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        encoded.encode("utf-8")
+    except (TypeError, ValueError, RecursionError):
+        raise InvalidInputError(field, "must hold only what JSON can: text, numbers, true, false, null, lists") from None
+    if len(encoded) > MAX_METADATA:
+        raise InvalidInputError(field, f"is {len(encoded):,} characters as JSON; at most {MAX_METADATA:,} are allowed")
+    if "\\u0000" in encoded:
+        raise InvalidInputError(field, "must not hold null characters")
+    copy: dict[str, Any] = json.loads(encoded)
+    return copy
+
+
+def _name(character: str) -> str:
+    code = ord(character)
+    if 0xD800 <= code <= 0xDFFF:
+        return f"half a character (a lone surrogate, U+{code:04X})"
+    return f"a control character ({unicodedata.name(character, f'U+{code:04X}')})"
+
+
+def _type(value: object) -> str:
+    return "nothing" if value is None else type(value).__name__
+
+
+def _shown(value: object) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 40 else shown[:37] + "..."

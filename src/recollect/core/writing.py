@@ -1,0 +1,405 @@
+"""The one write path. Whoever wants to change a memory, a tool, an agent, a person or an edited file, does
+it through a `Write`: one transaction, one journal entry for every change, the policy in between.
+
+Knows nothing about Markdown; `recollect.core.files` brings the files up to date from what a write changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from recollect.document.memory_md import key_of
+from recollect.errors import AmbiguousError, InvalidInputError, NotFoundError
+from recollect.policy.code import looks_like_code
+from recollect.policy.duplicates import Relation, Statement, relation, signature
+from recollect.policy.retention import daily_expiry
+from recollect.policy.secrets import find_secrets, mask
+from recollect.records import (
+    RECORD_TYPES,
+    USER_EDIT,
+    Conflict,
+    DailyEntry,
+    Demoted,
+    Duplicate,
+    Fact,
+    Forgotten,
+    JournalEntry,
+    Merged,
+    Outcome,
+    Record,
+    Refused,
+    Updated,
+    Written,
+    new_id,
+)
+from recollect.store.contract import Query, Reader, Transaction
+
+if TYPE_CHECKING:
+    from recollect.core.person import Person
+
+_PROSE = frozenset({"fact", "daily", "note", "observation", "episode"})
+_COMPARED = frozenset({"fact", "note"})
+_IN_PLACE = frozenset({"correction", "refinement"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acting:
+    """On whose behalf something is done: who, in which conversation, run and tool call."""
+
+    actor: str = "person"
+    agent: str | None = None
+    session: str | None = None
+    run: str | None = None
+    call: str | None = None
+    trusted: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One record before and after; ``written`` if it is in the file already, because it came from there."""
+
+    before: Record | None
+    after: Record | None
+    written: bool = False
+
+
+class Write:
+    """One open write. Made by `Person.write`; its methods are the verbs that change a memory."""
+
+    def __init__(self, tx: Transaction, person: Person, acting: Acting) -> None:
+        self.tx = tx
+        self.person = person
+        self.acting = acting
+        self.now: datetime = person.clock()
+        self.state = tx.state()
+        self.last_seq = self.state.seq
+        self.known = person.known
+        self.changes: list[Change] = []
+        self.notices: list[str] = []
+        self.known.catch_up(tx, self.state.seq)
+
+    # the verbs
+
+    def remember(self, record: Record, *, durable: bool = True) -> Outcome:
+        """A new record, if the policy agrees."""
+        record = self._clean(record)
+        if refused := self.refusal(record):
+            return refused
+        if isinstance(record, Fact):
+            if not durable or record.confidence < self.person.config.confidence_threshold:
+                return self._to_daily_note(record, demoted=durable)
+            if known := self.same_key(record):
+                return self._known_key(record, known)
+        similar: list[Record] = []
+        if record.kind in _COMPARED:
+            same, similar = self._compare(record)
+            if same is not None:
+                return Duplicate(message=f"Already known: {same.text}", record=same)
+        written = self.apply("remember", None, record)
+        message = f"Remembered: {written.text}"
+        if similar:
+            message += f" (similar to: {similar[0].text})"
+        return Written(message=message, record=written, similar=tuple(similar))
+
+    def update(
+        self,
+        record: Record,
+        changes: dict[str, Any],
+        *,
+        reason: str = "update",
+        note: str | None = None,
+        since: datetime | None = None,
+    ) -> Outcome:
+        """A new version of a record. A correction was always so; an update holds from ``since`` or now."""
+        changed = self._clean(replace(record, **changes))
+        if refused := self.refusal(changed):
+            return refused
+        confident = not isinstance(record, Fact) or "confidence" not in changes or "content" not in changes
+        if not confident and changed.confidence < self.person.config.confidence_threshold:
+            assert isinstance(changed, Fact)
+            return self._to_daily_note(replace(changed, id=new_id("fact")), demoted=True)
+        if changed == record:
+            return Duplicate(message=f"Already so: {record.text}", record=record)
+        if changed.key != record.key and isinstance(changed, Fact) and (taken := self.same_key(changed)):
+            if taken.id != record.id:
+                return Conflict(message=_conflict(taken), record=taken)
+        moves_on = changed.content != record.content and reason not in _IN_PLACE
+        if moves_on:
+            start = since or self.now
+            if start < record.valid_from:
+                raise InvalidInputError(
+                    "valid_from", f"is before {record.valid_from:%Y-%m-%d %H:%M} UTC, since when the present value holds"
+                )
+            changed = replace(changed, valid_from=start)
+        if isinstance(changed, Fact) and changed.tier == "archive" and changed.status == "active":
+            changed = replace(changed, tier="file")
+        updated = self.apply("update", record, changed, reason=note or reason)
+        if moves_on:
+            self.tx.keep(replace(record, status="superseded", valid_until=updated.valid_from))
+        return Updated(message=f"Updated: {updated.text}", record=updated, previous=record)
+
+    def forget(self, record: Record, *, reason: str | None = None, replaced_by: str | None = None) -> Outcome:
+        """Out of recall, into the archive."""
+        if record.status != "active":
+            raise NotFoundError(f"{record.id} is already {'forgotten' if record.status == 'archived' else 'superseded'}")
+        if replaced_by is not None:
+            if self.tx.get(replaced_by) is None:
+                raise NotFoundError(f"there is no record {replaced_by} to take its place")
+            changed = replace(record, status="superseded", superseded_by=replaced_by, valid_until=self.now)
+        else:
+            changed = replace(record, status="archived")
+        forgotten = self.apply("forget", record, changed, reason=reason)
+        return Forgotten(message=f"Forgotten: {record.text}", record=forgotten)
+
+    def merge(self, records: Sequence[Record], merged: Record, *, reason: str | None = None) -> Outcome:
+        """Several records become one; they stay as superseded."""
+        merged = self._clean(merged)
+        if refused := self.refusal(merged):
+            return refused
+        run = self.acting.run or new_id("run")
+        kept = self.apply("merge", None, merged, reason=reason, run=run)
+        gone = []
+        for record in records:
+            superseded = replace(record, status="superseded", superseded_by=kept.id, valid_until=self.now)
+            gone.append(self.apply("merge", record, superseded, reason=reason, run=run))
+        return Merged(
+            message=f"Merged {len(records)} into: {kept.text}",
+            record=kept,
+            merged=tuple(gone),
+            run=run,
+        )
+
+    # what the verbs are made of
+
+    @contextmanager
+    def as_person(self) -> Iterator[None]:
+        """Changes that come from a file are the person's, whoever caused it to be read."""
+        acting, self.acting = self.acting, Acting(actor="person", run=new_id("run"))
+        try:
+            yield
+        finally:
+            self.acting = acting
+
+    def apply(
+        self,
+        op: str,
+        before: Record | None,
+        after: Record,
+        *,
+        reason: str | None = None,
+        run: str | None = None,
+        undoes: int | None = None,
+        written: bool = False,
+    ) -> Record:
+        """One change of one record: store it and its journal entry."""
+        seq = self.last_seq = self.tx.next_seq()
+        version = before.version + 1 if before else after.version
+        after = replace(after, seq=seq, version=version, updated_at=self.now if before else after.updated_at)
+        self.tx.put(after)
+        self.tx.log(
+            [
+                JournalEntry(
+                    seq=seq,
+                    at=self.now,
+                    actor=self.acting.actor,
+                    op=op,
+                    record_id=after.id,
+                    before=before,
+                    after=after,
+                    reason=reason,
+                    source=after.source,
+                    run=run or self.acting.run,
+                    call=self.acting.call,
+                    undoes=undoes,
+                )
+            ]
+        )
+        self.known.note(after)
+        self.changes.append(Change(before, after, written))
+        return after
+
+    def mark(self, op: str, record_id: str, *, reason: str | None = None) -> None:
+        """A journal entry about something that is not a change of a record's text: a pause, an erasure."""
+        self.last_seq = self.tx.next_seq()
+        entry = JournalEntry(
+            seq=self.last_seq,
+            at=self.now,
+            actor=self.acting.actor,
+            op=op,
+            record_id=record_id,
+            reason=reason,
+            run=self.acting.run,
+            call=self.acting.call,
+        )
+        self.tx.log([entry])
+
+    def tombstone_hash(self, record: Record) -> str:
+        """What recognises an erased record without telling what it said."""
+        text = signature(record.content, record.key if record.kind == "fact" else None)
+        return hashlib.blake2b(text.encode("utf-8"), key=self.state.secret, digest_size=16).hexdigest()
+
+    def _clean(self, record: Record) -> Record:
+        """Messages and what surrounds a record are masked; the record itself is refused if it holds a secret."""
+        changes: dict[str, Any] = {}
+        if record.kind == "message" and (masked := mask(record.content)) != record.content:
+            changes["content"] = masked
+        if record.excerpt and (masked := mask(record.excerpt)) != record.excerpt:
+            changes["excerpt"] = masked
+        if record.metadata and (hidden := _masked(record.metadata)) != record.metadata:
+            changes["metadata"] = hidden
+        return replace(record, **changes) if changes else record
+
+    def refusal(self, record: Record) -> Refused | None:
+        """Why the policy would not have this record, or None."""
+        by_person = record.source == USER_EDIT
+        if not by_person:
+            if self.state.mode == "incognito":
+                return Refused(reason="incognito", message="Not stored: this conversation is incognito.")
+            if self.state.mode == "paused" or not self.person.config.enabled:
+                return Refused(reason="paused", message="Not stored: memory is paused. Resume it to store again.")
+        if secrets := find_secrets(record.text) or (find_secrets(record.content) if record.key else []):
+            return Refused(
+                reason="secret",
+                message=f"Not stored: it seems to hold a secret ({secrets[0].kind}). Leave the secret out and try again.",
+            )
+        if record.kind in _PROSE and (code := looks_like_code(record.content)):
+            return Refused(
+                reason="code", message=f"Not stored: it looks like {code}. Say in plain words what to remember."
+            )
+        if self.known.buried and not by_person and record.source.partition(":")[0] != "explicit":
+            if self.tombstone_hash(record) in self.known.buried:
+                return Refused(
+                    reason="erased",
+                    message="Not stored: the person had this erased. Only they can ask to remember it again.",
+                )
+        return None
+
+    def _to_daily_note(self, fact: Fact, *, demoted: bool) -> Outcome:
+        day = self.now.date()
+        entry = DailyEntry(
+            id=new_id("daily"),
+            content=fact.text,
+            day=day,
+            key=day.isoformat(),
+            section=section_of_day(fact),
+            created_at=self.now,
+            updated_at=self.now,
+            valid_from=fact.valid_from,
+            session=fact.session,
+            source=fact.source,
+            confidence=fact.confidence,
+            expires_at=fact.expires_at or daily_expiry(day, self.person.config.daily_retention_days),
+            excerpt=fact.excerpt,
+            messages=fact.messages,
+            agent=fact.agent,
+            trusted=fact.trusted,
+            importance=fact.importance,
+            tags=fact.tags,
+            metadata=fact.metadata,
+        )
+        written = self.apply("remember", None, entry)
+        if not demoted:
+            return Written(message=f"Noted for today: {written.text}", record=written)
+        threshold = self.person.config.confidence_threshold
+        return Demoted(
+            message=f"Confidence {fact.confidence:.2f} is below {threshold:.2f}: noted for today only: {written.text}",
+            record=written,
+        )
+
+    def same_key(self, fact: Fact) -> Fact | None:
+        """The active fact that this one would stand beside under the same key."""
+        if fact.key is None:
+            return None
+        for other in self.tx.find(Query(kinds=("fact",), key=fact.key, alive_at=self.now)):
+            if other.category == fact.category and (not other.type or not fact.type or other.type == fact.type):
+                assert isinstance(other, Fact)
+                return other
+        return None
+
+    def _known_key(self, fact: Fact, known: Fact) -> Outcome:
+        ours, theirs = Statement.of(fact.content, fact.key), Statement.of(known.content, known.key)
+        if relation(ours, theirs) is Relation.SAME:
+            return Duplicate(message=f"Already known: {known.text}", record=known)
+        return Conflict(message=_conflict(known), record=known)
+
+    def _compare(self, record: Record) -> tuple[Record | None, list[Record]]:
+        statement = Statement.of(record.content, record.key)
+        similar: list[Record] = []
+        for known, theirs in self.known.likely(statement, record.kind):
+            if known.expires_at is not None and known.expires_at <= self.now:
+                continue
+            found = relation(statement, theirs)
+            if found is Relation.SAME:
+                return known, []
+            if found is Relation.NEAR:
+                similar.append(known)
+        return None, similar
+
+
+def find_record(
+    reader: Reader, ref: str, *, category: str | None = None, fact_type: str | None = None, any_status: bool = False
+) -> Record:
+    """The record meant by an id, by the key of a fact, or by the ending of an id."""
+    found = find_records(reader, ref, category=category, fact_type=fact_type, any_status=any_status)
+    active = [record for record in found if record.status == "active"]
+    found = active or found[-1:]
+    if len(found) > 1:
+        raise AmbiguousError(f"{ref!r} could be any of: " + "; ".join(f"{r.id} ({r.text[:60]})" for r in found))
+    return found[0]
+
+
+def find_records(
+    reader: Reader, ref: str, *, category: str | None = None, fact_type: str | None = None, any_status: bool = False
+) -> list[Record]:
+    """All that a reference could mean; never none. An id finds a record of any status."""
+    kind, dash, rest = ref.partition("-")
+    if dash and kind in RECORD_TYPES and len(rest) == 26:
+        record = reader.get(ref)
+        if record is None:
+            raise NotFoundError(f"there is no record {ref}")
+        return [record]
+    by_key = Query(
+        kinds=("fact",),
+        key=key_of(ref),
+        categories=(category,) if category else (),
+        types=(fact_type,) if fact_type else (),
+        statuses=() if any_status else ("active",),
+    )
+    found = reader.find(by_key)
+    if not found and len(ref) >= 4 and not category and not fact_type:
+        by_ending = (reader.get(record_id) for record_id in reader.ids_ending(ref.lower()))
+        found = [record for record in by_ending if record and (any_status or record.status == "active")]
+    if not found:
+        raise NotFoundError(f"nothing is remembered under {ref!r}")
+    return found
+
+
+def section_of_day(fact: Record) -> str:
+    """The section of a daily note where something belongs, by where it came from."""
+    origin = fact.source.partition(":")[0]
+    if fact.category == "reading_history" or origin == "reaction":
+        return "Reading Activity"
+    if origin == "discussion":
+        return "Discussions"
+    if origin in ("explicit", "explicit_mention", USER_EDIT):
+        return "Explicit Memories"
+    return "Extracted Insights"
+
+
+def _conflict(known: Fact) -> str:
+    return f"{known.key} is already known as {known.content!r}. Update it if that has changed."
+
+
+def _masked(value: Any) -> Any:
+    if isinstance(value, str):
+        return mask(value)
+    if isinstance(value, dict):
+        return {key: _masked(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_masked(item) for item in value]
+    return value

@@ -1,0 +1,103 @@
+"""A daily note: what happened on one day, appended entry by entry and never rewritten.
+
+What is in the file stays in front of what is appended; only `remove`, for erasing and for retention, takes
+lines out. An entry is one text: unlike in MEMORY.md it is not split into a label and a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from datetime import date
+from itertools import takewhile
+from typing import Final
+
+from recollect.document.blocks import (
+    BOM,
+    Block,
+    Item,
+    clean,
+    headings,
+    joined_below,
+    newline_of,
+    one_block,
+    parse_blocks,
+    written,
+)
+from recollect.errors import InvalidInputError
+
+__all__ = ["SECTIONS", "append", "entries", "one_block", "remove"]
+
+SECTIONS: Final = ("Reading Activity", "Discussions", "Extracted Insights", "Explicit Memories")
+_NAMES: Final = {name.casefold() for name in SECTIONS}
+
+
+def _is_section(heading: str) -> bool:
+    return heading.casefold() in _NAMES
+
+
+def entries(text: str) -> tuple[Item, ...]:
+    """What the note says, from top to bottom."""
+    return tuple(item for _, item in _read(parse_blocks(text)))
+
+
+def _read(blocks: list[Block]) -> list[tuple[int, Item]]:
+    sections = dict(headings(blocks, _is_section))
+    found: list[tuple[int, Item]] = []
+    section: str | None = None
+    line = 1
+    for at, block in enumerate(blocks):
+        section = sections.get(at, section)
+        if section is not None and (block.kind == "bullet" or block.kind == "paragraph"):
+            found.append((at, Item(section, None, None, None, block.content, line, block.kind)))
+        line += block.lines
+    return found
+
+
+def append(text: str, day: date, section: str, content: str) -> str:
+    """The note with one more entry; the heading is repeated only if another one came last."""
+    said = one_block(content)
+    if not said:
+        raise InvalidInputError("content", "there is no text in it")
+    name = " ".join(clean(section).split())
+    blocks = parse_blocks(text)
+    newline = newline_of(text)
+    heading = parse_blocks(f"## {name}{newline}")[0]
+    if not heading.content:
+        raise InvalidInputError("section", "a section needs a name")
+    entry = "- " + f"{newline}  ".join(written(said, "bullet")) + newline
+    last = blocks[-1] if blocks else Block("blank", "")
+    new = ""
+    if last.text and last.text != BOM and not last.text.endswith(("\n", "\r")):
+        new = newline
+    if last.kind == "open":
+        new += last.content + newline  # nothing written below code that is not closed would be read
+    if all(block.kind == "blank" or block.text == BOM for block in blocks):
+        return f"{text}{new}# {day.isoformat()}{newline}{newline}{heading.text}{entry}"
+    blank = "\r\n" if newline == "\n" and text.endswith("\r") else newline  # not the second half of a \r\n
+    names = list(headings(blocks, _is_section))
+    if names and names[-1][1].casefold() == heading.content.casefold():
+        return f"{text}{new}{blank if last.kind in ('other', 'open') else ''}{entry}"
+    return f"{text}{new}{'' if last.kind == 'blank' else blank}{heading.text}{entry}"
+
+
+def remove(text: str, contents: Container[str]) -> str:
+    """The note without the entries that say one of `contents`, and without the headings that leaves bare."""
+    blocks = parse_blocks(text)
+    gone = {at for at, item in _read(blocks) if item.content in contents}
+    gone |= {at for at, _ in headings(blocks, _is_section) if _is_left_bare(blocks, at, gone)}
+    newline = newline_of(text)
+    kept: list[Block] = []
+    for at, block in enumerate(blocks):
+        if at in gone:
+            continue
+        if at - 1 not in gone or not kept:
+            kept.append(block)
+        elif not kept[-1].kind == block.kind == "blank":
+            kept += joined_below(kept[-1], block, newline)
+    return "".join(block.text for block in kept)
+
+
+def _is_left_bare(blocks: list[Block], heading: int, gone: set[int]) -> bool:
+    below = takewhile(lambda at: blocks[at].kind != "heading", range(heading + 1, len(blocks)))
+    standing = [at for at in below if blocks[at].kind != "blank"]
+    return bool(standing) and gone.issuperset(standing)

@@ -1,0 +1,200 @@
+-- Every statement the PostgreSQL store runs on a user's data. Each names the user it is about.
+
+-- name: lock
+-- Until the after-commit hooks are done; the server lets go of it when the connection dies.
+SELECT pg_advisory_lock(%s)
+
+-- name: unlock
+SELECT pg_advisory_unlock(%s)
+
+-- name: begin_reading
+BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY
+
+-- name: home
+-- Where tables are looked for and made: the first schema of the search path, if it is there.
+SELECT current_setting('search_path'), current_schema(),
+    to_regclass(quote_ident(current_schema()) || '.recollect_migrations') IS NOT NULL
+
+-- name: version
+SELECT coalesce(max(version), 0) FROM recollect_migrations
+
+-- name: set_version
+INSERT INTO recollect_migrations (version) VALUES (%s)
+
+-- name: strangers
+-- Before the first migration: tables that are in the way, and the type of the id of an existing table users.
+SELECT c.relname, format_type(a.atttypid, NULL)
+FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+LEFT JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = 'id' AND NOT a.attisdropped
+WHERE n.nspname = current_schema() AND c.relname IN ('users', 'memory', 'memory_extraction_runs',
+    'memory_journal', 'memory_files', 'memory_tombstones', 'memory_recalls')
+ORDER BY c.relname
+
+-- name: users
+-- Everyone who has a memory; an application's table may hold others.
+SELECT id FROM users WHERE memory_secret IS NOT NULL ORDER BY id COLLATE "C"
+
+-- name: exists
+SELECT 1 FROM users WHERE id = %s AND memory_secret IS NOT NULL
+
+-- name: state
+-- memory_enabled follows the mode; where it differs the application has switched it, and that counts.
+SELECT memory_created_at, memory_seq,
+    CASE WHEN coalesce(memory_enabled, true) = (memory_mode = 'on') THEN memory_mode
+        WHEN memory_enabled THEN 'on' ELSE 'paused' END,
+    memory_secret
+FROM users WHERE id = %s AND memory_secret IS NOT NULL
+
+-- name: create_state
+-- First write of a user. An application's row is filled in, and its memory_enabled is left as it is. Not an
+-- upsert: that would fail on an application's NOT NULL columns even where the row exists.
+WITH known AS (
+    UPDATE users SET memory_created_at = %(created_at)s, memory_seq = %(seq)s, memory_mode = %(mode)s,
+        memory_secret = %(secret)s
+    WHERE id = %(user_id)s RETURNING id
+)
+INSERT INTO users (id, memory_enabled, memory_created_at, memory_seq, memory_mode, memory_secret, only_memory)
+SELECT %(user_id)s::text, %(mode)s::text = 'on', %(created_at)s::timestamptz, %(seq)s::bigint, %(mode)s::text,
+    %(secret)s::bytea, true
+WHERE NOT EXISTS (SELECT 1 FROM known)
+
+-- name: set_state
+UPDATE users SET memory_enabled = (%(mode)s = 'on'), memory_created_at = %(created_at)s, memory_seq = %(seq)s,
+    memory_mode = %(mode)s, memory_secret = %(secret)s
+WHERE id = %(user_id)s
+
+-- name: set_seq
+-- Once at the end of a transaction: the last number taken.
+UPDATE users SET memory_seq = %(seq)s WHERE id = %(user_id)s
+
+-- name: set_mode
+UPDATE users SET memory_mode = %(mode)s, memory_enabled = (%(mode)s = 'on') WHERE id = %(user_id)s
+
+-- name: drop_user
+DELETE FROM users WHERE id = %s AND only_memory
+
+-- name: clear_user
+-- A row of the application's own stays, without a memory.
+UPDATE users SET memory_last_extracted_at = NULL, memory_created_at = NULL, memory_seq = NULL,
+    memory_mode = NULL, memory_secret = NULL
+WHERE id = %s AND memory_secret IS NOT NULL
+
+-- name: erase_user
+-- All but the row in users, and how much it was.
+WITH erased_records AS (DELETE FROM memory WHERE user_id = %(user_id)s RETURNING 1),
+    erased_journal AS (DELETE FROM memory_journal WHERE user_id = %(user_id)s RETURNING 1),
+    erased_files AS (DELETE FROM memory_files WHERE user_id = %(user_id)s RETURNING 1),
+    erased_tombstones AS (DELETE FROM memory_tombstones WHERE user_id = %(user_id)s RETURNING 1),
+    erased_recalls AS (DELETE FROM memory_recalls WHERE user_id = %(user_id)s RETURNING 1),
+    erased_runs AS (DELETE FROM memory_extraction_runs WHERE user_id = %(user_id)s RETURNING 1)
+SELECT (SELECT count(*) FROM erased_records), (SELECT count(*) FROM erased_journal),
+    (SELECT count(*) FROM erased_files), (SELECT count(*) FROM erased_tombstones),
+    (SELECT count(*) FROM erased_recalls), (SELECT count(*) FROM erased_runs),
+    (SELECT count(*) FROM users WHERE id = %(user_id)s AND memory_secret IS NOT NULL)
+
+-- name: put
+-- A version of a record, the latest or a closed one; or the same version again with other values.
+INSERT INTO memory (user_id, latest, tags, id, version, seq, kind, status, key, type, fact_type, tier, session,
+    source, content, confidence, created_at, updated_at, valid_from, valid_until, expires_at, extra)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+ON CONFLICT (user_id, id, version) DO UPDATE SET latest = excluded.latest, tags = excluded.tags,
+    seq = excluded.seq, kind = excluded.kind, status = excluded.status, key = excluded.key, type = excluded.type,
+    fact_type = excluded.fact_type, tier = excluded.tier, session = excluded.session, source = excluded.source,
+    content = excluded.content, confidence = excluded.confidence, created_at = excluded.created_at,
+    updated_at = excluded.updated_at, valid_from = excluded.valid_from, valid_until = excluded.valid_until,
+    expires_at = excluded.expires_at, extra = excluded.extra
+
+-- name: drop_latest
+-- Before another version is put: the old row gives way; a closed copy of it is kept only by `keep`.
+DELETE FROM memory WHERE user_id = %s AND id = %s AND version <> %s AND latest
+
+-- name: find
+-- More conditions and the order are appended by the store from a fixed list.
+SELECT id, version, seq, kind, status, key, type, fact_type, tier, session, source, content, confidence,
+    created_at, updated_at, valid_from, valid_until, expires_at, extra
+FROM memory WHERE user_id = %s
+
+-- name: held_at
+-- A condition of find: the highest version that held at a moment, unless the record is archived by now.
+version = (SELECT max(held.version) FROM memory AS held
+    WHERE held.user_id = memory.user_id AND held.id = memory.id AND held.status <> 'archived'
+        AND held.valid_from <= %s AND (held.valid_until IS NULL OR held.valid_until > %s))
+AND NOT EXISTS (SELECT 1 FROM memory AS gone
+    WHERE gone.user_id = memory.user_id AND gone.id = memory.id AND gone.latest AND gone.status = 'archived')
+
+-- name: text_search
+-- The simple fallback: stemmed English words, all of them. ts_rank looks at nothing but the text itself.
+SELECT id, version, seq, kind, status, key, type, fact_type, tier, session, source, content, confidence,
+    created_at, updated_at, valid_from, valid_until, expires_at, extra
+FROM memory, plainto_tsquery('english', %s) AS wanted
+WHERE user_id = %s AND active = true AND to_tsvector('english', content) @@ wanted
+ORDER BY ts_rank(to_tsvector('english', content), wanted) DESC, created_at DESC, id DESC LIMIT %s
+
+-- name: count
+SELECT kind, status, count(*) FROM memory WHERE user_id = %s AND latest GROUP BY kind, status
+
+-- name: ids_ending
+SELECT id FROM memory WHERE user_id = %s AND latest AND right(id, length(%s)) = %s ORDER BY id LIMIT 10
+
+-- name: entries
+SELECT seq, at, actor, op, record_id, before, after, reason, source, run, call, undoes, erased
+FROM memory_journal WHERE user_id = %s
+
+-- name: log
+INSERT INTO memory_journal (user_id, seq, at, actor, op, record_id, before, after, reason, source, run, call,
+    undoes, erased)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+
+-- name: files
+SELECT name, fingerprint, seq, previous_fingerprint, previous_seq, boot FROM memory_files WHERE user_id = %s
+
+-- name: set_file
+INSERT INTO memory_files (user_id, name, fingerprint, seq, previous_fingerprint, previous_seq, boot)
+VALUES (%s, %s, %s, %s, %s, %s, %s)
+ON CONFLICT (user_id, name) DO UPDATE SET fingerprint = excluded.fingerprint, seq = excluded.seq,
+    previous_fingerprint = excluded.previous_fingerprint, previous_seq = excluded.previous_seq,
+    boot = excluded.boot
+
+-- name: drop_file
+DELETE FROM memory_files WHERE user_id = %s AND name = %s
+
+-- name: tombstones
+SELECT hash, record_id, at FROM memory_tombstones WHERE user_id = %s
+
+-- name: bury
+INSERT INTO memory_tombstones (user_id, hash, record_id, at) VALUES (%s, %s, %s, %s)
+ON CONFLICT (user_id, hash, record_id) DO NOTHING
+
+-- name: recalls
+SELECT record_id, at FROM memory_recalls WHERE user_id = %s
+
+-- name: set_recall
+INSERT INTO memory_recalls (user_id, record_id, at) VALUES (%s, %s, %s)
+ON CONFLICT (user_id, record_id) DO UPDATE SET at = excluded.at
+
+-- name: erase
+-- Records with all versions and recalls. Of the journal, who, when and which record stay; what was said goes.
+WITH erased_records AS (
+        DELETE FROM memory WHERE user_id = %(user_id)s AND id = ANY(%(ids)s) RETURNING 1),
+    erased_recalls AS (
+        DELETE FROM memory_recalls WHERE user_id = %(user_id)s AND record_id = ANY(%(ids)s) RETURNING 1),
+    erased_journal AS (
+        UPDATE memory_journal SET before = NULL, after = NULL, reason = NULL, source = NULL, call = NULL,
+            erased = true
+        WHERE user_id = %(user_id)s AND record_id = ANY(%(ids)s) AND NOT erased RETURNING 1)
+SELECT (SELECT count(*) FROM erased_records), (SELECT count(*) FROM erased_journal)
+
+-- name: check
+-- What the keys and constraints of the tables cannot rule out.
+SELECT 'record ' || id || ': no version is marked as the latest' FROM memory WHERE user_id = %(user_id)s
+GROUP BY id HAVING NOT bool_or(latest)
+UNION ALL
+SELECT 'record ' || id || ': several versions are marked as the latest' FROM memory
+WHERE user_id = %(user_id)s AND latest GROUP BY id HAVING count(*) > 1
+UNION ALL
+SELECT 'journal: entry ' || max(seq) || ' is beyond the last sequence number' FROM memory_journal
+WHERE user_id = %(user_id)s HAVING max(seq) > (SELECT coalesce(max(memory_seq), 0) FROM users WHERE id = %(user_id)s)
+UNION ALL
+SELECT 'record ' || id || ': changed at ' || seq || ', beyond the last sequence number' FROM memory
+WHERE user_id = %(user_id)s AND seq > (SELECT coalesce(max(memory_seq), 0) FROM users WHERE id = %(user_id)s)
+LIMIT 20

@@ -1,0 +1,222 @@
+"""Connections to PostgreSQL: how they are made, lent and given back, and what their errors mean.
+
+Made in the thread that needs one, so that a server that is down is known at once and in its own words; no
+threads in the background, nothing that a fork breaks. Knows nothing about tables.
+"""
+
+from __future__ import annotations
+
+import re
+import select
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
+
+from recollect.errors import (
+    ConfigError,
+    MissingExtraError,
+    StoreBusyError,
+    StoreCorruptError,
+    StoreError,
+    StoreFullError,
+    StoreReadOnlyError,
+    StoreUnavailableError,
+)
+
+if TYPE_CHECKING:
+    from psycopg import Connection, Error
+
+_BUSY_SECONDS = 30
+_DEFAULTS = {
+    "connect_timeout": "10",
+    "fallback_application_name": "recollect",
+    # a server that vanished without a word is noticed in a minute
+    "keepalives_idle": "30",
+    "keepalives_interval": "10",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "60000",
+}
+
+
+def parse_url(url: str) -> dict[str, str]:
+    try:
+        import psycopg
+        from psycopg.conninfo import conninfo_to_dict
+    except ImportError:
+        raise MissingExtraError("postgres", "PostgreSQL") from None
+    problem = "the database URL cannot be read; use postgresql://user:password@host:5432/database"
+    try:
+        given = {name: str(value) for name, value in conninfo_to_dict(url).items()}
+    except psycopg.ProgrammingError:
+        raise ConfigError(problem) from None  # its message would quote the URL
+    if not re.fullmatch(r"[\d,]*", given.get("port", "")) or "@" in given.get("host", ""):
+        raise ConfigError(f"{problem}, with special characters of the password percent-encoded (@ is %40)")
+    options = f"-c lock_timeout={_BUSY_SECONDS}s {given.get('options', '')} -c TimeZone=UTC -c DateStyle=ISO"
+    return {**_DEFAULTS, **given, "client_encoding": "utf8", "options": options}
+
+
+@contextmanager
+def mapped_errors() -> Iterator[None]:
+    """PostgreSQL's errors as ours. Not chained: their details quote what was to be stored."""
+    import psycopg
+
+    try:
+        yield
+    except psycopg.Error as error:
+        raise _mapped(error) from None
+
+
+def _mapped(error: Error) -> StoreError:
+    import psycopg
+
+    code = error.sqlstate or ""
+    if code == "53100":
+        return StoreFullError()
+    if code in ("55P03", "40001", "40P01", "57014"):
+        return StoreBusyError()
+    if code == "25006":
+        return StoreReadOnlyError()
+    if code == "42501":
+        return StoreReadOnlyError(
+            "the database user may not do this; grant it rights on the tables and the schema"
+        )
+    if code in ("XX001", "XX002"):
+        return StoreCorruptError(f"PostgreSQL found damaged data ({code}); restore it from a backup")
+    if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        return StoreUnavailableError(f"{StoreUnavailableError.__doc__} ({str(error).splitlines()[0]})")
+    names = (error.diag.table_name, error.diag.column_name, error.diag.constraint_name)
+    where = ".".join(name for name in names if name)
+    return StoreError(f"PostgreSQL refused a statement: {type(error).__name__} {code} {where}".rstrip())
+
+
+class _Turn:
+    """One user's place in the queue of this process."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.owner: int | None = None
+
+
+class Connections:
+    """The connections of one process; at most ``size`` are in use, and as many are kept for the next use."""
+
+    def __init__(self, conninfo: dict[str, str], size: int) -> None:
+        self.migrated = False
+        self._conninfo = conninfo
+        self._size = size
+        self._idle: list[Connection] = []
+        self._places = threading.BoundedSemaphore(size)
+        self._lent = threading.local()
+        self._turns: WeakValueDictionary[str, _Turn] = WeakValueDictionary()
+        self._guard = threading.Lock()
+        self._closed = False
+
+    @contextmanager
+    def turn(self, user_id: str) -> Iterator[None]:
+        """Let one thread at a time write for a user, so that those who wait need no connection for it."""
+        with self._guard:
+            turn = self._turns.get(user_id)
+            if turn is None:
+                turn = self._turns[user_id] = _Turn()
+        if turn.owner == threading.get_ident():
+            raise StoreError("a transaction of this user is open in this thread already; end it first")
+        if not turn.lock.acquire(timeout=_BUSY_SECONDS):
+            raise StoreBusyError()
+        turn.owner = threading.get_ident()
+        try:
+            yield
+        finally:
+            turn.owner = None
+            turn.lock.release()
+
+    @contextmanager
+    def lend(self) -> Iterator[Connection]:
+        """A connection for the time of a with block, clean before and after."""
+        depth: int = getattr(self._lent, "depth", 0)
+        # whoever has one never waits for a second, or all could wait for each other
+        if depth == 0 and not self._places.acquire(timeout=_BUSY_SECONDS):
+            raise StoreUnavailableError(f"all {self._size} connections to the database are in use; try again")
+        self._lent.depth = depth + 1
+        try:
+            db = self._take()
+            try:
+                yield db
+            except Exception:
+                self._reset(db)
+                raise
+            except BaseException:
+                db.close()  # interrupted anywhere, even between a question and its answer
+                raise
+            finally:
+                self._give_back(db)
+        finally:
+            self._lent.depth = depth
+            if depth == 0:
+                self._places.release()
+
+    def close(self) -> None:
+        """Close what is idle now, and the rest as it comes back."""
+        self._closed = True
+        self._drop_idle()
+
+    def _take(self) -> Connection:
+        while True:
+            with self._guard:
+                db = self._idle.pop() if self._idle else None
+            if db is None:
+                return self._connect()
+            if _is_quiet(db):
+                return db
+            db.close()
+
+    def _give_back(self, db: Connection) -> None:
+        from psycopg.pq import TransactionStatus
+
+        if db.closed:
+            self._drop_idle()  # they were made before, and are likely as dead
+        elif db.info.transaction_status is not TransactionStatus.IDLE:
+            db.close()
+        else:
+            with self._guard:
+                if keep := not self._closed and len(self._idle) < self._size:
+                    self._idle.append(db)
+            if not keep:
+                db.close()
+
+    def _drop_idle(self) -> None:
+        with self._guard:
+            dropped, self._idle = self._idle, []
+        for db in dropped:
+            db.close()
+
+    def _reset(self, db: Connection) -> None:
+        import psycopg
+
+        if not db.closed:
+            try:
+                db.execute("ROLLBACK; SELECT pg_advisory_unlock_all()")
+            except psycopg.Error:
+                db.close()
+
+    def _connect(self) -> Connection:
+        import psycopg
+        from psycopg.types.string import TextLoader
+
+        db = psycopg.connect(**self._conninfo, autocommit=True)  # type: ignore[arg-type]
+        # moments and JSON stay text: `rows` reads them as it does for SQLite
+        for kind in ("timestamptz", "json"):
+            db.adapters.register_loader(kind, TextLoader)
+        return db
+
+
+def _is_quiet(db: Connection) -> bool:
+    """Whether an idle connection still stands: a server that closed it, or wants to, has said something."""
+    if db.closed:
+        return False
+    if not hasattr(select, "poll"):  # pragma: no cover
+        return not select.select([db.fileno()], [], [], 0)[0]
+    poll = select.poll()
+    poll.register(db.fileno(), select.POLLIN)
+    return not poll.poll(0)

@@ -1,0 +1,693 @@
+"""The PostgreSQL store keeps the contract, and what only a server can get wrong."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from recollect import store as store_package
+from recollect.errors import (
+    ConfigError,
+    MissingExtraError,
+    StoreBusyError,
+    StoreCorruptError,
+    StoreError,
+    StoreFullError,
+    StoreReadOnlyError,
+    StoreUnavailableError,
+)
+from recollect.records import JournalEntry, Record
+from recollect.store.contract import FileState, Query, Store
+from recollect.store.postgres import PostgresStore
+from recollect.store.rows import load_queries
+from recollect.testing.postgres import PostgresServer
+from tests.contracts.store_contract import T0, StoreContract, fact, write
+
+
+class TestPostgresStore(StoreContract):
+    @pytest.fixture
+    def store(self, postgres_url: str) -> Iterator[Store]:
+        store = PostgresStore(postgres_url)
+        yield store
+        store.close()
+
+
+@pytest.fixture
+def store(postgres_url: str) -> Iterator[PostgresStore]:
+    store = PostgresStore(postgres_url)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def sql(postgres_url: str) -> Iterator[Callable[..., list[Any]]]:
+    """Look at the tables directly, as an application of the deployment would."""
+    with psycopg.connect(postgres_url, autocommit=True) as db:
+
+        def run(statement: str, *values: Any) -> list[Any]:
+            cursor = db.execute(statement.encode(), values or None)
+            return cursor.fetchall() if cursor.description else []
+
+        yield run
+
+
+def together(work: Callable[[int], None], number: int) -> None:
+    """Run in many threads at once; the first exception of any comes out."""
+    failures: list[BaseException] = []
+    barrier = threading.Barrier(number)
+
+    def run(n: int) -> None:
+        barrier.wait(30)
+        try:
+            work(n)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=run, args=(n,)) for n in range(number)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+
+
+def shown(error: BaseException) -> str:
+    """All messages a traceback of it would show."""
+    before = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return f"{error}\n{shown(before)}" if before else str(error)
+
+
+class TestTables:
+    """D1: the tables of the seeds, made by migrations."""
+
+    def test_D1_queries_of_the_seed_work(self, store: PostgresStore, sql: Callable[..., list[Any]]) -> None:
+        with store.user("u").write() as tx:
+            old = write(tx, fact("tea", key="drink", category="preference", type="opinion", confidence=0.75))
+            tx.keep(replace(old, status="superseded", valid_until=T0))
+            write(tx, replace(old, content="coffee", version=2, expires_at=T0))
+            write(tx, fact("a free sentence"))
+        found = sql(
+            "SELECT content, key, source, confidence, created_at, updated_at, expires_at, source_post_id FROM memory"
+            " WHERE user_id = 'u' AND active = true AND type = 'preference' ORDER BY created_at DESC"
+        )
+        assert found == [("coffee", "drink", "explicit", 0.75, T0, T0, T0, None)]
+        assert sql("SELECT fact_type FROM memory WHERE active AND key = 'drink'") == [("opinion",)]
+        sql("INSERT INTO memory_extraction_runs (user_id, run_date) VALUES ('u', '2026-02-12')")
+        assert sql("SELECT status, tokens_used FROM memory_extraction_runs") == [("pending", 0)]
+        indexes = {
+            name for (name,) in sql("SELECT indexname FROM pg_indexes WHERE schemaname = current_schema()")
+        }
+        assert {
+            "idx_memory_user_active",
+            "idx_memory_type",
+            "idx_memory_fts",
+            "idx_memory_created",
+        } <= indexes
+        assert store.erase_user("u")["runs"] == 1
+
+    def test_D1_memory_enabled_follows_the_mode_and_the_application_may_switch_it(
+        self, store: PostgresStore, sql: Callable[..., list[Any]]
+    ) -> None:
+        user = store.user("u")
+        for mode, enabled in (("incognito", False), ("on", True), ("paused", False)):
+            with user.write() as tx:
+                tx.set_mode(mode)
+                assert tx.state().mode == mode
+            assert sql("SELECT memory_enabled, memory_mode FROM users") == [(enabled, mode)]
+            with user.read() as reader:
+                assert reader.state().mode == mode
+        for enabled, mode in ((True, "on"), (False, "paused")):
+            sql("UPDATE users SET memory_enabled = %s", enabled)
+            with user.read() as reader:
+                assert reader.state().mode == mode
+
+    def test_reading_an_empty_database_creates_nothing(
+        self, store: PostgresStore, sql: Callable[..., list[Any]]
+    ) -> None:
+        with store.user("u").read() as reader:
+            assert reader.find(Query()) == [] and reader.count() == {} and reader.recalled() == {}
+        assert not store.user("u").exists() and list(store.users()) == [] and store.user("u").check() == []
+        assert store.user("u").text_search("tea", 3) == [] and sum(store.erase_user("u").values()) == 0
+        assert sql("SELECT 1 FROM pg_class WHERE relnamespace = current_schema()::regnamespace") == []
+        with store.user("u").write() as tx:
+            write(tx, fact())
+        assert store.user("u").exists()
+
+    def test_migrating_from_many_threads_and_processes_at_once(
+        self, postgres_url: str, sql: Callable[..., list[Any]]
+    ) -> None:
+        script = (
+            "import sys; from recollect.store.postgres import PostgresStore\n"
+            "sys.stdin.readline()\n"
+            "with PostgresStore(sys.argv[1]).user(sys.argv[2]).write(): pass"
+        )
+        processes = [
+            subprocess.Popen(
+                [sys.executable, "-c", script, postgres_url, f"process {n}"], stdin=subprocess.PIPE
+            )
+            for n in range(2)
+        ]
+
+        def work(n: int) -> None:
+            store = PostgresStore(postgres_url)
+            with store.user(f"thread {n}").write() as tx:
+                write(tx, fact())
+            store.close()
+
+        for process in processes:
+            assert process.stdin is not None
+            process.stdin.close()
+        together(work, 4)
+        assert [process.wait(30) for process in processes] == [0, 0]
+        assert sql("SELECT version FROM recollect_migrations") == [(1,)]
+        assert sql("SELECT count(*) FROM users") == [(6,)]
+
+    def test_an_applications_table_of_users_is_extended(
+        self, store: PostgresStore, sql: Callable[..., list[Any]]
+    ) -> None:
+        sql(
+            "CREATE TABLE users (id VARCHAR(64) PRIMARY KEY, email TEXT NOT NULL, secret TEXT, created_at DATE)"
+        )
+        sql(
+            "INSERT INTO users VALUES ('ann', 'ann@example.org', 'hers', '2020-01-01'), ('bob', '', '', NULL)"
+        )
+        sql("ALTER TABLE users ADD COLUMN memory_enabled BOOLEAN DEFAULT true")
+        sql("UPDATE users SET memory_enabled = false WHERE id = 'bob'")
+        assert not store.user("ann").exists()
+        with store.user("ann").write() as tx:
+            write(tx, fact())
+        with store.user("bob").write() as tx:
+            assert tx.state().mode == "paused"
+        assert list(store.users()) == ["ann", "bob"]
+        with pytest.raises(StoreError, match=r"NotNullViolation 23502 users\.email") as caught:
+            with store.user("nobody they know").write():
+                pass
+        assert "they know" not in shown(caught.value)
+        store.erase_user("ann")
+        assert sql("SELECT id, email, secret FROM users WHERE id = 'ann'") == [
+            ("ann", "ann@example.org", "hers")
+        ]
+        assert not store.user("ann").exists() and list(store.users()) == ["bob"]
+
+    @pytest.mark.parametrize(
+        ("table", "complaint"),
+        [
+            ("users (id UUID PRIMARY KEY)", "uuid"),
+            ("users (id BIGINT PRIMARY KEY)", "bigint"),
+            ("users (name TEXT)", "missing"),
+            ("users (id TEXT)", "not unique"),
+            ("memory (id UUID PRIMARY KEY)", "not Recollect's"),
+        ],
+    )
+    def test_tables_that_cannot_be_shared_are_refused(
+        self, store: PostgresStore, sql: Callable[..., list[Any]], table: str, complaint: str
+    ) -> None:
+        sql(f"CREATE TABLE {table}")
+        with pytest.raises(ConfigError, match=complaint) as caught, store.user("u").write():
+            pass
+        assert "search_path" in str(caught.value)
+        assert (
+            len(
+                sql(
+                    "SELECT 1 FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'"
+                )
+            )
+            == 1
+        )
+
+    def test_a_schema_named_in_the_url_is_made_by_the_first_write(self, postgres: PostgresServer) -> None:
+        store = PostgresStore(f"{postgres.url}?options=-csearch_path%3D%22Own%22%2Cpublic")
+        assert list(store.users()) == []
+        with store.user("u").write() as tx:
+            write(tx, fact())
+        with psycopg.connect(postgres.url) as db:
+            assert db.execute('SELECT count(*) FROM "Own".memory').fetchone() == (1,)
+            assert db.execute("SELECT to_regclass('public.memory')").fetchone() == (None,)
+        store.close()
+
+    def test_a_newer_schema_is_left_alone(self, postgres_url: str, sql: Callable[..., list[Any]]) -> None:
+        store = PostgresStore(postgres_url)
+        with store.user("u").write():
+            pass
+        store.close()
+        sql("INSERT INTO recollect_migrations VALUES (99)")
+        with pytest.raises(StoreError, match="newer Recollect"), store.user("u").read():
+            pass
+        with pytest.raises(StoreError, match="newer Recollect"), store.user("u").write():
+            pass
+        store.close()
+
+    def test_R4_every_statement_names_the_user(self) -> None:
+        folder = Path(store_package.__file__).parent
+        for name, statement in load_queries(folder / "postgres.sql").items():
+            if name in ("users", "strangers"):  # who is here, and which tables
+                continue
+            code = re.sub(r"--.*", "", statement)
+            # from each mention of a table to the next one
+            parts = re.split(r"\b(?:FROM|INTO|UPDATE|JOIN) (users|memory|memory_\w+)\b", code)
+            for table, part in zip(parts[1::2], parts[2::2], strict=True):
+                wanted = r"\bid\b" if table == "users" else r"\buser_id\b"
+                assert re.search(wanted, part), f"{name}: {table}{part}"
+
+
+class TestValues:
+    def test_odd_values_come_back_as_they_were(self, store: PostgresStore) -> None:
+        records: list[Record] = [
+            fact("year one", at=datetime(1, 1, 1, tzinfo=timezone.utc)),
+            fact("the end", at=datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=timezone.utc)),
+            fact("exact", confidence=0.1 + 0.2, importance=1 / 3),
+            fact(
+                "numbers", metadata={"big": 10**40, "float": 1e23, "small": 5e-324, "half": 1.0, "empty": {}}
+            ),
+            fact(
+                "escapes \\ ' \" % %s {} \x7f",
+                excerpt="a\x00b",
+                metadata={"\x00": "\x00"},
+                tags=("%", "{,}", "ж"),
+            ),
+            fact("long " + "word" * 1000, key="k" * 64, session="ж" * 500, source="ж" * 500),
+            fact("".join(chr(0x4E00 + n % 20000) + " " for n in range(100_000))),
+        ]
+        user = store.user("ж" * 128)
+        with user.write() as tx:
+            records = [write(tx, record, run="\u2028", reason="why\n") for record in records]
+        with user.read() as reader:
+            for record in records:
+                assert reader.get(record.id) == record
+                assert reader.entry(record.seq).after == record  # type: ignore[union-attr]
+            assert reader.find(Query(tags=("{,}", "%"))) == [records[4]]
+            assert (
+                reader.find(Query())[0] == records[0]
+                and reader.find(Query(newest_first=True))[0] == records[1]
+            )
+            assert reader.get(records[0].id).created_at.tzinfo is timezone.utc  # type: ignore[union-attr]
+
+    def test_users_are_in_order_of_code_points(self, store: PostgresStore) -> None:
+        ids = ["a", "B", "_", "é", "Z", "ж", "👍", "\uff21", "a b"]
+        for user_id in ids:
+            with store.user(user_id).write():
+                pass
+        assert list(store.users()) == sorted(ids)
+
+    def test_D2_text_search(self, store: PostgresStore, sql: Callable[..., list[Any]]) -> None:
+        with store.user("u").write() as tx:
+            once = write(tx, fact("likes running in the morning before work and long before breakfast"))
+            often = write(tx, fact("runs, ran, running: a runner"))
+            write(tx, fact("runs no more", status="archived"))
+            write(tx, fact("swims"))
+        with store.user("v").write() as tx:
+            write(tx, fact("v runs too"))
+        user = store.user("u")
+        assert user.text_search("run", 9) == [often, once]
+        assert user.text_search("the RUNNING", 1) == [often]
+        assert user.text_search("running breakfasts", 9) == [once]
+        assert user.text_search("run & ! | <-> ' :*", 9) == [often, once] and user.text_search("", 9) == []
+        with user.write() as tx:
+            tx.put_many(fact(f"swims {n} lengths") for n in range(2000))
+        sql("ANALYZE memory")
+        sql("SET enable_seqscan = off")
+        query = load_queries(Path(store_package.__file__).parent / "postgres.sql")["text_search"]
+        plan = "\n".join(row[0] for row in sql("EXPLAIN " + query, "run", "u", 9))
+        assert "idx_memory_fts" in plan
+
+    def test_check_reports_what_is_wrong(self, store: PostgresStore, sql: Callable[..., list[Any]]) -> None:
+        user = store.user("u")
+        with user.write() as tx:
+            record = write(tx, fact("secret content"))
+            write(tx, fact())
+        assert user.check() == []
+        sql("UPDATE users SET memory_seq = 1")
+        assert len(user.check()) == 2 and all(
+            "beyond the last sequence number" in line for line in user.check()
+        )
+        sql("UPDATE users SET memory_seq = 2")
+        sql("UPDATE memory SET latest = false WHERE id = %s", record.id)
+        assert user.check() == [f"record {record.id}: no version is marked as the latest"]
+        assert store.user("v").check() == []
+
+
+class TestConcurrency:
+    def test_a_busy_user_is_reported_and_others_are_not_kept(
+        self, postgres_url: str, store: PostgresStore
+    ) -> None:
+        impatient = PostgresStore(postgres_url.replace("search_path", "lock_timeout%3D200ms%20-csearch_path"))
+        with store.user("u").write() as tx:
+            write(tx, fact())
+            started = time.monotonic()
+            with pytest.raises(StoreBusyError), impatient.user("u").write():
+                pass
+            assert time.monotonic() - started < 5
+            with impatient.user("v").write() as other:
+                write(other, fact())
+            with impatient.user("u").read() as reader:
+                assert reader.find(Query()) == []
+        with impatient.user("u").write() as tx:
+            assert write(tx, fact()).seq == 2
+        impatient.close()
+
+    def test_a_second_transaction_in_the_same_thread_is_refused_at_once(self, store: PostgresStore) -> None:
+        user = store.user("u")
+        with user.write() as tx:
+            with pytest.raises(StoreError, match="already"), store.user("u").write():
+                pass
+            write(tx, fact())
+        with user.read() as reader:
+            assert len(reader.find(Query())) == 1
+
+    def test_a_failing_hook_lets_the_next_writer_in(self, postgres_url: str, store: PostgresStore) -> None:
+        def hook() -> None:
+            raise OSError("disk")
+
+        with pytest.raises(OSError, match="disk"), store.user("u").write() as tx:
+            write(tx, fact())
+            tx.after_commit(hook)
+        other = PostgresStore(postgres_url)
+        with other.user("u").write() as tx:
+            assert write(tx, fact()).seq == 2
+        other.close()
+
+    @pytest.mark.parametrize("users", [1, 64])
+    def test_many_threads_with_hooks_that_read_on_a_small_pool(self, postgres_url: str, users: int) -> None:
+        store = PostgresStore(postgres_url, pool_size=4)
+
+        def work(n: int) -> None:
+            user = store.user(f"u{n % users}")
+            for _ in range(2):
+                with user.write() as tx:
+                    record = write(tx, fact())
+
+                    def hook(record: Any = record) -> None:
+                        with user.read() as reader:
+                            assert reader.get(record.id) == record
+
+                    tx.after_commit(hook)
+
+        started = time.monotonic()
+        together(work, 64)
+        assert time.monotonic() - started < 20
+        for user_id in store.users():
+            with store.user(user_id).read() as reader:
+                assert [e.seq for e in reader.entries()] == list(range(1, 128 // users + 1))
+        assert len(store.here()._idle) <= 4
+        store.close()
+
+    def test_the_lock_of_a_killed_process_is_released(self, postgres_url: str, store: PostgresStore) -> None:
+        with store.user("u").write():
+            pass
+        script = (
+            "import sys, time; from recollect.store.postgres import PostgresStore\n"
+            "from recollect.store.contract import FileState\n"
+            "with PostgresStore(sys.argv[1]).user('u').write() as tx:\n"
+            "    tx.set_file(FileState(name='x', fingerprint='', seq=0)); tx.files()\n"
+            "    print('in', flush=True); time.sleep(60)"
+        )
+        process = subprocess.Popen([sys.executable, "-c", script, postgres_url], stdout=subprocess.PIPE)
+        assert process.stdout is not None and process.stdout.readline() == b"in\n"
+        threading.Timer(0.2, process.kill).start()
+        with store.user("u").write() as tx:
+            assert tx.files() == []
+        process.stdout.close()
+        assert process.wait() == -9
+
+    @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+    def test_a_forked_child_makes_connections_of_its_own(self, store: PostgresStore) -> None:
+        user = store.user("u")
+        with user.write() as tx:
+            write(tx, fact())
+            child = os.fork()  # while the parent holds the lock and is in a transaction
+            if child == 0:
+                try:
+                    with store.user("u").read() as reader:
+                        empty = reader.find(Query()) == []
+                    with store.user("v").write() as tx:
+                        write(tx, fact("of the child"))
+                    store.close()
+                    os._exit(0 if empty else 1)
+                except BaseException:
+                    traceback.print_exc()
+                    os._exit(2)
+            assert os.waitpid(child, 0)[1] == 0
+        with user.read() as reader:
+            assert len(reader.find(Query())) == 1
+        with store.user("v").read() as reader:
+            assert [r.content for r in reader.find(Query())] == ["of the child"]
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("code", "error"),
+        [
+            ("53100", StoreFullError),
+            ("55P03", StoreBusyError),
+            ("40P01", StoreBusyError),
+            ("25006", StoreReadOnlyError),
+            ("42501", StoreReadOnlyError),
+            ("XX001", StoreCorruptError),
+            ("XX002", StoreCorruptError),
+            ("57P01", StoreUnavailableError),
+            ("53300", StoreUnavailableError),
+            ("23505", StoreError),
+            ("XX000", StoreError),
+        ],
+    )
+    def test_what_the_server_reports_becomes_ours(
+        self, store: PostgresStore, code: str, error: type[StoreError]
+    ) -> None:
+        raising = f"DO $$ BEGIN RAISE 'oops' USING ERRCODE = '{code}', DETAIL = 'Key=(likes tea)'; END $$"
+        with pytest.raises(StoreError) as caught, store.user("u").write() as tx:
+            write(tx, fact())
+            tx.db.execute(raising.encode())
+        assert type(caught.value) is error
+        assert "likes tea" not in shown(caught.value)
+        with store.user("u").write() as tx:
+            assert write(tx, fact()).seq == 1
+
+    def test_a_refused_write_leaves_nothing_and_says_nothing_of_its_content(
+        self, store: PostgresStore
+    ) -> None:
+        user = store.user("u")
+        with user.write() as tx:
+            write(tx, fact())
+        with pytest.raises(StoreError, match="UniqueViolation") as caught, user.write() as tx:
+            tx.put(fact("a private matter"))
+            tx.log(
+                [
+                    JournalEntry(
+                        seq=1, at=T0, actor="a", op="remember", record_id="r", reason="a private matter"
+                    )
+                ]
+            )
+            tx.set_file(FileState(name="x", fingerprint="", seq=1))
+        assert "private" not in shown(caught.value)
+        with pytest.raises(StoreError, match="DataError") as caught, user.write() as tx:
+            tx.put(fact("a private \x00 matter"))
+        assert "private" not in shown(caught.value)
+        with user.read() as reader:
+            assert len(reader.find(Query())) == 1 and reader.files() == []
+
+    def test_a_read_only_database_can_be_read(self, postgres_url: str, store: PostgresStore) -> None:
+        with store.user("u").write() as tx:
+            record = write(tx, fact())
+        replica = PostgresStore(
+            postgres_url.replace("search_path", "default_transaction_read_only%3Don%20-csearch_path")
+        )
+        with replica.user("u").read() as reader:
+            assert reader.get(record.id) == record
+        with pytest.raises(StoreReadOnlyError), replica.user("new").write() as tx:
+            write(tx, fact())
+        replica.close()
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda url: re.sub(r":\d+/", ":1/", url),
+            lambda url: re.sub(r":[^:@]+@", ":hunter2@", url),
+            lambda url: url.replace("/postgres?", "/nowhere?"),
+            lambda url: url.replace("127.0.0.1", "host.invalid"),
+        ],
+    )
+    def test_an_unreachable_database_is_reported_quickly_and_without_the_password(
+        self, postgres_url: str, change: Callable[[str], str]
+    ) -> None:
+        started = time.monotonic()
+        url = change(postgres_url)
+        password = re.findall(r":([^:@/]+)@", url)[0]
+        store = PostgresStore(url)
+        for use in (
+            lambda: list(store.users()),
+            lambda: store.user("u").exists(),
+            lambda: store.user("u").check(),
+        ):
+            with pytest.raises(StoreUnavailableError) as caught:
+                use()
+            assert password not in shown(caught.value)
+        assert time.monotonic() - started < 15
+
+    @pytest.mark.parametrize(
+        "url",
+        ["nonsense", "mysql://u:hunter2@h/d", "postgresql://u:hunter2@ss@h/d", "postgresql+psycopg://u:hunter2@h/d",
+         "postgresql://u:hunter2@h:port/d", "postgresql://u:h/hunter2@h/d"],
+    )  # fmt: skip
+    def test_a_wrong_url_is_refused_without_quoting_it(self, url: str) -> None:
+        with pytest.raises(ConfigError) as caught:
+            PostgresStore(url)
+        assert "hunter2" not in shown(caught.value)
+
+    def test_a_missing_driver_names_the_extra(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(sys.modules, "psycopg", None)
+        with pytest.raises(MissingExtraError, match=r"recollect\[postgres\]"):
+            PostgresStore("postgresql://localhost/x")
+
+
+@pytest.fixture(scope="module")
+def mortal() -> Iterator[PostgresServer]:
+    """A server that may be stopped."""
+    with PostgresServer() as server:
+        yield server
+
+
+class TestRestart:
+    """W5: a server that goes away and comes back."""
+
+    @pytest.mark.parametrize("immediate", [True, False])
+    def test_nothing_acknowledged_is_lost(self, mortal: PostgresServer, immediate: bool) -> None:
+        store = PostgresStore(mortal.empty_url(), pool_size=4)
+        acknowledged: dict[str, list[int]] = {f"u{n}": [] for n in range(6)}
+        slowest = [0.0]
+        done = threading.Event()
+
+        def work(n: int) -> None:
+            user, number = store.user(f"u{n}"), 0
+            while not done.is_set():
+                number += 1
+                started = time.monotonic()
+                try:
+                    with user.write() as tx:
+                        write(tx, fact(f"{number} a"))
+                        write(tx, fact(f"{number} b"))
+                    acknowledged[user.user_id].append(number)
+                except StoreUnavailableError:
+                    slowest[0] = max(slowest[0], time.monotonic() - started)
+                    done.wait(0.02)
+
+        def until_all_wrote(more: int) -> None:
+            wanted = {user_id: len(numbers) + more for user_id, numbers in acknowledged.items()}
+            deadline = time.monotonic() + 20
+            while any(len(acknowledged[user_id]) < count for user_id, count in wanted.items()):
+                assert time.monotonic() < deadline, "writers did not come back"
+                time.sleep(0.005)
+
+        def operate(n: int) -> None:
+            if n < 6:
+                return work(n)
+            try:
+                until_all_wrote(5)
+                for _ in range(2):
+                    mortal.stop(immediate=immediate)
+                    time.sleep(0.05)
+                    mortal.start()
+                    until_all_wrote(5)
+            finally:
+                done.set()
+
+        together(operate, 7)
+        assert 0 < slowest[0] < 5
+        for user_id, numbers in acknowledged.items():
+            with store.user(user_id).read() as reader:
+                contents = [record.content for record in reader.find(Query())]
+                pairs = [content.split()[0] for content in contents if content.endswith("a")]
+                assert sorted(contents) == sorted(f"{number} {half}" for number in pairs for half in "ab")
+                assert {str(number) for number in numbers} <= set(pairs)
+                assert [e.seq for e in reader.entries()] == list(range(1, reader.state().seq + 1))
+            assert store.user(user_id).check() == []
+        store.close()
+
+    def test_an_idle_store_works_again_by_itself(self, mortal: PostgresServer) -> None:
+        store = PostgresStore(mortal.empty_url())
+        with store.user("u").write() as tx:
+            record = write(tx, fact())
+        with store.user("u").read() as reader:
+            mortal.stop(immediate=True)
+            with pytest.raises(StoreUnavailableError):
+                reader.get(record.id)
+                raise AssertionError("read from a dead server")
+        mortal.start()
+        with store.user("u").read() as reader:
+            assert reader.get(record.id) == record
+        mortal.stop()
+        with pytest.raises(StoreUnavailableError), store.user("u").write():
+            pass
+        mortal.start()
+        with store.user("u").write() as tx:
+            assert write(tx, fact()).seq == 2
+        store.close()
+
+
+class TestPostgresServer:
+    def test_settings_port_and_cleanup(self) -> None:
+        server = PostgresServer(settings={"fsync": "off", "max_connections": "20"})
+        try:
+            url = server.start().url
+            assert server.start().url == url and server.running
+            with psycopg.connect(url) as db:
+                assert db.execute("SHOW max_connections").fetchone() == ("20",)
+                db.execute("CREATE TABLE kept ()")
+            server.stop()
+            assert not server.running
+            server.start()
+            assert server.url == url
+            with psycopg.connect(url) as db:
+                assert db.execute("SELECT to_regclass('kept') IS NOT NULL").fetchone() == (True,)
+        finally:
+            server.cleanup()
+        assert not server.folder.exists() and not server.running
+        server.cleanup()
+
+    def test_a_wrong_setting_shows_what_the_server_said(self) -> None:
+        server = PostgresServer(settings={"no_such_setting": "1"})
+        try:
+            with pytest.raises(StoreUnavailableError, match="no_such_setting"):
+                server.start()
+        finally:
+            server.cleanup()
+
+    @pytest.mark.skipif(os.geteuid() != 0, reason="only root needs another user")
+    def test_as_root_it_runs_as_another_user(self, postgres: PostgresServer, tmp_path: Path) -> None:
+        assert (postgres.folder / "data").stat().st_uid != 0
+        tmp_path.chmod(0o700)
+        with pytest.raises(ConfigError, match="cannot be reached"):
+            PostgresServer(tmp_path / "data")
+
+    @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+    def test_without_root(self) -> None:
+        child = os.fork()
+        if child == 0:
+            try:
+                os.setgroups([])
+                os.setgid(65534)
+                os.setuid(65534)
+                with PostgresServer() as server, psycopg.connect(server.empty_url()) as db:
+                    os._exit(0 if db.execute("SELECT 1").fetchone() == (1,) and server.folder.owner() else 1)
+            except BaseException:
+                traceback.print_exc()
+                os._exit(2)
+        assert os.waitpid(child, 0)[1] == 0
+
+    def test_a_missing_package_names_the_extra(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("recollect.testing.postgres._PROGRAMS", (("no_such_package", "x"),))
+        with pytest.raises(MissingExtraError, match=r"recollect\[testing\]"):
+            PostgresServer()
