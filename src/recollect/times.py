@@ -21,7 +21,7 @@ def utc_now() -> datetime:
 
 def to_text(moment: datetime) -> str:
     """Fixed width, so that text order is time order: ``2026-02-12T09:30:00.000000Z``."""
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ") if moment.year >= 1000 else _early(moment)
+    return moment.isoformat(timespec="microseconds")[:26] + "Z"
 
 
 def from_text(text: str) -> datetime:
@@ -71,7 +71,3 @@ def _shown(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 40 else text[:37] + "..."
 
-
-def _early(moment: datetime) -> str:
-    # strftime does not pad years below 1000 on every platform
-    return moment.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"

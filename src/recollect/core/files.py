@@ -191,6 +191,7 @@ class DiskFiles:
         self._seen: dict[str, _Seen] = {}
         self._pages: dict[str, tuple[str, Page]] = {}
         self._sheets: dict[str, _Sheet | None] = {}
+        self._memory_state: FileState | None = None
         self._applied = 0
 
     # what the person did
@@ -206,7 +207,7 @@ class DiskFiles:
     def take_over(self, write: Write) -> None:
         self._sheets = {}
         self._applied = 0
-        state = write.tx.file(MEMORY)
+        state = self._memory_state = write.tx.file(MEMORY)
         if state is None:
             self._open(write, MEMORY, state)
             for name in self._daily_names():
@@ -223,7 +224,12 @@ class DiskFiles:
     def _sheet(self, write: Write, name: str) -> _Sheet | None:
         """The file as this write sees it, the person's edits taken over; None if it cannot be read."""
         if name not in self._sheets:
-            self._open(write, name, write.tx.file(name))
+            state = write.tx.file(name) if name != MEMORY else self._memory_state
+            seen, cached = self._seen.get(name), self._pages.get(name)
+            if state and seen and cached and seen.fingerprint == cached[0] == state.fingerprint and name == MEMORY:
+                self._sheets[name] = _Sheet(cached[1].copy(), seen, state.seq)  # looked at when this write began
+            else:
+                self._open(write, name, state)
         return self._sheets[name]
 
     def _open(self, write: Write, name: str, state: FileState | None) -> None:
@@ -504,7 +510,7 @@ def _day(name: str) -> date:
 
 
 def _fingerprint(data: bytes) -> str:
-    return hashlib.blake2b(data, digest_size=16).hexdigest()
+    return hashlib.sha256(data).hexdigest()
 
 
 def _stat(path: Path) -> tuple[int, int, int] | None:

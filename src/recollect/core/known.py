@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Iterable
+from functools import lru_cache
+from heapq import nsmallest
 
 from recollect.policy.duplicates import Statement
 from recollect.records import Fact, Record
@@ -20,6 +22,16 @@ KINDS = ("fact", "note", "observation", "episode", "daily")
 _MOST_POSTINGS = 300
 _MOST_CANDIDATES = 5
 _LEAST_SHARED = 0.3
+
+
+@lru_cache(256)
+def _statement(content: str, key: str | None) -> Statement:
+    return Statement.of(content, key)
+
+
+def statement_of(record: Record) -> Statement:
+    """A record as it is compared; a new one is looked up first and noted then, so it is kept for a while."""
+    return _statement(record.content, record.key if record.kind == "fact" else None)
 
 
 class Known:
@@ -82,7 +94,7 @@ class Known:
             self._replaced.append((record_id, self._remove(record_id)))
 
     def _insert(self, record: Record) -> None:
-        statement = Statement.of(record.content, record.key if record.kind == "fact" else None)
+        statement = statement_of(record)
         self._records[record.id] = record
         self._statements[record.id] = statement
         for term in statement.terms:
@@ -108,25 +120,21 @@ class Known:
     def likely(self, statement: Statement, kind: str) -> list[tuple[Record, Statement]]:
         """The few records of a kind that share most words with a statement, best first."""
         weights = self._weights(statement.terms)
-        total = sum(weights.values())
-        shared: dict[str, float] = {}
-        scanned = 0
+        least = _LEAST_SHARED * sum(weights.values())
+        rest = sum(weights.values())
+        found: set[str] = set()
+        # rare words first; what has none of them cannot share enough with the common ones that are left
         for term in sorted(weights, key=weights.__getitem__, reverse=True):
-            ids = self._postings.get(term, ())
-            # rare words first: a word that every record has tells nothing and would cost a scan
-            if scanned and scanned + len(ids) > _MOST_POSTINGS:
-                for record_id in shared.keys() & ids:
-                    shared[record_id] += weights[term]
-                continue
-            scanned += len(ids)
-            for record_id in ids:
-                shared[record_id] = shared.get(record_id, 0.0) + weights[term]
-        best = sorted(
-            (record_id for record_id, weight in shared.items() if weight >= _LEAST_SHARED * total),
-            key=lambda record_id: (-shared[record_id], record_id),
-        )
-        found = [(self._records[record_id], self._statements[record_id]) for record_id in best]
-        return [pair for pair in found if pair[0].kind == kind][:_MOST_CANDIDATES]
+            if rest < least or len(found) > _MOST_POSTINGS:
+                break
+            found.update(self._postings.get(term, ()))
+            rest -= weights[term]
+        shared: list[tuple[float, str]] = []
+        for record_id in found:
+            weight = sum([weights[term] for term in self._statements[record_id].terms if term in weights])
+            if weight >= least and self._records[record_id].kind == kind:
+                shared.append((-weight, record_id))
+        return [(self._records[i], self._statements[i]) for _, i in nsmallest(_MOST_CANDIDATES, shared)]
 
     def search(self, terms: Iterable[str], kinds: Iterable[str], limit: int) -> list[tuple[str, float, tuple[str, ...]]]:
         """Ids with a BM25 score and the words that matched, best first."""

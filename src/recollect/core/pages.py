@@ -11,11 +11,11 @@ from dataclasses import replace
 from datetime import date
 from typing import Any, Protocol
 
+from recollect.core.known import statement_of
 from recollect.core.writing import Write
 from recollect.document import daily_md
 from recollect.document.matching import Known, compare
 from recollect.document.memory_md import Document, Item, one_block, section_of
-from recollect.policy.duplicates import Statement
 from recollect.policy.retention import daily_expiry
 from recollect.records import USER_EDIT, DailyEntry, Fact, Record, new_id
 from recollect.store.contract import Query
@@ -295,7 +295,7 @@ def _outdated(write: Write, base_seq: int) -> set[tuple[str | None, str]]:
 
 def _archived_copy(write: Write, fact: Fact) -> Fact | None:
     """The same fact where pruning put it."""
-    for other, _ in write.known.likely(Statement.of(fact.content, fact.key), "fact"):
+    for other, _ in write.known.likely(statement_of(fact), "fact"):
         if isinstance(other, Fact) and other.tier == "archive" and (other.key, other.content) == (fact.key, fact.content):
             return other
     return None

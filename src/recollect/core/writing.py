@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from recollect.core.known import statement_of
 from recollect.document.memory_md import key_of
 from recollect.errors import AmbiguousError, InvalidInputError, NotFoundError
 from recollect.policy.code import looks_like_code
-from recollect.policy.duplicates import Relation, Statement, relation, signature
+from recollect.policy.duplicates import Relation, relation, signature
 from recollect.policy.retention import daily_expiry
 from recollect.policy.secrets import find_secrets, mask
 from recollect.records import (
@@ -322,13 +323,12 @@ class Write:
         return None
 
     def _known_key(self, fact: Fact, known: Fact) -> Outcome:
-        ours, theirs = Statement.of(fact.content, fact.key), Statement.of(known.content, known.key)
-        if relation(ours, theirs) is Relation.SAME:
+        if relation(statement_of(fact), statement_of(known)) is Relation.SAME:
             return Duplicate(message=f"Already known: {known.text}", record=known)
         return Conflict(message=_conflict(known), record=known)
 
     def _compare(self, record: Record) -> tuple[Record | None, list[Record]]:
-        statement = Statement.of(record.content, record.key)
+        statement = statement_of(record)
         similar: list[Record] = []
         for known, theirs in self.known.likely(statement, record.kind):
             if known.expires_at is not None and known.expires_at <= self.now:

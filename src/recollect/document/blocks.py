@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from io import StringIO
 from typing import Final, Literal, NamedTuple
 
 from recollect.errors import DocumentError
@@ -70,7 +71,6 @@ def _place(data: bytes, at: int) -> str:
 # --- what kind of line is this? ---
 
 _CONTROLS = r"\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ud800-\udfff"  # those that are not white space
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")
 _FENCE = re.compile(r"(`{3,}(?=[^`\r\n]*(?:[\r\n]|\Z))|~{3,})")
 _KIND = re.compile(
     rf"""
@@ -101,7 +101,7 @@ def _kind(line: str) -> str:
 
 def split_lines(text: str) -> list[str]:
     r"""Lines with their endings: \n, \r\n or \r, and no other character ends a line."""
-    return _LINE.findall(text)
+    return StringIO(text, newline="").readlines()
 
 
 def newline_of(text: str) -> str:
@@ -201,9 +201,9 @@ def _bullet(lines: Sequence[str], at: int, lead: str) -> Block:
         content = _said(first, lines[at + 1 : end], _MISREAD.match, _FENCE.match)
         return Block("bullet", text, end - at, lead, content)
     said = _bare(first)
-    if not said or _is_empty_label(said) or _is_comment(said):
+    if not said or _is_comment(said) or (said[-1] in ":：*_`" and _EMPTY_LABEL.match(said)):
         return Block("other", lines[at])
-    return Block("bullet", lines[at], 1, lead, _unescaped(said, _misread_alone))
+    return Block("bullet", lines[at], 1, lead, _unescaped(said, _misread_alone) if said[0] == "\\" else said)
 
 
 def _entry_end(lines: Sequence[str], at: int, first: str) -> int:
@@ -224,10 +224,6 @@ def _entry_end(lines: Sequence[str], at: int, first: str) -> int:
 
 def _is_comment(said: str) -> bool:
     return said.startswith("<!--") and said.find("-->") in (-1, len(said) - 3)
-
-
-def _is_empty_label(said: str) -> bool:
-    return said[-1] in ":：*_`" and _EMPTY_LABEL.match(said) is not None
 
 
 def _other(lines: Sequence[str], at: int, end: int) -> Block:
@@ -303,7 +299,7 @@ def written(content: str, position: Literal["bullet", "value", "inner", "paragra
 
 
 def _misread_alone(said: str) -> object:
-    return _MISREAD.match(said) or _is_empty_label(said)
+    return _MISREAD.match(said) or _EMPTY_LABEL.match(said)
 
 
 def _escaped(line: str, misread: _Question) -> str:

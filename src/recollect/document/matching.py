@@ -14,12 +14,13 @@ from typing import Final
 from recollect.document.blocks import Item, clean
 from recollect.document.memory_md import section_key
 
-# Similarity is rapidfuzz's ratio, 0 to 100, the better of as written and with the words sorted. Of 595 pairs
-# of unrelated facts two reach 60, of 18 edited sentences all do. Too low links an edit to the wrong history,
-# too high loses the history; what the memory says afterwards is right either way.
+# Similarity is rapidfuzz's ratio, 0 to 100, the better of as written and with the words sorted. Fewer than
+# one in a hundred pairs of unrelated facts reach 60, and edited sentences do: test_matching measures it. Too
+# low links an edit to the wrong history, too high loses it; what the memory says is right either way.
 SIMILAR: Final = 60
 SIMILAR_ELSEWHERE: Final = 88  # moved and edited at once is rare, so it must be plain
 MAX_PAIRS: Final = 200_000  # beyond this, what is left is reported as added and removed
+_MAX_COMPARED: Final = 300  # characters of a long text that are compared
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,8 @@ class _Side:
 
     @property
     def text(self) -> str:
-        return f"{self.key.replace('_', ' ')}: {self.said}".casefold() if self.key else self.said.casefold()
+        label = f"{self.key.replace('_', ' ')}: " if self.key else ""
+        return (label + self.said)[:_MAX_COMPARED].casefold()
 
 
 def _folded(content: str) -> str:
@@ -120,10 +122,13 @@ class _Left:
         for new in self.new:
             groups[trait(self._news[new])][1].append(new)
         pairs: list[tuple[int, int]] = []
+        budget = MAX_PAIRS
         for shared, (old_ones, new_ones) in groups.items():
-            if not shared or not old_ones or not new_ones:
+            cost = len(old_ones) * len(new_ones)
+            if not shared or not cost:
                 continue
-            if len(old_ones) * len(new_ones) <= MAX_PAIRS:
+            if cost <= budget:
+                budget -= cost
                 pairs += self._closest(old_ones, new_ones, threshold)
             elif not threshold:
                 pairs += zip(old_ones, new_ones, strict=False)

@@ -127,19 +127,20 @@ def _label_for(key: str, label: str | None) -> str:
 class Document:
     """The whole file. What `render` gives was in the text that was parsed, or was asked for since."""
 
-    __slots__ = ("_blocks", "_fenced", "_items", "_words", "newline")
+    __slots__ = ("_blocks", "_fenced", "_items", "_parts", "_words", "newline")
 
-    def __init__(self, blocks: Sequence[Block], newline: str, words: int, fenced: bool) -> None:
+    def __init__(self, blocks: Sequence[Block], newline: str, words: int, *, fenced: bool) -> None:
         self._blocks = tuple(blocks)
         self._words = words
-        self._fenced = fenced
+        self._fenced = fenced  # code may reach across blank lines, so a change can be felt further away
         self._items: tuple[Item, ...] | None = None
+        self._parts: dict[str, _Parts] = {}  # of each block by its text, handed on from document to document
         self.newline = newline
 
     @classmethod
     def parse(cls, text: str) -> Document:
         words = len(text.removeprefix(BOM).split())
-        return cls(parse_blocks(text), newline_of(text), words, _may_fence(text))
+        return cls(parse_blocks(text), newline_of(text), words, fenced=_may_fence(text))
 
     def render(self) -> str:
         return "".join([block.text for block in self._blocks])
@@ -169,9 +170,10 @@ class Document:
             kind = block.kind
             if kind == "bullet" or kind == "paragraph":
                 if section is not None:
-                    label, content = _parts(block)
-                    key = key_of(label) if label else None
-                    found.append((at, Item(section, category, key, label, content, line, kind)))
+                    parts = self._parts.get(block.text)
+                    if parts is None:
+                        parts = self._parts[block.text] = _parts_of(block)
+                    found.append((at, Item(section, category, *parts, line, kind)))
             elif at in sections:
                 section = sections[at]
                 own = category_of(section)
@@ -297,10 +299,12 @@ class Document:
         for block in new + below:
             row += joined_below(row[-1], block, self.newline) if row and not settled else [block]
         blocks = (*old[: max(start - 1, 0)], *row, *old[stop + len(below) :])
-        if self._fenced or any(_may_fence(block.text) for block in new):  # code may reach across blank lines
+        if self._fenced or any(_may_fence(block.text) for block in new):
             return Document.parse("".join([block.text for block in blocks]))
         words = self._words + _words(new) - _words(old[start:stop])
-        return Document(blocks, self.newline, words, fenced=False)
+        document = Document(blocks, self.newline, words, fenced=False)
+        document._parts = self._parts
+        return document
 
 
 def _block(text: str) -> Block:
@@ -315,14 +319,17 @@ def _may_fence(text: str) -> bool:
     return "```" in text or "~~~" in text
 
 
-def _parts(block: Block) -> tuple[str | None, str]:
-    """Label and content; only a list entry has a label."""
-    return (block.kind == "bullet" and split_label(block.content)) or (None, block.content)
+_Parts = tuple[str | None, str | None, str]
+
+
+def _parts_of(block: Block) -> _Parts:
+    """Key, label and content; only a list entry has a label."""
+    split = split_label(block.content) if block.kind == "bullet" else None
+    return (key_of(split[0]), *split) if split else (None, None, block.content)
 
 
 def _says(block: Block, key: str | None, content: str) -> bool:
-    label, value = _parts(block)
-    return value == content and (key_of(label) if label else None) == key
+    return _parts_of(block)[::2] == (key, content)
 
 
 def _next_lead(lead: str) -> str:

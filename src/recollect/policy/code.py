@@ -160,6 +160,7 @@ _OPENING = frozenset(_COMMANDS.replace("?", "").replace("\\", "").split("|")) | 
 _OPENING |= {"pip3", "python3", "import", "from", "vim", "nano", "bash", "sh", "with", "for", "panic:", "CREATE"}
 _OPENING |= {"ALTER", "DROP", "DELETE", "SELECT", "select", "Caused"}
 
+_DENSE = re.compile(r"[({=<}]|SELECT")
 _FENCE = re.compile(r"^[ \t]{0,3}(?:```|~~~)", re.M)
 _ENTRY = re.compile(r"[ \t]*(?:- )?[A-Za-z_][\w.-]*:(?: [^\n]*)?$")
 _NESTED = re.compile(r"(?: {2,}|\t)(?:- )?(?:[A-Za-z_][\w.-]*:(?: ?$| \S+$)|- \S+$)")
@@ -178,9 +179,14 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str], re.P
     return opening(*_TRACES), opening(*_DIFFS, indent=""), opening(*_SHELL), code, inline
 
 
+def _opens_as_prose(text: str) -> bool:
+    first = text.split(None, 1)
+    return not first or first[0] not in _OPENING
+
+
 def looks_like_code(text: str) -> str | None:
     """None for prose, else what the text is, in words a person understands: "a stack trace"."""
-    if _SUSPECT.search(text) is None and text.split(None, 1)[:1] and text.split(None, 1)[0] not in _OPENING:
+    if _SUSPECT.search(text) is None and _opens_as_prose(text):
         return None
     if ("```" in text or "~~~" in text) and _FENCE.search(text):
         return "a fenced code block"
@@ -197,12 +203,12 @@ def looks_like_code(text: str) -> str | None:
             # Matched at the line's place in the whole text: some shapes include the line below.
             if trace.match(text, at):
                 return "a stack trace"
-            if diff.match(text, at):
+            if line[0] in "d@i-" and diff.match(text, at):
                 return "a diff"
             if found is None:
                 if shell.match(text, at):
                     found = "a shell command"
-                elif code.match(text, at) or inline.search(line):
+                elif code.match(text, at) or (_DENSE.search(line) and inline.search(line)):
                     found = "program code"
             keyed += _ENTRY.match(line) is not None
             nested += _NESTED.match(line) is not None

@@ -19,6 +19,9 @@ if sys.platform == "win32":  # pragma: no cover
         except OSError:
             return False
 
+    def _unlock(fd: int) -> None:
+        msvcrt.locking(fd, msvcrt.LK_UNLCK, 1)
+
 else:
     import fcntl
 
@@ -29,6 +32,9 @@ else:
         except BlockingIOError:
             return False
 
+    def _unlock(fd: int) -> None:
+        fcntl.flock(fd, fcntl.LOCK_UN)
+
 
 class FileLock:
     """Held from `acquire` to `release`. Not for several threads at once: guard it with a lock of theirs."""
@@ -36,46 +42,61 @@ class FileLock:
     def __init__(self, path: Path, timeout: float) -> None:
         self.path = path
         self._timeout = timeout
-        self._fd: int | None = None
+        self._fd = -1
+        self._pid = 0
         self._depth = 0
+
+    @property
+    def held(self) -> bool:
+        """Whether this process is between `acquire` and `release`."""
+        return self._depth > 0 and self._pid == os.getpid()
 
     def acquire(self) -> None:
         """Wait for the lock, at most for the time-out. Entering again while holding it is fine."""
-        if self._depth:
+        if self.held:
             self._depth += 1
             return
         deadline = time.monotonic() + self._timeout
         pause = 0.0002
         while True:
-            try:
-                fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            except FileNotFoundError:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-                continue
-            try:
-                while not _try_lock(fd):
-                    if time.monotonic() > deadline:
-                        raise StoreBusyError()
-                    time.sleep(pause)
-                    pause = min(pause * 1.5, 0.01)
-                if self._is_at_path(fd):
-                    self._fd, self._depth = fd, 1
-                    return
-            except BaseException:
-                os.close(fd)
-                raise
-            os.close(fd)  # the folder was erased while we waited: lock the new one
+            self._open()
+            while not _try_lock(self._fd):
+                if time.monotonic() > deadline:
+                    raise StoreBusyError()
+                time.sleep(pause)
+                pause = min(pause * 1.5, 0.01)
+            if self._is_at_path():
+                self._depth = 1
+                return
+            self.close()  # the folder was erased while we waited: lock the new one
 
     def release(self) -> None:
         """Let the next one in."""
         self._depth -= 1
-        if not self._depth and self._fd is not None:
-            os.close(self._fd)
-            self._fd = None
+        if not self._depth:
+            _unlock(self._fd)
 
-    def _is_at_path(self, fd: int) -> bool:
+    def close(self) -> None:
+        """Let go of the file; the next `acquire` opens it again."""
+        if self._fd >= 0 and self._pid == os.getpid():
+            os.close(self._fd)
+        self._fd, self._depth = -1, 0
+
+    def _open(self) -> None:
+        if self._fd >= 0 and self._pid == os.getpid():
+            return
+        # a forked child opens its own: a lock is shared with whoever inherited the open file
+        self._pid = os.getpid()
+        while True:
+            try:
+                self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                return
+            except FileNotFoundError:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+
+    def _is_at_path(self) -> bool:
         try:
-            there, here = os.stat(self.path), os.fstat(fd)
+            there, here = os.stat(self.path), os.fstat(self._fd)
         except FileNotFoundError:
             return False
         return (there.st_ino, there.st_dev) == (here.st_ino, here.st_dev)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import select
 import threading
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -91,12 +92,51 @@ def _mapped(error: Error) -> StoreError:
     return StoreError(f"PostgreSQL refused a statement: {type(error).__name__} {code} {where}".rstrip())
 
 
-class _Turn:
-    """One user's place in the queue of this process."""
+class Queue:
+    """So many at a time, first come, first served: a semaphore lets in whoever is quick, again and again."""
 
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.owner: int | None = None
+    def __init__(self, places: int) -> None:
+        self._free = places
+        self._waiting: deque[threading.Lock] = deque()
+        self._guard = threading.Lock()
+
+    def enter(self, seconds: float) -> bool:
+        """Wait for a place; False if none was free in time."""
+        with self._guard:
+            if self._free:
+                self._free -= 1
+                return True
+            mine = threading.Lock()
+            mine.acquire()
+            self._waiting.append(mine)
+        try:
+            return mine.acquire(timeout=seconds) or not self._withdraw(mine)
+        except BaseException:
+            if not self._withdraw(mine):
+                self.leave()
+            raise
+
+    def leave(self) -> None:
+        """Hand the place over to whoever waits longest."""
+        with self._guard:
+            if self._waiting:
+                self._waiting.popleft().release()
+            else:
+                self._free += 1
+
+    def _withdraw(self, mine: threading.Lock) -> bool:
+        """Wait no longer; False if a place was handed over at the last moment."""
+        with self._guard:
+            if mine not in self._waiting:
+                return False
+            self._waiting.remove(mine)
+            return True
+
+
+class _Turn(Queue):
+    """Writing for one user in this process: one thread at a time."""
+
+    owner: int | None = None
 
 
 class Connections:
@@ -107,7 +147,7 @@ class Connections:
         self._conninfo = conninfo
         self._size = size
         self._idle: list[Connection] = []
-        self._places = threading.BoundedSemaphore(size)
+        self._places = Queue(size)
         self._lent = threading.local()
         self._turns: WeakValueDictionary[str, _Turn] = WeakValueDictionary()
         self._guard = threading.Lock()
@@ -119,24 +159,24 @@ class Connections:
         with self._guard:
             turn = self._turns.get(user_id)
             if turn is None:
-                turn = self._turns[user_id] = _Turn()
+                turn = self._turns[user_id] = _Turn(1)
         if turn.owner == threading.get_ident():
             raise StoreError("a transaction of this user is open in this thread already; end it first")
-        if not turn.lock.acquire(timeout=_BUSY_SECONDS):
+        if not turn.enter(_BUSY_SECONDS):
             raise StoreBusyError()
         turn.owner = threading.get_ident()
         try:
             yield
         finally:
             turn.owner = None
-            turn.lock.release()
+            turn.leave()
 
     @contextmanager
     def lend(self) -> Iterator[Connection]:
         """A connection for the time of a with block, clean before and after."""
         depth: int = getattr(self._lent, "depth", 0)
         # whoever has one never waits for a second, or all could wait for each other
-        if depth == 0 and not self._places.acquire(timeout=_BUSY_SECONDS):
+        if depth == 0 and not self._places.enter(_BUSY_SECONDS):
             raise StoreUnavailableError(f"all {self._size} connections to the database are in use; try again")
         self._lent.depth = depth + 1
         try:
@@ -154,7 +194,7 @@ class Connections:
         finally:
             self._lent.depth = depth
             if depth == 0:
-                self._places.release()
+                self._places.leave()
 
     def close(self) -> None:
         """Close what is idle now, and the rest as it comes back."""

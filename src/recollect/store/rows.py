@@ -59,8 +59,12 @@ def load_record(text: str | None) -> Record | None:
 
 
 def to_row(record: Record) -> tuple[Any, ...]:
-    """The values of `COLUMNS`, and last the rest as JSON text."""
-    data = to_dict(record)
+    """A record as the values of `COLUMNS`, and last the rest as JSON text."""
+    return data_to_row(to_dict(record))
+
+
+def data_to_row(data: dict[str, Any]) -> tuple[Any, ...]:
+    """`to_row` for a record that is plain data already, which is used up."""
     values = [data.pop(name, _DEFAULTS.get(name)) for name in COLUMNS]
     values.append(dump(data))
     return tuple(values)

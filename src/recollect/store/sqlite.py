@@ -16,6 +16,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -29,10 +30,12 @@ from recollect.errors import (
     StoreReadOnlyError,
     storage_error,
 )
-from recollect.records import JournalEntry, Record
+from recollect.records import JournalEntry, Record, to_dict
 from recollect.store.contract import FileState, Query, Salvage, State, Tombstone
 from recollect.store.locks import FileLock
 from recollect.store.rows import (
+    data_to_row,
+    dump,
     dump_record,
     from_row,
     load_migrations,
@@ -210,6 +213,8 @@ class SqliteUser:
                 if handle is not None:
                     handle.close()
             self._reader = self._writer = None
+            if not self.lock.held:
+                self.lock.close()
 
     def close_if_idle(self) -> None:
         """`close`, unless some thread is using it just now."""
@@ -350,11 +355,15 @@ class SqliteTransaction(SqliteReader):
         super().__init__(db, user_id)
         self.hooks: list[Callable[[], None]] = []
         self.erased = False
-        row = db.execute(_SQL["state"]).fetchone()
-        if row is None:
-            self.set_state(State(user_id=user_id, created_at=utc_now(), secret=secrets.token_bytes(16)))
-            row = (None, None, 0)
-        self._seq = self._stored_seq = int(row[2])
+        self._dumped: tuple[Record | None, str | None] = (None, None)
+        """The record put last, as it will stand in the journal too."""
+        self._state = super().state()
+        if not self._state.secret:
+            self.set_state(replace(self._state, secret=secrets.token_bytes(16)))
+        self._seq = self._state.seq
+
+    def state(self) -> State:
+        return replace(self._state, seq=self._seq) if self._seq != self._state.seq else self._state
 
     def next_seq(self) -> int:
         self._seq += 1
@@ -363,7 +372,9 @@ class SqliteTransaction(SqliteReader):
     def put(self, record: Record) -> None:
         if record.version > 1:
             self.db.execute(_SQL["drop_latest"], (record.id, record.version))
-        self.db.execute(_SQL["put"], to_row(record))
+        data = to_dict(record)
+        self._dumped = (record, dump(data))
+        self.db.execute(_SQL["put"], data_to_row(data))
 
     def put_many(self, records: Iterable[Record]) -> None:
         self.db.executemany(_SQL["put"], map(to_row, records))
@@ -382,7 +393,7 @@ class SqliteTransaction(SqliteReader):
                     e.op,
                     e.record_id,
                     dump_record(e.before),
-                    dump_record(e.after),
+                    self._dumped[1] if e.after is self._dumped[0] else dump_record(e.after),
                     e.reason,
                     e.source,
                     e.run,
@@ -396,12 +407,14 @@ class SqliteTransaction(SqliteReader):
 
     def set_mode(self, mode: str) -> None:
         self.db.execute(_SQL["set_mode"], (mode,))
+        self._state = replace(self._state, mode=mode)
 
     def set_state(self, state: State) -> None:
         self.db.execute(
             _SQL["create_state"], (self._user_id, to_text(state.created_at), state.seq, state.mode, state.secret)
         )
-        self._seq = self._stored_seq = state.seq
+        self._state = replace(state, user_id=self._user_id)
+        self._seq = state.seq
 
     def set_file(self, state: FileState) -> None:
         self.db.execute(
@@ -431,7 +444,7 @@ class SqliteTransaction(SqliteReader):
 
     def finish(self) -> None:
         """Write down the last sequence number taken."""
-        if self._seq != self._stored_seq:
+        if self._seq != self._state.seq:
             self.db.execute(_SQL["set_seq"], (self._seq,))
 
 

@@ -34,10 +34,8 @@ CREATE TABLE records (
     PRIMARY KEY (id, version)
 ) STRICT;
 
-CREATE INDEX records_by_seq ON records (seq) WHERE latest = 1;
 CREATE INDEX records_by_kind ON records (kind, status, created_at) WHERE latest = 1;
 CREATE INDEX records_by_key ON records (key) WHERE latest = 1 AND key IS NOT NULL;
-CREATE INDEX records_by_tier ON records (tier) WHERE latest = 1 AND tier IS NOT NULL AND status = 'active';
 CREATE INDEX records_by_session ON records (session) WHERE latest = 1 AND session IS NOT NULL;
 CREATE INDEX records_by_expiry ON records (expires_at) WHERE latest = 1 AND expires_at IS NOT NULL;
 

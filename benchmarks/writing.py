@@ -1,0 +1,159 @@
+"""What a durable write costs, as ratios within one run.
+
+    python benchmarks/writing.py [--json]
+
+A bare SQLite insert with the same sync to disk is measured in turn with ours, so that a noisy machine
+disturbs both alike. Prints a table; ratios are what counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import recollect
+
+_SUBJECTS = ("coffee", "trains", "databases", "chess", "gardening", "Rust", "opera", "cycling", "maps", "bread")
+_VERBS = ("likes", "avoids", "studies", "teaches", "collects", "reviews", "writes about", "talks about")
+_TIMES = ("on Mondays", "in the evening", "every spring", "at work", "with friends", "abroad", "online")
+
+
+def sentence(number: int) -> str:
+    """A fact unlike the others, of ordinary length."""
+    return (
+        f"{_VERBS[number % 8].capitalize()} {_SUBJECTS[number % 10]} item {number * 7919 % 100_003}"
+        f" {_TIMES[number % 7]} since {1950 + number % 70}"
+    )
+
+
+def timed(act: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    act()
+    return (time.perf_counter() - start) * 1e3
+
+
+def bare_insert(folder: Path) -> Callable[[], object]:
+    """The yardstick: one row, one commit, synced."""
+    db = sqlite3.connect(folder / "bare.db", isolation_level=None)
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("PRAGMA synchronous = FULL")
+    db.execute("CREATE TABLE facts (id INTEGER PRIMARY KEY, content TEXT)")
+    return lambda: db.execute("INSERT INTO facts (content) VALUES (?)", (sentence(12345),))
+
+
+def single_writes(folder: Path, rounds: int = 400) -> dict[str, float]:
+    """A fact, a note and a message, each against the bare insert."""
+    memory = recollect.open(folder / "single").user("u1")
+    bare = bare_insert(folder)
+    for number in range(100):  # warm up, and a memory of ordinary size
+        memory.remember(sentence(number))
+        bare()
+    times: dict[str, list[float]] = {"bare insert": [], "fact": [], "note": [], "message": []}
+    for number in range(1000, 1000 + rounds):
+        text = sentence(number)
+        times["bare insert"].append(timed(bare))
+        times["fact"].append(timed(lambda text=text: memory.remember(text)))  # type: ignore[misc]
+        times["note"].append(timed(lambda text=text: memory.note("Note: " + text)))  # type: ignore[misc]
+        times["message"].append(timed(lambda text=text: memory.say(text, session="s")))  # type: ignore[misc]
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def growth(folder: Path, most: int = 10_000) -> dict[str, float]:
+    """The 100th write against the 10,000th, with a bare insert beside each."""
+    memory = recollect.open(folder / "growth").user("u1")
+    (folder / "yardstick").mkdir()
+    bare = bare_insert(folder / "yardstick")
+    ours: list[float] = []
+    theirs: list[float] = []
+    for number in range(most):
+        ours.append(timed(lambda number=number: memory.remember(sentence(number))))  # type: ignore[misc]
+        theirs.append(timed(bare))
+    early, late = slice(50, 250), slice(most - 200, most)
+    return {
+        "write 100": statistics.median(ours[early]) / statistics.median(theirs[early]),
+        "write 10,000": statistics.median(ours[late]) / statistics.median(theirs[late]),
+        "mean 100": statistics.mean(ours[early]),
+        "mean 10,000": statistics.mean(ours[late]),
+    }
+
+
+_OPENING = """
+import sys, time, recollect
+start = time.perf_counter()
+memory = recollect.open(sys.argv[1]).user("u1")
+memory.read(kind="fact", limit=20)
+print((time.perf_counter() - start) * 1e3)
+"""
+
+
+def opening(folder: Path) -> float:
+    """Opening a user of 10,000 records in a new process, and reading."""
+    runs = [
+        float(subprocess.run([sys.executable, "-c", _OPENING, str(folder / "growth")], capture_output=True, check=True).stdout)
+        for _ in range(5)
+    ]
+    return statistics.median(runs)
+
+
+def many_users(folder: Path, number: int = 1000) -> tuple[float, float]:
+    """Memory in MB after 200 and after all users were opened in turn, each written to and read."""
+    store = recollect.open(folder / "many")
+    after_some = 0.0
+    for user in range(number):
+        memory = store.user(f"user-{user}")
+        for fact in range(3):
+            memory.remember(sentence(user * 10 + fact))
+        memory.read(kind="fact")
+        if user == 200:
+            after_some = _resident()
+    return after_some, _resident()
+
+
+def _resident() -> float:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize() / 1e6
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as name:
+        folder = Path(name)
+        single = single_writes(folder)
+        grown = growth(folder)
+        opened = opening(folder)
+        some, many = many_users(folder)
+    figures = {
+        **{f"{kind} / bare insert": single[kind] / single["bare insert"] for kind in ("fact", "note", "message")},
+        "bare insert, ms": single["bare insert"],
+        "fact, ms": single["fact"],
+        "10,000th write / 100th": grown["write 10,000"] / grown["write 100"],
+        "10,000th write / 100th, means": grown["mean 10,000"] / grown["mean 100"],
+        "open 10,000 records, ms": opened,
+        "memory after 1,000 users / after 200": many / some,
+    }
+    if options.json:
+        print(json.dumps(figures, indent=2))
+        return
+    goals = {
+        "fact / bare insert": "<= 3",
+        "10,000th write / 100th": "<= 1.5",
+        "open 10,000 records, ms": "< 50",
+        "memory after 1,000 users / after 200": "about 1",
+    }
+    for figure, value in figures.items():
+        print(f"{figure:40} {value:8.2f}   {goals.get(figure, '')}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,349 @@
+"""Does this text hold a secret, and where?
+
+`find_secrets` knows keys and tokens by their shape, passwords by the words around them, card numbers and bank
+accounts by their check digits. `mask` takes them out. A text that merely talks about passwords, tokens or keys
+passes. It works on one text at a time, keeps nothing, and never puts what it found into an error, a log or a
+`repr`. It cannot know a secret that looks like an ordinary word in an ordinary sentence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+__all__ = ["Secret", "find_secrets", "mask"]
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """Where a secret stands in a text, and of what kind it is. It does not hold the secret itself."""
+
+    kind: str
+    start: int
+    end: int
+
+
+# What services hand out, each behind a piece of text without which the shape cannot be there. The first group,
+# where there is one, is the secret.
+_SHAPES = (
+    ("API key", "sk-", r"\bsk-(?=[\w-]{0,80}\d)[A-Za-z0-9_-]{20,}"),
+    ("API key", "_live_", r"\b(?:sk|rk|pk)_live_[A-Za-z0-9]{16,}"),
+    ("API key", "_test_", r"\b(?:sk|rk)_test_[A-Za-z0-9]{16,}"),
+    ("API key", "whsec_", r"\bwhsec_[A-Za-z0-9+/=]{20,}"),
+    ("API key", "aiza", r"\bAIza[0-9A-Za-z_-]{35}"),
+    ("API key", "ya29.", r"\bya29\.[\w-]{20,}"),
+    ("API key", "gocspx-", r"\bGOCSPX-[\w-]{20,}"),
+    ("API key", "akia", r"\bAKIA[A-Z0-9]{16}\b"),
+    ("API key", "asia", r"\bASIA[A-Z0-9]{16}\b"),
+    ("API key", "hf_", r"\bhf_[A-Za-z0-9]{30,}"),
+    ("API key", "sg.", r"\bSG\.[\w-]{16,}\.[\w-]{16,}"),
+    ("API key", "gsk_", r"\bgsk_[A-Za-z0-9]{40,}"),
+    ("API key", "xai-", r"\bxai-[A-Za-z0-9]{40,}"),
+    ("API key", "pplx-", r"\bpplx-[A-Za-z0-9]{40,}"),
+    ("API key", "r8_", r"\br8_[A-Za-z0-9]{30,}"),
+    ("API key", "lin_api_", r"\blin_api_[A-Za-z0-9]{30,}"),
+    ("API key", "key-", r"\bkey-[0-9a-f]{32}\b|\bAGE-SECRET-KEY-1[A-Z0-9]{50,}"),
+    ("API key", "key=", r"(?i:accountkey|sharedaccesskey)=([A-Za-z0-9+/]{40,}={0,2})"),
+    ("token", "gh", r"\bgh[pousr]_[A-Za-z0-9]{30,}|\bgithub_pat_[A-Za-z0-9_]{22,}"),
+    ("token", "glpat-", r"\bglpat-[A-Za-z0-9_-]{18,}"),
+    ("token", "xox", r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}"),
+    ("token", "xapp-", r"\bxapp-\d-[A-Za-z0-9-]{20,}"),
+    ("token", "hooks.slack", r"\bhooks\.slack\.com/services/(T\w{6,}/B\w{6,}/\w{16,})"),
+    ("token", ":aa", r"(?<!\d)\d{8,10}:AA[A-Za-z0-9_-]{32,}"),
+    ("token", "eyj", r"\beyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?"),
+    ("token", "npm_", r"\bnpm_[A-Za-z0-9]{30,}"),
+    ("token", "pypi-", r"\bpypi-[A-Za-z0-9_-]{30,}"),
+    ("token", "dop_v1_", r"\bdop_v1_[0-9a-f]{40,}"),
+    ("token", "shpat_", r"\bshpat_[0-9a-f]{32}"),
+    ("token", "dapi", r"\bdapi[0-9a-f]{32}\b"),
+    ("token", "ntn_", r"\bntn_[A-Za-z0-9]{40,}"),
+    ("token", "bearer", r"\b(?i:bearer)\s+(?=[\w+/.~=-]{0,60}\d)([A-Za-z0-9+/._~=-]{16,})"),
+    (
+        "password",
+        "basic",
+        r"\b(?i:basic)\s+([A-Za-z0-9+/]{8,}={1,2})(?![\w=])|(?i:authorization):\s*(?i:basic)\s+([A-Za-z0-9+/=]{8,})",
+    ),
+    ("password", "://", r"://([^\s/:@]{0,100}:[^\s/]{1,200})@(?=[\w.\[-])"),
+)
+_PASSWORDS = ("pass", "pwd", "kennwort", "contrase", "senha", "haslo", "wachtwoord", "losenord", "sifre")
+_PASSWORDS_ELSEWHERE = (
+    "парол",
+    "hasło",
+    "lösenord",
+    "şifre",
+    "密码",
+    "密碼",
+    "パスワード",
+    "비밀번호",
+    "암호",
+    "كلمة",
+    "סיסמ",
+    "κωδικ",
+    "पासवर्ड",
+)
+_CODES = ("pin", "cvv", "cvc", "otp", "code", "-password")
+_CODES_ELSEWHERE = ("пін", "пин")
+_PHRASES = ("phrase", "seed", "mnemonic")
+_CREDENTIALS = ("key", "token", "secret", "credential")
+_CREDENTIALS_ELSEWHERE = ("ключ", "токен")
+
+_CALLED = (
+    r"passwords?|passwd|passcode|pass ?phrase|pwd|passwort|kennwort|mot de passe|contrase(?:ñ|n)a|senha|has(?:ł|l)o"
+    r"|wachtwoord|l(?:ö|o)senord|(?:ş|s)ifre|парол(?:ь|ем|ю|я)|密码|密碼|パスワード|비밀번호|암호|كلمة المرور|كلمة السر"
+    r"|סיסמה|κωδικ(?:ό|ο)ς|पासवर्ड"
+)
+_FOR = r"(?:\s+(?:for|to|of|on|at|für|fur|zum|pour|du|de la|para|del|do|da|per|для|від|от|к|на|до)\s+[^\n:=,.;]{1,40}?)?"
+_LINK = (
+    r"(?P<strong>\s*[:=：]\s*)|\s+(?:is|was|ist|lautet|est|es|é|è|to|jest|är|olan|це|это|є|[—–-])\s+"
+    r"(?:now |still |currently )?|\s*(?:は|是|는|은)\s*"
+)
+
+
+@lru_cache(maxsize=64)
+def _compiled(shape: str) -> re.Pattern[str]:
+    return re.compile(shape)
+
+
+@lru_cache(maxsize=1)
+def _codes() -> re.Pattern[str]:
+    return re.compile(
+        r"(?<!\w)(?:pin(?:[ -]?(?:code|number|nummer))?|п[іи]н(?:-?код)?|code pin|código pin|cv[vc]2?"
+        r"|(?:one-time|verification|security|2fa|otp|sms)[ -](?:code|password|pin)|otp)"
+        rf"{_FOR}(?:\s*[:=—–-]\s*|\s+(?:is|was|ist|est|es|é|è|to|це|это|є)\s+|\s+)(?P<value>\d{{3,8}})(?![\w%]|[.,:/-]\d)"
+        r"(?!\s+(?:times|years|days|people|minutes|hours|boards?|characters|digits|цифр))",
+        re.I,
+    )
+
+
+@lru_cache(maxsize=1)
+def _phrase() -> re.Pattern[str]:
+    """Twelve words or more that open a wallet, and passphrases of several words."""
+    return re.compile(
+        r"\b(?:(?:seed|recovery|mnemonic|secret|backup)(?: recovery)?[ -]phrase|mnemonic|seed)\b[^\n:=]{0,30}?"
+        r"(?:\s*[:=]\s*|\s+is\s+)"
+        r"(?P<seed>(?:\d{1,2}[.)] ?)?[a-z]{3,8}(?:[ ,]+(?:\d{1,2}[.)] ?)?[a-z]{3,8}){11,23})"
+        r"|\bpass ?phrase\b[^\n:=]{0,30}?(?:\s*[:=]\s*|\s+is\s+)(?P<pass>[^\s,.;]+(?: [^\s,.;]+){2,9})",
+        re.I,
+    )
+
+
+@lru_cache(maxsize=1)
+def _assigned() -> re.Pattern[str]:
+    """A name for a credential with a value that no sentence would hold."""
+    return re.compile(
+        r"(?<![A-Za-z])(?:api[_ -]?key|access[_ -]?key(?:[_ -]?id)?|secret[_ -]?(?:access[_ -]?)?key"
+        r"|private[_ -]?key|client[_ -]?secret|auth[_ -]?token|access[_ -]?token|refresh[_ -]?token|bot[_ -]?token"
+        r"|session[_ -]?token|encryption[_ -]?key|credentials?|secret|token|key|ключ|токен)"
+        r"[\"'`]?\s*(?:[:=]|\bis\b|\bwas\b|\bце\b|\bэто\b|—|-)\s*[\"'`]?(?P<value>[A-Za-z0-9_+/=.~!@#$%^&*-]{8,400})",
+        re.I,
+    )
+
+
+_DIGITS = re.compile(r"\d\d")
+_NUMBER = re.compile(r"(?<![\w.+/-])\d(?:[ -]?\d){12,18}(?![\w-])(?!\.\d)")
+_IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,4})?\b")
+_KEY_BLOCK = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_KEY_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_AWS_SECRET = re.compile(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/])")
+_NUMBERED = re.compile(r"\b(?:order|invoice|tracking|parcel|shipment|ticket|ref(?:erence)?|case|isbn|imei|замовлення|заказ)\b", re.I)
+
+# What follows "password is" when no password is told.
+_ABOUT = frozenset(
+    """weak strong long short safe secure insecure expired wrong correct incorrect old new same different forgotten
+    required optional reset changed encrypted hashed stored saved hidden known unknown needed important mandatory
+    missing empty blank none null true false the that this not too very in on at kept never always set lost leaked
+    stolen shared simple complex easy hard unique good bad fine okay invalid valid due about what why how where who
+    something private secret protected disabled enabled gone also only still used reused written see ask his her my
+    their our your from with for and but manager managers reset resets policy recovery field prompt n/a tbd redacted
+    removed sicher falsch vergessen gespeichert geändert abgelaufen schwach stark nicht zu sehr correcto seguro
+    oublié faible fort trop pas perdu changé olvidada débil segura perdida segura esquecida fraca забутий складний
+    простий слабкий надійний забыт сложный простой слабый надежный не у в дуже очень зберігає хранит słabe silne
+    zapomniane niet zwak sterk""".split()
+)
+# In several words after "passphrase is", any of these makes a sentence of them.
+_TALK = frozenset("the a in is are by to for and with of my too not stored long kept same as on it".split())
+_TOOLS = ("1password", "sha", "bcrypt", "argon", "pbkdf", "scrypt", "md5", "oauth", "2fa", "base64")
+_EDGES = "\"'«»“”`([{<"
+_TAIL = ".,;:)]}>\"'»”`"
+
+
+def find_secrets(text: str) -> list[Secret]:
+    """The secrets in a text, in order and without overlaps."""
+    found = _all(text)
+    if len(found) < 2:
+        return found
+    found.sort(key=lambda secret: (secret.start, -secret.end))
+    apart: list[Secret] = []
+    for secret in found:
+        if not apart or secret.start >= apart[-1].end:
+            apart.append(secret)
+        elif secret.end > apart[-1].end:  # they overlap: one removal covers both
+            apart[-1] = Secret(apart[-1].kind, apart[-1].start, secret.end)
+    return apart
+
+
+def mask(text: str) -> str:
+    """The text with each secret replaced by what it was: "[password removed]"."""
+    parts: list[str] = []
+    at = 0
+    for secret in find_secrets(text):
+        parts += (text[at : secret.start], f"[{secret.kind} removed]")
+        at = secret.end
+    return "".join((*parts, text[at:])) if parts else text
+
+
+def _all(text: str) -> list[Secret]:
+    """Every detector behind a plain search for what it needs: most texts pass them all in a few microseconds."""
+    lower = text.lower()
+    found: list[Secret] = []
+    if _DIGITS.search(text):
+        found += _cards(text)
+        found += _accounts(text)
+    for kind, hint, shape in _SHAPES:
+        if hint in lower:
+            for match in _compiled(shape).finditer(text):
+                found.append(Secret(kind, *match.span(match.lastindex or 0)))
+    foreign = not text.isascii()
+    if "-----begin" in lower:
+        found += _key_blocks(text)
+    if "akia" in lower or "aws" in lower:
+        for match in _AWS_SECRET.finditer(text):
+            if _is_random(match[0]):
+                found.append(Secret("API key", *match.span()))
+    if _has(lower, _CODES) or (foreign and _has(lower, _CODES_ELSEWHERE)):
+        found += [Secret("PIN", *match.span("value")) for match in _codes().finditer(text)]
+    if _has(lower, _PHRASES):
+        found += _phrases(text)
+    if _has(lower, _PASSWORDS) or (foreign and _has(lower, _PASSWORDS_ELSEWHERE)):
+        for match in _given().finditer(text):
+            if span := _password(text, match):
+                found.append(Secret("password", *span))
+    if _has(lower, _CREDENTIALS) or (foreign and _has(lower, _CREDENTIALS_ELSEWHERE)):
+        found += _credentials(text)
+    return found
+
+
+def _has(lower: str, hints: tuple[str, ...]) -> bool:
+    for hint in hints:  # a loop, because a generator costs as much as the search
+        if hint in lower:
+            return True
+    return False
+
+
+def _phrases(text: str) -> Iterator[Secret]:
+    for match in _phrase().finditer(text):
+        if match["seed"]:
+            yield Secret("seed phrase", *match.span("seed"))
+        elif _TALK.isdisjoint(match["pass"].lower().split()):
+            yield Secret("password", *match.span("pass"))
+
+
+def _credentials(text: str) -> Iterator[Secret]:
+    for match in _assigned().finditer(text):
+        start = match.start("value")
+        value = match["value"].rstrip(_TAIL)
+        if _is_random(value):
+            yield Secret("API key" if "key" in match[0].lower() else "token", start, start + len(value))
+
+
+def _accounts(text: str) -> Iterator[Secret]:
+    for match in _IBAN.finditer(text):
+        if _is_iban(match[0].replace(" ", "")):
+            yield Secret("bank account", *match.span())
+
+
+def _key_blocks(text: str) -> Iterator[Secret]:
+    at = 0
+    while begin := _KEY_BLOCK.search(text, at):
+        end = _KEY_END.search(text, begin.end())
+        # A block that was cut off still gives the key away.
+        at = end.end() if end else len(text)
+        yield Secret("private key", begin.start(), at)
+
+
+def _password(text: str, match: re.Match[str]) -> tuple[int, int] | None:
+    """Where the password is that the words announce; None if they only talk about one."""
+    start, end = match.span("value")
+    raw = match["value"]
+    quoted = raw[0] in _EDGES and len(raw) > 2 and raw[-1] in _TAIL and raw[0] not in "([{<"
+    if quoted:
+        return (start, end) if match["none"] is None or _is_mixed(raw[1:-1]) else None
+    value = raw.rstrip(_TAIL)
+    lower = value.lower()
+    if len(value) < 3 or lower in _ABOUT or lower.startswith(_TOOLS) or "://" in value:
+        return None
+    end = start + len(value)
+    rest = text[end : end + 40].split("\n", 1)[0].strip(" " + _TAIL + "!?")
+    last = not rest or text[end : end + 1] in (",", ";", ".")
+    if match["none"] is not None:
+        return (start, end) if len(value) >= 6 and _is_mixed(value) else None
+    if value.isdigit():
+        # "password is 12 characters long"
+        return (start, end) if last or match["strong"] else None
+    if _is_mixed(value):
+        return start, end
+    if match["strong"] is not None:
+        return (start, end) if last else None
+    return (start, end) if last and len(value) >= 4 and not lower.endswith(("ed", "ing", "able")) else None
+
+
+def _is_mixed(value: str) -> bool:
+    """More than letters of one case: nobody writes hunter2 in a sentence about something else."""
+    if any(c.isdigit() for c in value) and any(c.isalpha() or c in "!@#$%^&*_+=" for c in value):
+        return True
+    if any(c in "!@#$%^&*_+=" for c in value[:-1]):
+        return True
+    return any(a.islower() and b.isupper() for a, b in zip(value, value[1:], strict=False))
+
+
+def _is_random(value: str) -> bool:
+    """Whether a value assigned to a credential can be one rather than a word, a number or a name."""
+    letters = sum(c.isalpha() for c in value)
+    digits = sum(c.isdigit() for c in value)
+    if len(value) < 8 or not letters or not digits:
+        return False
+    if len(value) < 16 and ("-" in value or "." in value or "/" in value or "_" in value):
+        return False  # utf-8, v2.1.3, 2024-05-03, user_id_12
+    return len(set(value)) >= 6 and digits >= 2
+
+
+def _cards(text: str) -> Iterator[Secret]:
+    for match in _NUMBER.finditer(text):
+        digits = re.sub(r"\D", "", match[0])
+        if not _is_card(digits, re.split(r"[ -]", match[0])):
+            continue
+        before = text[max(0, match.start() - 30) : match.start()]
+        if match[0].isdigit() and _NUMBERED.search(before):
+            continue  # one order number in ten has the check digit of a card
+        yield Secret("card number", *match.span())
+
+
+def _is_card(digits: str, groups: list[str]) -> bool:
+    size = len(digits)
+    two, four = int(digits[:2]), int(digits[:4])
+    plausible = (
+        (digits[0] == "4" and size in (13, 16, 19))
+        or ((51 <= two <= 55 or 2221 <= four <= 2720) and size == 16)
+        or (two in (34, 37) and size == 15)
+        or ((four == 6011 or two in (65, 35)) and size == 16)
+        or (two in (30, 36, 38) and size == 14)
+        or (two == 62 and 16 <= size <= 19)
+    )
+    if not plausible or len(set(digits)) < 2:
+        return False
+    if len(groups) > 1 and [len(group) for group in groups] not in ([4, 4, 4, 4], [4, 6, 5], [4, 6, 4], [4, 4, 4, 4, 3]):
+        return False
+    total = 0
+    for at, digit in enumerate(reversed(digits)):
+        value = int(digit) * (1 + at % 2)
+        total += value - 9 if value > 9 else value
+    return total % 10 == 0
+
+
+def _is_iban(value: str) -> bool:
+    if not 15 <= len(value) <= 34:
+        return False
+    turned = value[4:] + value[:4]
+    return int("".join(str(int(c, 36)) for c in turned)) % 97 == 1

@@ -1,0 +1,301 @@
+"""Secrets are found and masked; talk about secrets passes.
+
+Every sample is made up, and put together from parts so that no scanner takes this file for a leak.
+"""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recollect.policy.secrets import Secret, find_secrets, mask
+
+A = "aB3dE5fG7hJ9kL2mN4pQ6rS8tU1vW3xY5zA7bC9d"  # 40 characters that look random
+H = "3f2a9c8d7e6b5a4f3e2d1c0b9a8f7e6d"  # 32 hexadecimal digits
+
+# kind, text before, the secret, text after
+SECRETS: list[tuple[str, str, str, str]] = [
+    ("API key", "My OpenAI key is ", "sk-" + A, ""),
+    ("API key", "use ", "sk-proj-" + A + "_x", " for tests"),
+    ("API key", "", "sk-" + "ant-" + "api03-" + A, ""),
+    ("token", "", "ghp" + "_" + A[:36], ""),
+    ("token", "pushes with ", "github" + "_pat_" + A, "."),
+    ("token", "", "gho" + "_" + A[:36], ""),
+    ("token", "gitlab: ", "glpat" + "-" + A[:20], ""),
+    ("API key", "aws ", "AKIA" + "IOSFODNN7EXAMPLE", ""),
+    ("API key", "aws_secret_access_key = ", A, ""),
+    ("API key", "the AWS secret: ", A[:39] + "+", ""),
+    ("API key", "maps key ", "AIza" + A[:35], ""),
+    ("token", "slack ", "xoxb" + "-123456789012-" + A[:24], ""),
+    ("token", "https://hooks.slack.com/services/", "T00AB12CD/B00AB12CD/" + A[:24], ""),
+    ("API key", "", "sk_" + "live_" + A[:24], ""),
+    ("API key", "", "rk_" + "live_" + A[:24], ""),
+    ("token", "bot ", "123456789:" + "AA" + A[:33], " answers"),
+    ("token", "jwt ", "eyJ" + "hbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0." + A, ""),
+    ("token", "", "npm" + "_" + A[:36], ""),
+    ("token", "", "pypi" + "-AgEIcHlwaS5vcmc" + A, ""),
+    ("API key", "", "hf" + "_" + A[:34], ""),
+    ("API key", "", "SG" + "." + A[:22] + "." + A, ""),
+    ("API key", "AccountName=x;AccountKey=", A * 2 + "==", ";Endpoint=y"),
+    ("API key", "", "gsk" + "_" + A + A[:12], ""),
+    ("API key", "", "key-" + H, ""),
+    ("token", "", "dop" + "_v1_" + H * 2, ""),
+    ("token", "", "shpat" + "_" + H, ""),
+    ("token", "Authorization: Bearer ", A, ""),
+    ("token", "bearer ", "abc123" + A[:20], ""),
+    ("password", "Authorization: Basic ", "dXNlcjpwYXNz" + "d29yZDE=", ""),
+    ("private key", "", "-----BEGIN RSA " + "PRIVATE KEY-----\n" + A + "\n-----END RSA " + "PRIVATE KEY-----", ""),
+    ("private key", "key:\n", "-----BEGIN OPENSSH " + "PRIVATE KEY-----\n" + A, ""),
+    ("private key", "", "-----BEGIN PGP " + "PRIVATE KEY BLOCK-----\n" + A + "\n-----END PGP " + "PRIVATE KEY BLOCK-----", "\nok"),
+    ("password", "my password is ", "hunter" + "2", ""),
+    ("password", "My password is ", "sword" + "fish", "."),
+    ("password", "password: ", "correct" + "horse", ""),
+    ("password", "Password = ", "Pa$$" + "w0rd!", ""),
+    ("password", "The wifi password is ", '"blue ' + 'whale"', " at home"),
+    ("password", "password for the router: ", "adm" + "in123", ""),
+    ("password", "passwd=", "x" + "Y7zz", ""),
+    ("password", "пароль: ", "соне" + "чко5", ""),
+    ("password", "Мій пароль ", "qwer" + "ty123", ""),
+    ("password", "Пароль від пошти: ", "Qwer" + "ty!9", ""),
+    ("password", "мой пароль — ", "zaq" + "12wsx", ""),
+    ("password", "Das Passwort ist ", "Geheim" + "nis7", ""),
+    ("password", "Kennwort: ", "Sommer" + "2024", ""),
+    ("password", "Mon mot de passe est ", "azer" + "ty42", ""),
+    ("password", "mot de passe : ", "soleil" + "99", ""),
+    ("password", "mi contraseña es ", "gato" + "negro1", ""),
+    ("password", "contraseña: ", "luna" + "llena", ""),
+    ("password", "A senha é ", "fla" + "mengo10", ""),
+    ("password", "hasło: ", "kot" + "ek77", ""),
+    ("password", "wachtwoord is ", "fiets" + "123", ""),
+    ("password", "密码是", "abc" + "12345", ""),
+    ("password", "パスワードは", "himitsu" + "99", ""),
+    ("password", "비밀번호: ", "geheim" + "77", ""),
+    ("password", "passcode: ", "4" + "815162342", ""),
+    ("password", "pwd: ", "let" + "mein", ""),
+    ("password", "login admin password ", "s3cr" + "3tX", ""),
+    ("password", "passphrase is ", "correct horse " + "battery staple", ""),
+    ("PIN", "pin code is ", "12" + "34", ""),
+    ("PIN", "My PIN is ", "98" + "76", "."),
+    ("PIN", "PIN: ", "00" + "42", ""),
+    ("PIN", "пін-код ", "55" + "21", ""),
+    ("PIN", "cvv ", "1" + "23", ""),
+    ("PIN", "verification code is ", "123" + "456", ""),
+    ("password", "postgres://", "bob:" + "s3cret", "@db.example.com/app"),
+    ("password", "clone https://", "me:" + A[:20], "@git.example.com/x.git"),
+    ("password", "redis://", ":" + "hunter2", "@cache:6379"),
+    ("card number", "card ", "4111 1111 " + "1111 1111", ""),
+    ("card number", "Visa ", "4111-1111-" + "1111-1111", " exp 12/27"),
+    ("card number", "", "55555555" + "55554444", ""),
+    ("card number", "amex ", "3782 822463 " + "10005", ""),
+    ("bank account", "IBAN ", "DE89 3704 0044 " + "0532 0130 00", ""),
+    ("bank account", "", "GB29NWBK" + "60161331926819", ""),
+    ("seed phrase", "seed phrase: ", "abandon ability able about above absent " + "absorb abstract absurd abuse access accident", ""),
+    ("API key", "api_key = ", "'" * 0 + A[:24], ""),
+    ("API key", "API key: ", H, ""),
+    ("token", "token: ", A[:32], ""),
+    ("token", "client_secret=", A[:28], ""),
+    ("token", "my access token is ", H, ""),
+    ("API key", "STRIPE_KEY=", A[:30], ""),
+    ("token", "токен: ", A[:30], ""),
+]
+
+CLEAN = [
+    "uses a password manager",
+    "forgot his password again",
+    "password reset flow",
+    "prefers passwordless login",
+    "the token budget is 1500",
+    "key: location",
+    "Lives in Kyiv",
+    "Phone is +380 44 123 45 67",
+    "Call me at (555) 123-4567",
+    "phone: 0049 151 23456789",
+    "Order 1234567890123 arrived",
+    "Order number 4111111111111111 was late",
+    "Tracking 9400 1000 0000 0000 0000 00",
+    "The id is 550e8400-e29b-41d4-a716-446655440000",
+    "Fixed in commit 3f2a9c8d7e6b5a4f3e2d1c0b9a8f7e6d5c4b3a2f",
+    "See commit 3f2a9c8",
+    "ISBN 978-3-16-148410-0",
+    "ISBN: 9783161484100",
+    "Born on 1990-05-03",
+    "Meeting 2024-05-03 15:00-16:30",
+    "https://example.com/a/very/long/path?with=query&and=more&id=1234567890abcdef",
+    "https://github.com/me/repo/commit/3f2a9c8d7e6b5a4f3e2d1c0b9a8f7e6d5c4b3a2f",
+    "Likes the colour #ff8800",
+    "Favourite colours: #1a2b3c and #d4e5f6",
+    "Donaudampfschifffahrtsgesellschaftskapitän is her favourite word",
+    "Rindfleischetikettierungsüberwachungsaufgabenübertragungsgesetz",
+    "Internationalization and supercalifragilisticexpialidocious",
+    "The password is too short",
+    "Her password is weak",
+    "The password is stored in the vault",
+    "password is 12 characters long",
+    "passwords are hashed with bcrypt",
+    "Password: see the vault",
+    "password policy: rotate every 90 days",
+    "The password is the same as before",
+    "Changed the password on Monday",
+    "Needs a new password for the router",
+    "Stores passwords in 1Password",
+    "Uses KeePass for passwords",
+    "password is not required",
+    "password is expired",
+    "Thinks password rules are annoying",
+    "Пароль забув знову",
+    "Використовує менеджер паролів",
+    "Пароль надто складний",
+    "Забыл пароль от почты",
+    "Passwort vergessen",
+    "Das Passwort ist sicher",
+    "Nutzt einen Passwort-Manager",
+    "A oublié son mot de passe",
+    "Le mot de passe est trop long",
+    "Olvidó su contraseña",
+    "Esqueceu a senha ontem",
+    "Zapomniał hasła",
+    "パスワードを忘れた",
+    "忘记密码了",
+    "비밀번호를 잊어버렸어요",
+    "Secret santa is on Friday",
+    "The secret of success is patience",
+    "secret: loves karaoke",
+    "token of appreciation: a mug",
+    "token: 1500",
+    "Max token count: 4096",
+    "tokens: 128000 context",
+    "Key takeaway: sleep more",
+    "key - the location of the office",
+    "The key is under the mat",
+    "API key rotation is quarterly",
+    "Needs an API key for the maps service",
+    "Asked how to store an API key safely",
+    "api key: ask Anna",
+    "Bearer of bad news, she says",
+    "bearer tokens confuse him",
+    "Has a basic understanding of Rust",
+    "basic income supporter",
+    "Pinned the tab",
+    "Opinion: 1500 words are enough",
+    "PIN entry annoys her",
+    "Shopping list: pins, 12 needles",
+    "pin 3 posts a week",
+    "zip code 10115",
+    "postal code: 01001",
+    "country code 380",
+    "Works with sk-learn and pandas every day",
+    "Uses scikit-learn, i.e. sk-learn-contrib-packages",
+    "Account is olena@example.com",
+    "Email me at anna.smith+news@mail.example.org",
+    "ssh://git.example.com:22/repo",
+    "http://localhost:8080/docs",
+    "https://example.com/@user/post",
+    "Server runs on postgres://db.example.com/app",
+    "Version 1.2.3.4567",
+    "IP is 192.168.100.200",
+    "GPS 50.4501, 30.5234",
+    "Salary: 120000 a year",
+    "Population 1234567890123456",
+    "Pi is 3.14159265358979323846",
+    "Ticket JIRA-12345 is hers",
+    "Flight LH1234 at 10:30",
+    "VIN on the car: WVWZZZ1JZXW000001",
+    "Model is gpt-4o-2024-08-06",
+    "Uses text-embedding-3-small",
+    "UTF-8, ISO-8859-1 and base64 encodings",
+    "Passed the exam with 95%",
+    "Passport expires 2027-01-01",
+    "Passes by the bakery at 8",
+    "Compass and keyboard collector",
+    "He is a key person: 15 years of experience",
+    "Monkey business since 1999",
+    "keyboard: Keychron K2",
+    "hockey: plays twice a week",
+    "turkey - 3 weeks of vacation",
+    "Seed funding round: 2 million",
+    "seed: plants tomatoes every spring",
+    "recovery is slow after surgery",
+    "The phrase is from a poem about autumn",
+    "has been to Japan 3 times",
+]
+
+
+@pytest.mark.parametrize(("kind", "before", "secret", "after"), SECRETS, ids=lambda value: str(value)[:12])
+def test_P5_secrets_are_found_and_masked(kind: str, before: str, secret: str, after: str) -> None:
+    text = before + secret + after
+    found = find_secrets(text)
+    assert kind in [one.kind for one in found]
+    masked = mask(text)
+    assert f"[{kind} removed]" in masked
+    assert secret not in masked
+    for piece in secret.replace("-----", " ").split():
+        if len(piece) >= 6 and not piece.isupper():
+            assert piece not in masked
+
+
+@pytest.mark.parametrize("text", CLEAN)
+def test_P5_talk_about_secrets_passes(text: str) -> None:
+    assert find_secrets(text) == []
+    assert mask(text) == text
+
+
+def test_P5_enough_samples() -> None:
+    assert len(SECRETS) >= 60
+    assert len(CLEAN) >= 80
+
+
+def test_P5_a_secret_does_not_hold_its_text() -> None:
+    word = "hunter" + "2"
+    (found,) = find_secrets(f"my password is {word}")
+    assert found == Secret("password", 15, 22)
+    assert word not in repr(found)
+
+
+def test_P5_several_secrets_in_one_text() -> None:
+    text = "password: hunter" + "22, card 4111 1111 " + "1111 1111 and ghp" + "_" + A[:36]
+    assert mask(text) == "password: [password removed], card [card number removed] and [token removed]"
+    assert find_secrets(mask(text)) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a" * 1_000_000,
+        "1" * 1_000_000,
+        "1 " * 500_000,
+        "4111 " * 200_000,
+        "password " * 110_000,
+        "password for " * 75_000,
+        "password is " * 80_000,
+        "sk-" * 330_000,
+        "eyJ" * 330_000,
+        "a_" * 500_000 + "key",
+        "key" * 330_000,
+        "key:" * 250_000,
+        "http://" * 140_000,
+        "a://b:" * 160_000,
+        "-----BEGIN PRIVATE KEY-----" * 37_000,
+        "AB12 " * 200_000,
+        "seed " * 200_000,
+        "seed phrase: " + "abcd " * 200_000,
+        "bearer " * 140_000,
+        "passphrase is " + "x " * 500_000,
+    ],
+    ids=lambda text: repr(text[:12]),
+)
+def test_P5_a_megabyte_takes_linear_time(text: str) -> None:
+    start = time.perf_counter()
+    find_secrets(text)
+    assert time.perf_counter() - start < 3
+
+
+@given(st.text(max_size=200))
+@settings(max_examples=150, deadline=None)
+def test_spans_are_ordered_and_inside(text: str) -> None:
+    at = 0
+    for secret in find_secrets(text + " password: " + text):
+        assert at <= secret.start < secret.end <= len(text) * 2 + 11
+        at = secret.end
