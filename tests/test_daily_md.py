@@ -152,6 +152,7 @@ def test_R7_erasing_leaves_what_a_person_wrote_below_the_heading() -> None:
 
 
 @given(notes, st.integers(0, 7))
+@example("## Discussions\n- x\n# 2026-02-12\n0\n", 1)
 @settings(max_examples=400)
 def test_R7_erasing_leaves_all_other_entries(text: str, pick: int) -> None:
     before = said(text)

@@ -83,7 +83,12 @@ _CLEAN = {ord(c): "'" for c in "\u2018\u2019\u201a\u201b\u02bc\u02b9\u2032\u00b4
 _CLEAN |= {ord(c): '"' for c in "\u201c\u201d\u201e\u201f\u00ab\u00bb\u2033\u05f4"}
 _CLEAN |= {ord(c): "-" for c in "\u2010\u2011\u2012\u2212"}
 _INVISIBLE = [0x00AD, 0x034F, 0x061C, 0x180E, 0xFEFF, *range(0x200B, 0x2010), *range(0x202A, 0x202F)]
-_INVISIBLE += [*range(0x2060, 0x2070), *range(0xFE00, 0xFE10), *range(0xE0000, 0xE0080), *range(0xE0100, 0xE01F0)]
+_INVISIBLE += [
+    *range(0x2060, 0x2070),
+    *range(0xFE00, 0xFE10),
+    *range(0xE0000, 0xE0080),
+    *range(0xE0100, 0xE01F0),
+]
 _REMOVE: dict[int, str | None] = dict.fromkeys(_INVISIBLE)
 _CLEANED: dict[int, str | None] = {**_CLEAN, **_REMOVE}
 
@@ -211,7 +216,17 @@ _HINTS = {
     "sv": """och att det som en ett inte aldrig jag han hon bor gillar arbetar har tva tre""",
 }
 _LETTERS = {"ß": "de", "ñ": "es", "ã": "pt", "õ": "pt", "ł": "pl", "ż": "pl", "ą": "pl", "ę": "pl", "ś": "pl"}
-_LETTERS |= {"ğ": "tr", "ı": "tr", "ş": "tr", "œ": "fr", "è": "fr", "ê": "fr", "ä": "de", "ö": "de", "ü": "de"}
+_LETTERS |= {
+    "ğ": "tr",
+    "ı": "tr",
+    "ş": "tr",
+    "œ": "fr",
+    "è": "fr",
+    "ê": "fr",
+    "ä": "de",
+    "ö": "de",
+    "ü": "de",
+}
 _SNOWBALL = {
     "en": "english",
     "de": "german",

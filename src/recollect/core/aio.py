@@ -56,6 +56,7 @@ class AsyncMemory:
     clear = _awaited(Memory.clear)
     get = _awaited(Memory.get)
     read = _awaited(Memory.read)
+    count = _awaited(Memory.count)
     search = _awaited(Memory.search)
     show = _awaited(Memory.show)
     daily = _awaited(Memory.daily)

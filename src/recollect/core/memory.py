@@ -20,7 +20,7 @@ from recollect.core.person import Person
 from recollect.core.rebuild import RebuildReport, rebuild
 from recollect.core.recall import search
 from recollect.core.transfer import ImportReport, export_archive, import_any
-from recollect.core.upkeep import UpkeepReport, mark_important, remove_expired
+from recollect.core.upkeep import UpkeepReport, by_kind, expired, mark_important, remove_expired
 from recollect.core.writing import Acting, Write, find_record, find_records, section_of_day
 from recollect.document import daily_md
 from recollect.document.memory_md import key_of, one_block, split_label
@@ -76,8 +76,8 @@ class Memory:
 
     @property
     def exists(self) -> bool:
-        """Whether anything was ever stored for this user."""
-        return self._person.user.exists()
+        """Whether anything was ever stored for this user, in the database or by hand in a file."""
+        return self._person.user.exists() or self._person.files.any_text()
 
     @property
     def mode(self) -> str:
@@ -539,6 +539,12 @@ class Memory:
         with self._person.read(notes=kind in (None, "daily")) as reader:
             return [] if reader.state().mode == "incognito" else reader.find(query)
 
+    def count(self) -> dict[str, int]:
+        """How many active records of each kind there are."""
+        with self._person.read(notes=True) as reader:
+            found = reader.count()
+        return {kind: number for (kind, status), number in sorted(found.items()) if status == "active"}
+
     def search(self, query: str, *, limit: int = 5, kinds: Sequence[str] = (), category: str | None = None) -> list[Hit]:
         """Records that speak of something, best first."""
         text = check.text("query", query)
@@ -604,8 +610,11 @@ class Memory:
         """Restore a damaged or lost database from MEMORY.md and the daily notes."""
         return rebuild(self._person, force=force)
 
-    def upkeep(self) -> UpkeepReport:
-        """Remove what has expired, keep MEMORY.md short, settle the files."""
+    def upkeep(self, *, dry_run: bool = False) -> UpkeepReport:
+        """Remove what has expired, keep MEMORY.md short, settle the files. A dry run tells what has expired."""
+        if dry_run:
+            with self._person.read(notes=True) as reader:
+                return UpkeepReport(expired=by_kind(expired(reader, self._now)))
         upkeep = replace(self._acting, actor="upkeep")
         with self._person.write(upkeep) as write:
             self._person.files.take_over_daily(write)

@@ -12,6 +12,10 @@ from recollect.errors import StoreCorruptError, StoreError
 from recollect.store.contract import Query, Salvage
 
 
+class NothingToRebuildError(StoreError):
+    """The database is in order, so there is nothing to rebuild; --force rebuilds it all the same."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebuildReport:
     """What was restored, what could not be, and where the old database is."""
@@ -25,7 +29,7 @@ class RebuildReport:
 def rebuild(person: Person, *, force: bool = False) -> RebuildReport:
     """A new database from the files. A healthy one is left alone unless forced."""
     if person.user.exists() and not force and not _is_damaged(person):
-        raise StoreError("the database is in order, so there is nothing to rebuild; --force rebuilds it all the same")
+        raise NothingToRebuildError
     salvage = person.user.set_aside()
     person.start_over()
     with person.write(Acting()) as write:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from recollect.core.erase import erase
 from recollect.core.writing import Write
 from recollect.policy.retention import IMPORTANT_DAYS
 from recollect.records import Record
-from recollect.store.contract import Query
+from recollect.store.contract import Query, Reader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,13 +23,20 @@ class UpkeepReport:
 
 def remove_expired(write: Write) -> UpkeepReport:
     """Remove what has expired, from the files too. It can be learned again, so no tombstone stays."""
-    gone = write.tx.find(Query(statuses=(), expired_at=write.now))
+    gone = expired(write.tx, write.now)
     if gone:
         erase(write, gone, op="expire", bury=False)
-    counts: dict[str, int] = {}
-    for record in gone:
-        counts[record.kind] = counts.get(record.kind, 0) + 1
-    return UpkeepReport(expired=counts)
+    return UpkeepReport(expired=by_kind(gone))
+
+
+def expired(reader: Reader, now: datetime) -> list[Record]:
+    """What has expired and is still stored."""
+    return reader.find(Query(statuses=(), expired_at=now))
+
+
+def by_kind(records: list[Record]) -> dict[str, int]:
+    """How many there are of each kind."""
+    return dict(Counter(record.kind for record in records))
 
 
 def mark_important(write: Write, messages: list[Record], level: str, reason: str | None) -> list[Record]:

@@ -163,11 +163,11 @@ class Write:
         if refused := self.refusal(merged):
             return refused
         run = self.acting.run or new_id("run")
-        kept = self.apply("merge", None, merged, reason=reason, run=run)
         gone = []
-        for record in records:
-            superseded = replace(record, status="superseded", superseded_by=kept.id, valid_until=self.now)
+        for record in records:  # first, so that undoing the run in reverse frees the key before it is needed
+            superseded = replace(record, status="superseded", superseded_by=merged.id, valid_until=self.now)
             gone.append(self.apply("merge", record, superseded, reason=reason, run=run))
+        kept = self.apply("merge", None, merged, reason=reason, run=run)
         return Merged(
             message=f"Merged {len(records)} into: {kept.text}",
             record=kept,
@@ -263,12 +263,13 @@ class Write:
                 return Refused(reason="incognito", message="Not stored: this conversation is incognito.")
             if self.state.mode == "paused" or not self.person.config.enabled:
                 return Refused(reason="paused", message="Not stored: memory is paused. Resume it to store again.")
-        if secrets := find_secrets(record.text) or (find_secrets(record.content) if record.key else []):
+        text = record.text
+        if secrets := find_secrets(text):
             return Refused(
                 reason="secret",
                 message=f"Not stored: it seems to hold a secret ({secrets[0].kind}). Leave the secret out and try again.",
             )
-        if record.kind in _PROSE and (code := looks_like_code(record.content)):
+        if record.kind in _PROSE and (code := looks_like_code(text) or looks_like_code(record.content)):
             return Refused(
                 reason="code", message=f"Not stored: it looks like {code}. Say in plain words what to remember."
             )

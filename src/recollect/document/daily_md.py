@@ -84,7 +84,9 @@ def remove(text: str, contents: Container[str]) -> str:
     """The note without the entries that say one of `contents`, and without the headings that leaves bare."""
     blocks = parse_blocks(text)
     gone = {at for at, item in _read(blocks) if item.content in contents}
-    gone |= {at for at, _ in headings(blocks, _is_section) if _is_left_bare(blocks, at, gone)}
+    top = next((at for at, block in enumerate(blocks) if block.kind == "heading"), 0)
+    bare = {at for at, _ in headings(blocks, _is_section) if _is_left_bare(blocks, at, gone)}
+    gone |= bare - {top}  # without the topmost, the next one might be taken for the title
     newline = newline_of(text)
     kept: list[Block] = []
     for at, block in enumerate(blocks):

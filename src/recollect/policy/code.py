@@ -157,7 +157,20 @@ _INLINE = (  # in the middle of a line, where no sentence has them
 # A sentence without any of these is prose: most are, and need no further look.
 _SUSPECT = re.compile(r"[`{}=<>$;\\@|~\"#\n]|:\d|\w\(|(?:^| )--?[A-Za-z]")
 _OPENING = frozenset(_COMMANDS.replace("?", "").replace("\\", "").split("|")) | {"pip", "python", "npx"}
-_OPENING |= {"pip3", "python3", "import", "from", "vim", "nano", "bash", "sh", "with", "for", "panic:", "CREATE"}
+_OPENING |= {
+    "pip3",
+    "python3",
+    "import",
+    "from",
+    "vim",
+    "nano",
+    "bash",
+    "sh",
+    "with",
+    "for",
+    "panic:",
+    "CREATE",
+}
 _OPENING |= {"ALTER", "DROP", "DELETE", "SELECT", "select", "Caused"}
 
 _DENSE = re.compile(r"[({=<}]|SELECT")

@@ -292,7 +292,9 @@ _CONFUSABLE = (
 
 # -- words -----------------------------------------------------------------------------------------------------
 
-_DROPPED, _CONTENT, _WEAKLY, _STRONGLY, _NEGATION, _JOIN, _OWNER, _EMOTICON, _POSSESSIVE, _UNKNOWN_PAST = range(10)
+_DROPPED, _CONTENT, _WEAKLY, _STRONGLY, _NEGATION, _JOIN, _OWNER, _EMOTICON, _POSSESSIVE, _UNKNOWN_PAST = (
+    range(10)
+)
 
 
 class _Word(NamedTuple):
@@ -429,7 +431,15 @@ def _singular(word: str) -> str:
 def _skeleton(word: str) -> str:
     """What is left of a name when the ways to write it in Latin letters are taken for one."""
     found = _text.romanize(word)
-    for old, new in (("kh", "h"), ("shch", "sch"), ("w", "v"), ("ph", "f"), ("ks", "x"), ("j", "i"), ("y", "i")):
+    for old, new in (
+        ("kh", "h"),
+        ("shch", "sch"),
+        ("w", "v"),
+        ("ph", "f"),
+        ("ks", "x"),
+        ("j", "i"),
+        ("y", "i"),
+    ):
         found = found.replace(old, new)
     found = re.sub(r"[^a-z0-9]", "", found)
     if found.startswith("ie"):
@@ -438,11 +448,26 @@ def _skeleton(word: str) -> str:
 
 
 def _content(
-    form: str, surface: str, *, tense: str = "", verb: str = "", stem: str = "", known: bool = False, raw: str = ""
+    form: str,
+    surface: str,
+    *,
+    tense: str = "",
+    verb: str = "",
+    stem: str = "",
+    known: bool = False,
+    raw: str = "",
 ) -> _Word:
     latin = surface.isascii() or _text.romanize(surface) == surface
     return _Word(
-        _CONTENT, form + tense, (verb or form) + tense, stem or form, surface, form, known, latin, raw[:1].isupper()
+        _CONTENT,
+        form + tense,
+        (verb or form) + tense,
+        stem or form,
+        surface,
+        form,
+        known,
+        latin,
+        raw[:1].isupper(),
     )
 
 
@@ -532,7 +557,21 @@ def _one(word: str, raw: str, code: str) -> tuple[_Word, ...]:
 def _foreign(word: str, raw: str, code: str, grammar: _Grammar) -> _Word:
     surface = _text.clean(raw).casefold()
     if synonym := _synonyms().get(word):
-        if word not in ("min", "mi", "us", "man", "foot", "flat", "dr", "fave", "mouse", "live", "like", "work", "center"):
+        if word not in (
+            "min",
+            "mi",
+            "us",
+            "man",
+            "foot",
+            "flat",
+            "dr",
+            "fave",
+            "mouse",
+            "live",
+            "like",
+            "work",
+            "center",
+        ):
             return _content(synonym, word, known=True, raw=raw)
     past = grammar.past
     tense = "~p" if past is not None and len(word) > 2 and past.search(surface) else ""
@@ -591,15 +630,14 @@ _PUNCTUATION: dict[str, tuple[_Word, ...]] = {
     **dict.fromkeys(",;&\u060c\u3001", _JOINED),
     "/": (_bare(_JOIN, ",", "/"),),
     **dict.fromkeys(":!()=\u2013\u2014\u3002", ()),
-    **{sign: (_content(sign, sign, known=True),) for sign in "<>≤≥+±≠→"},
-    "?": (_content("?", "?", known=True),),
-    "\u061f": (_content("?", "?", known=True),),
-    "%": (_content("percent", "%", known=True),),
-    "€": (_content("euro", "€", known=True),),
-    "$": (_content("dollar", "$", known=True),),
-    "£": (_content("pound", "£", known=True),),
-    "¥": (_content("yen", "¥", known=True),),
-    "₴": (_content("hryvnia", "₴", known=True),),
+    **{sign: (_bare(_CONTENT, sign, sign),) for sign in "<>≤≥+±≠→?"},
+    "\u061f": (_bare(_CONTENT, "?", "?"),),
+    "%": (_bare(_CONTENT, "percent", "%"),),
+    "€": (_bare(_CONTENT, "euro", "€"),),
+    "$": (_bare(_CONTENT, "dollar", "$"),),
+    "£": (_bare(_CONTENT, "pound", "£"),),
+    "¥": (_bare(_CONTENT, "yen", "¥"),),
+    "₴": (_bare(_CONTENT, "hryvnia", "₴"),),
 }
 _CURRENCIES = frozenset("€ $ £ ¥ ₴".split())
 _MONTH = {name: n for n, name in enumerate(_MONTHS.split(), 1)}
@@ -611,8 +649,12 @@ _MONTH = {name: n for n, name in enumerate(_MONTHS.split(), 1)}
 class _Form(NamedTuple):
     """A text brought into comparable form."""
 
-    sequence: tuple[str, ...]  # forms in order; "@in" opens a part, "^from" is a word that opens one, "," joins
-    exact: tuple[str, ...]  # the same, with declined nouns as written: who does what to whom is in their endings
+    sequence: tuple[
+        str, ...
+    ]  # forms in order; "@in" opens a part, "^from" is a word that opens one, "," joins
+    exact: tuple[
+        str, ...
+    ]  # the same, with declined nouns as written: who does what to whom is in their endings
     order: tuple[str, ...]  # the forms in an order that no longer depends on the writer's, where that is safe
     bag: tuple[str, ...]  # the forms that must all have a counterpart, sorted
     links: tuple[str, ...]  # weak prepositions, sorted

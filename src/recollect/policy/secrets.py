@@ -46,7 +46,8 @@ _SHAPES = (
     ("API key", "lin_api_", r"\blin_api_[A-Za-z0-9]{30,}"),
     ("API key", "key-", r"\bkey-[0-9a-f]{32}\b|\bAGE-SECRET-KEY-1[A-Z0-9]{50,}"),
     ("API key", "key=", r"(?i:accountkey|sharedaccesskey)=([A-Za-z0-9+/]{40,}={0,2})"),
-    ("token", "gh", r"\bgh[pousr]_[A-Za-z0-9]{30,}|\bgithub_pat_[A-Za-z0-9_]{22,}"),
+    ("token", "gh", r"\bgh[pousr]_[A-Za-z0-9]{30,}"),
+    ("token", "github_pat_", r"\bgithub_pat_[A-Za-z0-9_]{22,}"),
     ("token", "glpat-", r"\bglpat-[A-Za-z0-9_-]{18,}"),
     ("token", "xox", r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}"),
     ("token", "xapp-", r"\bxapp-\d-[A-Za-z0-9-]{20,}"),
@@ -107,6 +108,18 @@ def _compiled(shape: str) -> re.Pattern[str]:
 
 
 @lru_cache(maxsize=1)
+def _given() -> re.Pattern[str]:
+    """A word for a password and what follows it."""
+    return re.compile(
+        rf"(?:(?<!\w)|(?<=[\u3040-\u9fff\uac00-\ud7af]))(?:{_CALLED})(?![a-zа-яіїєё-])"
+        rf"(?:{_FOR}(?:{_LINK})|(?P<none>\s+))"
+        r"(?P<value>\"[^\"\n]{1,100}\"|'[^'\n]{1,100}'|«[^»\n]{1,100}»|“[^”\n]{1,100}”|`[^`\n]{1,100}`"
+        r"|[^\s,;]{3,128})",
+        re.I,
+    )
+
+
+@lru_cache(maxsize=1)
 def _codes() -> re.Pattern[str]:
     return re.compile(
         r"(?<!\w)(?:pin(?:[ -]?(?:code|number|nummer))?|п[іи]н(?:-?код)?|code pin|código pin|cv[vc]2?"
@@ -147,7 +160,10 @@ _IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,4})?\b
 _KEY_BLOCK = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _KEY_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _AWS_SECRET = re.compile(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/])")
-_NUMBERED = re.compile(r"\b(?:order|invoice|tracking|parcel|shipment|ticket|ref(?:erence)?|case|isbn|imei|замовлення|заказ)\b", re.I)
+_NUMBERED = re.compile(
+    r"\b(?:order|invoice|tracking|parcel|shipment|ticket|ref(?:erence)?|case|isbn|imei|замовлення|заказ)\b",
+    re.I,
+)
 
 # What follows "password is" when no password is told.
 _ABOUT = frozenset(
@@ -333,7 +349,12 @@ def _is_card(digits: str, groups: list[str]) -> bool:
     )
     if not plausible or len(set(digits)) < 2:
         return False
-    if len(groups) > 1 and [len(group) for group in groups] not in ([4, 4, 4, 4], [4, 6, 5], [4, 6, 4], [4, 4, 4, 4, 3]):
+    if len(groups) > 1 and [len(group) for group in groups] not in (
+        [4, 4, 4, 4],
+        [4, 6, 5],
+        [4, 6, 4],
+        [4, 4, 4, 4, 3],
+    ):
         return False
     total = 0
     for at, digit in enumerate(reversed(digits)):

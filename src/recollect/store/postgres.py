@@ -14,7 +14,7 @@ import hashlib
 import os
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -128,6 +128,8 @@ class PostgresUser:
     @contextmanager
     def locked(self, hooks: list[Callable[[], None]]) -> Iterator[Connection]:
         """A transaction that keeps all other writers of this user out, until the hooks ran after it."""
+        from psycopg import OperationalError
+
         with mapped_errors(), self._store.here().turn(self.user_id), self._store.writing() as db:
             with db.pipeline():
                 db.execute(_SQL["lock"], (self._lock,))
@@ -139,7 +141,9 @@ class PostgresUser:
             for hook in hooks:
                 hook()
             if hooks:
-                db.execute(_SQL["unlock"], (self._lock,))
+                # a connection that broke by now has let go of the lock, and the write is done
+                with suppress(OperationalError):
+                    db.execute(_SQL["unlock"], (self._lock,))
 
     def text_search(self, query: str, limit: int) -> list[Record]:
         """Active records whose content has all words of the query, by PostgreSQL's own English search."""

@@ -42,6 +42,7 @@ _DEFAULTS = {
 
 
 def parse_url(url: str) -> dict[str, str]:
+    """The parameters of a connection. Errors do not quote the URL: it holds a password."""
     try:
         import psycopg
         from psycopg.conninfo import conninfo_to_dict
@@ -51,10 +52,12 @@ def parse_url(url: str) -> dict[str, str]:
     try:
         given = {name: str(value) for name, value in conninfo_to_dict(url).items()}
     except psycopg.ProgrammingError:
-        raise ConfigError(problem) from None  # its message would quote the URL
+        raise ConfigError(problem) from None
     if not re.fullmatch(r"[\d,]*", given.get("port", "")) or "@" in given.get("host", ""):
         raise ConfigError(f"{problem}, with special characters of the password percent-encoded (@ is %40)")
-    options = f"-c lock_timeout={_BUSY_SECONDS}s {given.get('options', '')} -c TimeZone=UTC -c DateStyle=ISO"
+    # whoever waited for the lock must see what was committed meanwhile: no snapshot from before
+    fixed = "-c TimeZone=UTC -c DateStyle=ISO -c default_transaction_isolation=read\\ committed"
+    options = f"-c lock_timeout={_BUSY_SECONDS}s {given.get('options', '')} {fixed}"
     return {**_DEFAULTS, **given, "client_encoding": "utf8", "options": options}
 
 
@@ -86,13 +89,13 @@ def _mapped(error: Error) -> StoreError:
     if code in ("XX001", "XX002"):
         return StoreCorruptError(f"PostgreSQL found damaged data ({code}); restore it from a backup")
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
-        return StoreUnavailableError(f"{StoreUnavailableError.__doc__} ({str(error).splitlines()[0]})")
+        return StoreUnavailableError(f"{StoreUnavailableError.__doc__} ({str(error).partition(chr(10))[0]})")
     names = (error.diag.table_name, error.diag.column_name, error.diag.constraint_name)
     where = ".".join(name for name in names if name)
     return StoreError(f"PostgreSQL refused a statement: {type(error).__name__} {code} {where}".rstrip())
 
 
-class Queue:
+class _Queue:
     """So many at a time, first come, first served: a semaphore lets in whoever is quick, again and again."""
 
     def __init__(self, places: int) -> None:
@@ -133,7 +136,7 @@ class Queue:
             return True
 
 
-class _Turn(Queue):
+class _Turn(_Queue):
     """Writing for one user in this process: one thread at a time."""
 
     owner: int | None = None
@@ -147,7 +150,7 @@ class Connections:
         self._conninfo = conninfo
         self._size = size
         self._idle: list[Connection] = []
-        self._places = Queue(size)
+        self._places = _Queue(size)
         self._lent = threading.local()
         self._turns: WeakValueDictionary[str, _Turn] = WeakValueDictionary()
         self._guard = threading.Lock()
@@ -183,8 +186,8 @@ class Connections:
             db = self._take()
             try:
                 yield db
-            except Exception:
-                self._reset(db)
+            except Exception as error:
+                self._reset(db, error)
                 raise
             except BaseException:
                 db.close()  # interrupted anywhere, even between a question and its answer
@@ -231,9 +234,11 @@ class Connections:
         for db in dropped:
             db.close()
 
-    def _reset(self, db: Connection) -> None:
+    def _reset(self, db: Connection, error: Exception) -> None:
         import psycopg
 
+        if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
+            db.close()  # after a fail-over this was the old primary: look for the new one
         if not db.closed:
             try:
                 db.execute("ROLLBACK; SELECT pg_advisory_unlock_all()")

@@ -53,6 +53,7 @@ class PostgresServer:
         self._names = itertools.count(1)
         programs = _find_programs()
         self.folder = self._make_folder(folder)
+        atexit.register(self.cleanup)
         self.port = 0
         self._bin = self._reachable(programs) / "bin"
 
@@ -74,7 +75,6 @@ class PostgresServer:
         """Start, again on the same data and port if it ran before, and wait until it answers."""
         if self.running:
             return self
-        atexit.register(self.cleanup)
         if not (self.folder / "data" / "PG_VERSION").exists():
             self._initialise()
         for _ in range(5 if self.port == 0 else 1):
@@ -106,7 +106,11 @@ class PostgresServer:
             atexit.unregister(self.cleanup)
 
     def __enter__(self) -> PostgresServer:
-        return self.start()
+        try:
+            return self.start()
+        except BaseException:
+            self.cleanup()
+            raise
 
     def __exit__(self, *_: object) -> None:
         self.cleanup()

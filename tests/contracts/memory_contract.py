@@ -1,0 +1,496 @@
+"""What a memory must do wherever it is kept. Inherited by the tests of each deployment."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import date, timedelta
+
+import pytest
+
+import recollect
+from recollect import (
+    Conflict,
+    DailyEntry,
+    Demoted,
+    Duplicate,
+    Episode,
+    Fact,
+    Forgotten,
+    InvalidInputError,
+    Memory,
+    Merged,
+    Message,
+    NotFoundError,
+    Recollect,
+    Refused,
+    UndoError,
+    Updated,
+    Written,
+)
+from recollect.errors import AmbiguousError, StoreError
+from recollect.testing import FrozenClock
+
+
+def written(outcome: recollect.Outcome) -> recollect.Record:
+    assert isinstance(outcome, Written), outcome
+    return outcome.record
+
+
+def texts(memory: Memory, **filters: object) -> list[str]:
+    return [record.text for record in memory.read(**filters)]  # type: ignore[arg-type]
+
+
+class MemoryContract:
+    """Subclass it and provide the fixture ``app``."""
+
+    @pytest.fixture
+    def clock(self) -> FrozenClock:
+        return FrozenClock()
+
+    @pytest.fixture
+    def app(self, clock: FrozenClock) -> Iterator[Recollect]:
+        raise NotImplementedError
+
+    @pytest.fixture
+    def memory(self, app: Recollect) -> Iterator[Memory]:
+        memory = app.user("u1")
+        yield memory
+        assert memory.verify() == []
+
+    # records
+
+    def test_R1_every_kind_can_be_written_and_read(self, memory: Memory, clock: FrozenClock) -> None:
+        fact = written(memory.remember("Senior engineer", key="role", category="work_context"))
+        jot = written(memory.jot("Read 6 posts", section="Reading Activity"))
+        note = written(memory.note("The user's name is Shantanu", title="Name", tags=["id"]))
+        seen = written(memory.observe("The API limit is 100 a minute", "finding", source="GOAL:check"))
+        day = written(
+            memory.episode("Birthday plans", "They plan a party.", importance=0.8, valence="positive", tags=["party"])
+        )
+        said = written(memory.say("How do I prune?", session="s1", role="user", speaker="Anna"))
+        memory.scratch("api.endpoint", "https://api.example.com")
+        for kind, record in {
+            "fact": fact, "daily": jot, "note": note, "observation": seen, "episode": day, "message": said,
+        }.items():  # fmt: skip
+            assert memory.read(kind=kind) == [record]
+            assert memory.get(record.id) == record
+            assert record.id.startswith(kind + "-") and record.kind == kind
+            assert record.created_at == clock() and record.status == "active"
+        assert isinstance(fact, Fact) and fact.text == "role: Senior engineer"
+        assert isinstance(jot, DailyEntry) and jot.day == date(2026, 2, 12)
+        assert isinstance(day, Episode) and (day.topic, day.valence) == ("Birthday plans", "positive")
+        assert isinstance(said, Message) and (said.role, said.speaker, said.session) == ("user", "Anna", "s1")
+        assert memory.scratch("api.endpoint") == "https://api.example.com"
+        memory.scratch("api.endpoint", "https://other.example.com")
+        assert memory.scratch("api.endpoint") == "https://other.example.com" and memory.scratch("nothing") is None
+
+    def test_R1_ids_sort_by_time(self, memory: Memory) -> None:
+        ids = [written(memory.note(f"note about subject number {n}")).id for n in range(5)]
+        assert ids == sorted(ids) and len(set(ids)) == 5
+
+    def test_R2_every_record_can_tell_why_it_is_known(self, memory: Memory) -> None:
+        agent = memory.acting("agent", agent="discussion-bot", session="chat-7", call="call-1", trusted=False)
+        fact = written(
+            agent.remember(
+                "Skeptical about crypto",
+                source="discussion:42",
+                excerpt="I do not believe in crypto",
+                messages=["m1", "m2"],
+                confidence=0.8,
+            )
+        )
+        assert (fact.source, fact.session, fact.agent, fact.trusted) == ("discussion:42", "chat-7", "discussion-bot", False)
+        why = memory.why(fact.id)
+        for part in ("discussion (42)", "2026-02-12", "chat-7", "discussion-bot", "I do not believe in crypto", "m1, m2",
+                     "0.80", "untrusted"):  # fmt: skip
+            assert part in why.message
+        [entry] = why.entries
+        assert (entry.actor, entry.call, entry.source) == ("agent", "call-1", "discussion:42")
+        plain = written(memory.remember("Likes tea"))
+        assert "You asked to remember it" in memory.why(plain.id).message
+
+    def test_R3_a_fact_holds_from_a_time_until_a_time(self, memory: Memory, clock: FrozenClock) -> None:
+        start = clock()
+        memory.remember("Kyiv", key="location", type="personal", valid_from="2020-01-01")
+        clock.tick(days=10)
+        outcome = memory.update("location", "Lviv", source="explicit")
+        assert isinstance(outcome, Updated) and outcome.previous.content == "Kyiv"
+        assert outcome.record.id == outcome.previous.id
+        assert texts(memory, key="location") == ["location: Lviv"]
+        assert texts(memory, key="location", as_of=start) == ["location: Kyiv"]
+        assert texts(memory, key="location", as_of="2020-06-01") == ["location: Kyiv"]
+        assert texts(memory, as_of="2019-12-31") == []
+        assert texts(memory, key="location", as_of=clock()) == ["location: Lviv"]
+
+    def test_R3_used_to_live_is_told_with_the_date_of_the_move(self, memory: Memory, clock: FrozenClock) -> None:
+        memory.remember("Kyiv", key="location", valid_from="2015-03-01")
+        memory.update("location", "Lviv", valid_from="2022-05-01")
+        assert texts(memory, as_of="2021-01-01") == ["location: Kyiv"]
+        assert texts(memory, as_of="2023-01-01") == ["location: Lviv"]
+        with pytest.raises(InvalidInputError, match="valid_from"):
+            memory.update("location", "Odesa", valid_from="2000-01-01")
+
+    def test_R3_a_correction_was_always_so(self, memory: Memory, clock: FrozenClock) -> None:
+        memory.remember("Kyiv", key="location")
+        clock.tick(days=1)
+        memory.update("location", "Lviv", reason="correction")
+        assert texts(memory, as_of=clock() - timedelta(hours=12)) == ["location: Lviv"]
+
+    # journal
+
+    def test_R5_every_operation_is_one_entry(self, memory: Memory, clock: FrozenClock) -> None:
+        memory.remember("Engineer", key="role")
+        memory.update("role", "Architect", reason="correction", note="promoted")
+        memory.forget("role", reason="asked to")
+        entries = memory.history()
+        assert [(e.seq, e.op, e.actor) for e in entries] == [
+            (1, "remember", "person"), (2, "update", "person"), (3, "forget", "person"),
+        ]  # fmt: skip
+        assert entries[0].before is None and entries[1].before == entries[0].after
+        assert entries[2].before == entries[1].after and entries[2].reason == "asked to"
+        assert entries[1].reason == "promoted"
+        assert memory.history(entries[0].record_id) == entries
+        assert [e.seq for e in memory.history(limit=2)] == [2, 3]
+
+    def test_R5_undo_takes_back_each_kind_of_change_and_can_itself_be_undone(self, memory: Memory) -> None:
+        memory.remember("Engineer", key="role")
+        memory.update("role", "Architect")
+        memory.undo(2)
+        assert texts(memory) == ["role: Engineer"]
+        memory.undo(3)
+        assert texts(memory) == ["role: Architect"]
+        memory.forget("role")
+        memory.undo()
+        assert texts(memory) == ["role: Architect"]
+        with pytest.raises(UndoError, match="was changed after entry 1"):
+            memory.undo(1)
+        assert texts(memory) == ["role: Architect"]
+
+    def test_R5_undo_of_what_was_remembered_forgets_it(self, memory: Memory) -> None:
+        memory.remember("Likes tea")
+        memory.undo()
+        assert texts(memory) == []
+        with pytest.raises(NotFoundError):
+            memory.undo()
+        with pytest.raises(NotFoundError, match="no journal entry 99"):
+            memory.undo(99)
+        with pytest.raises(NotFoundError, match="no run"):
+            memory.undo("run-x")
+
+    def test_R5_undo_says_when_it_is_done_already_or_in_conflict(self, memory: Memory) -> None:
+        memory.remember("Engineer", key="role")
+        memory.forget("role")
+        memory.remember("Pilot", key="role")
+        with pytest.raises(UndoError, match="known as 'Pilot'"):
+            memory.undo(2)
+        memory.forget("role")
+        memory.undo(2)
+        with pytest.raises(UndoError, match="undone already"):
+            memory.undo(2)
+
+    def test_R5_a_whole_run_is_undone_at_once(self, memory: Memory) -> None:
+        memory.remember("Likes tea")
+        before = memory.show()
+        run = memory.acting("agent", run="run-extraction-1")
+        run.remember("Works at Stripe", key="company")
+        run.remember("Learns Zig on weekends")
+        run.forget(memory.search("tea")[0].record.id)
+        assert len(memory.history(run="run-extraction-1")) == 3
+        memory.undo("run-extraction-1")
+        assert texts(memory) == ["Likes tea"] and memory.show() == before
+
+    def test_R5_merge_is_one_run(self, memory: Memory) -> None:
+        a = written(memory.remember("Python", key="language", type="skill", confidence=0.8, tags=["a"]))
+        b = written(memory.remember("Writes a lot of Rust at night", type="skill", confidence=0.9, tags=["b"]))
+        outcome = memory.merge([a.id, b.id], "Python and Rust")
+        assert isinstance(outcome, Merged)
+        assert texts(memory) == ["language: Python and Rust"]
+        assert outcome.record.confidence == 0.9 and outcome.record.tags == ("a", "b")
+        assert [r.superseded_by for r in outcome.merged] == [outcome.record.id] * 2
+        memory.undo(outcome.run)
+        assert sorted(texts(memory)) == ["Writes a lot of Rust at night", "language: Python"]
+        with pytest.raises(InvalidInputError, match="at least two"):
+            memory.merge([a.id, a.id], "x y")
+
+    def test_R5_verify_finds_what_was_changed_behind_its_back(self, app: Recollect) -> None:
+        memory = app.user("u2")
+        record = written(memory.remember("Likes tea"))
+        with memory._person.user.write() as tx:
+            tx.put(replace(record, content="Likes coffee"))
+        assert any(record.id in problem for problem in memory.verify())
+
+    # policy
+
+    def test_P1_low_confidence_goes_to_the_daily_note_and_says_so(self, memory: Memory) -> None:
+        outcome = memory.remember("Probably likes jazz", confidence=0.6, source="batch_extraction")
+        assert isinstance(outcome, Demoted) and "0.60" in outcome.message and "0.70" in outcome.message
+        assert "jazz" not in memory.show() and "- Probably likes jazz" in memory.daily()
+        assert isinstance(memory.remember("Likes opera", confidence=0.7), Written)
+        assert "opera" in memory.show()
+        memory.remember("Engineer", key="role")
+        assert isinstance(memory.update("role", "Astronaut", confidence=0.3), Demoted)
+        assert memory.get("role").content == "Engineer"
+
+    def test_P2_duplicate_conflict_and_similar(self, memory: Memory) -> None:
+        tea = written(memory.remember("Likes green tea in the morning"))
+        again = memory.remember("the user likes GREEN tea in the morning!")
+        assert isinstance(again, Duplicate) and again.record.id == tea.id
+        near = memory.remember("Likes green tea in the morning and coffee")
+        assert isinstance(near, Written) and near.similar[0].id == tea.id and tea.text in near.message
+        unrelated = memory.remember("Likes green cars")
+        assert isinstance(unrelated, Written)
+        role = written(memory.remember("Engineer", key="role"))
+        conflict = memory.remember("Pilot", key="role")
+        assert isinstance(conflict, Conflict) and conflict.record.id == role.id and "Update" in conflict.message
+        assert isinstance(memory.remember("engineer", key="Role"), Duplicate)
+        assert memory.get("role").content == "Engineer"
+
+    def test_P3_the_same_city_in_another_script_is_a_duplicate(self, memory: Memory) -> None:
+        memory.remember("Kyiv", key="location", type="personal")
+        assert isinstance(memory.remember("Київ", key="location", type="personal", confidence=0.9), Duplicate)
+
+    def test_P4_code_is_refused_and_prose_about_code_is_not(self, memory: Memory) -> None:
+        for content in ("```python\nprint(1)\n```", "def f(x):\n    return x", "SELECT * FROM users WHERE id = 1;"):
+            outcome = memory.remember(content)
+            assert isinstance(outcome, Refused) and outcome.reason == "code", content
+        assert isinstance(memory.remember("Prefers pytest over unittest"), Written)
+        assert isinstance(memory.say("```python\nprint(1)\n```", session="s"), Written)
+
+    def test_P5_secrets_are_refused_or_masked_and_never_reach_the_journal(self, memory: Memory) -> None:
+        secret = "sk-" + "abcdefghijklmnopqrstuvwx0123456789ABCD"
+        for attempt in (
+            memory.remember(f"My API key is {secret}"),
+            memory.remember(secret, key="token"),
+            memory.note(f"Remember {secret}"),
+        ):
+            assert isinstance(attempt, Refused) and attempt.reason == "secret" and secret not in attempt.message
+        memory.remember("Uses OpenAI", excerpt=f"my key {secret} works", metadata={"raw": [f"x {secret}"]})
+        memory.say(f"here: {secret}", session="s")
+        memory.update(memory.search("OpenAI")[0].record.id, f"token: {secret}")
+        told = repr(memory.history()) + repr(memory.read(status="all")) + memory.show() + memory.daily()
+        assert secret not in told and "removed]" in told
+
+    def test_P7_paused_stores_nothing_but_recalls(self, memory: Memory) -> None:
+        memory.remember("Likes tea")
+        memory.pause()
+        assert memory.mode == "paused"
+        for outcome in (
+            memory.remember("Likes coffee"), memory.note("x y z"), memory.say("hello", session="s"), memory.jot("a b c"),
+            memory.update(memory.search("tea")[0].record.id, "Likes mate"), memory.observe("a fact", "finding"),
+        ):  # fmt: skip
+            assert isinstance(outcome, Refused) and outcome.reason == "paused"
+        assert texts(memory) == ["Likes tea"] and memory.search("tea")
+        assert isinstance(memory.forget(memory.search("tea")[0].record.id), Forgotten)
+        memory.resume()
+        assert isinstance(memory.remember("Likes coffee"), Written)
+        assert [e.op for e in memory.history() if not e.record_id] == ["pause", "resume"]
+
+    def test_P7_incognito_neither_reads_nor_writes(self, memory: Memory) -> None:
+        memory.remember("Likes tea")
+        memory.pause(incognito=True)
+        outcome = memory.remember("Likes coffee")
+        assert isinstance(outcome, Refused) and outcome.reason == "incognito"
+        assert memory.read() == [] and memory.search("tea") == []
+        memory.resume()
+        assert texts(memory) == ["Likes tea"]
+
+    # correcting and removing
+
+    def test_F5_update_of_an_unknown_key_adds_and_removing_one_says_so(self, memory: Memory) -> None:
+        assert isinstance(memory.update("role", "Engineer", category="work_context"), Written)
+        assert memory.get("role").category == "work_context"
+        with pytest.raises(NotFoundError, match="nothing is remembered under 'company'"):
+            memory.forget("company")
+        with pytest.raises(NotFoundError):
+            memory.update("fact-00000000000000000000000000", "x")
+
+    def test_F5_the_same_key_in_two_categories_must_be_told_apart(self, memory: Memory) -> None:
+        memory.remember("Python", key="language", type="skill")
+        memory.remember("Ukrainian", key="language", type="personal")
+        with pytest.raises(AmbiguousError, match="could be any of"):
+            memory.update("language", "Rust")
+        memory.update("language", "Rust", type="skill")
+        assert sorted(texts(memory)) == ["language: Rust", "language: Ukrainian"]
+        memory.forget("language", type="personal")
+        assert texts(memory) == ["language: Rust"]
+
+    def test_update_changes_everything_a_record_has(self, memory: Memory) -> None:
+        memory.remember("Engineer", key="role", category="work_context", metadata={"a": 1})
+        outcome = memory.update(
+            "role", category="personal_context", key="job", importance=0.9, pinned=True, tags=["x"], metadata={"b": 2}
+        )
+        assert isinstance(outcome, Updated)
+        record = memory.get("job")
+        assert (record.category, record.importance, record.pinned, record.tags, record.metadata) == (
+            "personal_context", 0.9, True, ("x",), {"a": 1, "b": 2},
+        )  # fmt: skip
+        assert "- Job: Engineer" in memory.show() and "Role" not in memory.show()
+        assert isinstance(memory.update("job", "Engineer"), Duplicate)
+
+    def test_forget_can_name_what_takes_its_place(self, memory: Memory) -> None:
+        old = written(memory.remember("Works at Stripe"))
+        new = written(memory.remember("Works for Adyen in Amsterdam"))
+        memory.forget(old.id, replaced_by=new.id)
+        assert [r.superseded_by for r in memory.read(status="superseded")] == [new.id]
+        assert texts(memory) == ["Works for Adyen in Amsterdam"]
+
+    def test_R7_erase_leaves_only_a_tombstone(self, memory: Memory) -> None:
+        memory.remember("Kyiv", key="location")
+        memory.update("location", "Lviv")
+        memory.remember("Likes tea")
+        memory.jot("Moved to Lviv in May")
+        outcome = memory.erase("location")
+        assert outcome.receipt.places["records"] == 1 and outcome.receipt.places["versions"] == 2
+        assert outcome.receipt.places["journal"] == 2
+        everything = repr(memory.history()) + repr(memory.read(status="all")) + memory.show()
+        assert "Kyiv" not in everything and "location" not in everything
+        entries = memory.history(outcome.receipt.ids[0])
+        assert [e.op for e in entries] == ["remember", "update", "erase"] and all(e.erased for e in entries[:2])
+        for entry in entries:
+            with pytest.raises(UndoError):
+                memory.undo(entry.seq)
+        for value in ("Kyiv", "Lviv", "Львів"):
+            again = memory.remember(value, key="location", source="batch_extraction")
+            assert isinstance(again, Refused) and again.reason == "erased", value
+        assert isinstance(memory.remember("Lviv", key="location", source="explicit"), Written)
+
+    def test_R7_erase_by_topic_lists_first(self, memory: Memory) -> None:
+        memory.remember("Loves distributed systems")
+        memory.note("Notes on distributed systems: Raft")
+        memory.jot("Read about a distributed system", section="Reading Activity")
+        memory.say("I like distributed systems", session="s")
+        memory.remember("Likes tea")
+        listed, receipt = memory.erase_topic("distributed systems", dry_run=True)
+        assert len(listed) == 4 and receipt is None and len(memory.read()) == 5
+        gone, receipt = memory.erase_topic("distributed systems")
+        assert receipt is not None and len(receipt.ids) == len(gone) == 4
+        assert texts(memory) == ["Likes tea"]
+        assert "distributed" not in memory.show() + memory.daily() + repr(memory.history())
+
+    def test_R7_clear_removes_everything_and_nothing_comes_back(self, memory: Memory) -> None:
+        memory.remember("Likes tea")
+        memory.forget(memory.search("tea")[0].record.id)
+        memory.jot("Read 6 posts", section="Reading Activity")
+        memory.note("A private note")
+        outcome = memory.clear()
+        assert len(outcome.receipt.ids) == 3
+        assert memory.read(status="all") == [] and memory.search("tea") == []
+        assert "tea" not in memory.show() and memory.daily() == "" and "private" not in repr(memory.history())
+        with pytest.raises(NotFoundError):
+            memory.undo()
+        assert isinstance(memory.remember("Likes tea", source="batch_extraction"), Refused)
+        assert isinstance(memory.remember("Plays chess", source="batch_extraction"), Written)
+
+    def test_R7_erase_of_a_user_leaves_nothing(self, app: Recollect) -> None:
+        for user in ("a", "b"):
+            app.user(user).remember(f"Secret of {user}")
+        receipt = app.erase_user("a")
+        assert sum(receipt.places.values()) > 0
+        assert list(app.users()) == ["b"] and not app.user("a").exists
+        assert app.user("a").read() == [] and texts(app.user("b")) == ["Secret of b"]
+
+    # keeping
+
+    def test_R6_daily_entries_expire(self, memory: Memory, clock: FrozenClock) -> None:
+        memory.jot("Read 6 posts")
+        memory.remember("Likes tea")
+        clock.tick(days=90)
+        assert memory.upkeep().expired == {} and "Read 6" in memory.daily("2026-02-12")
+        clock.tick(days=1)
+        assert texts(memory) == ["Likes tea"]
+        assert memory.upkeep().expired == {"daily": 1}
+        assert memory.daily("2026-02-12") == "" and "Read 6" not in repr(memory.history())
+        assert memory.read(kind="daily", status="all") == [] and texts(memory) == ["Likes tea"]
+
+    def test_R6_messages_expire_unless_important(self, memory: Memory, clock: FrozenClock) -> None:
+        ids = [written(memory.say(f"message {n}", session="s", said_at="2020-01-01")).id for n in range(3)]
+        memory.mark_important([ids[1]], "high", reason="a promise")
+        memory.mark_important([ids[2]], "critical")
+        clock.tick(days=31)
+        assert memory.upkeep().expired == {"message": 1}
+        assert [m.id for m in memory.read(kind="message")] == ids[1:]
+        clock.tick(days=30)
+        assert memory.upkeep().expired == {"message": 1}
+        clock.tick(days=300)
+        assert memory.upkeep().expired == {} and [m.id for m in memory.read(kind="message")] == ids[2:]
+
+    def test_F6_pruning_moves_the_least_valuable_out_of_the_file_and_loses_nothing(
+        self, app: Recollect, clock: FrozenClock
+    ) -> None:
+        memory = app.user("long")
+        pinned = written(memory.remember("Pinned at the very beginning of everything", pinned=True, confidence=0.7))
+        weak = written(memory.remember("Weak rumour about an ancient bicycle trip", confidence=0.7, importance=0.0))
+        loved = written(memory.remember("Weak rumour about a famous lighthouse keeper", confidence=0.7, importance=0.0))
+        clock.tick(days=200)
+        assert memory.search("lighthouse")[0].record.id == loved.id
+        for n in range(400):
+            memory.remember(f"Visited town number {n} with companion {n * 7919 % 1009} in year {1600 + n}", confidence=0.9)
+            assert len(memory.show().split()) <= 2000
+        assert pinned.text in memory.show() and weak.text not in memory.show()
+        assert memory.get(weak.id).tier == "archive" and memory.get(weak.id).status == "active"
+        assert memory.search("ancient bicycle")[0].record.id == weak.id
+        assert len(memory.read(kind="fact")) == 403
+        order = [e.record_id for e in memory.history() if e.op == "prune"]
+        assert order.index(weak.id) == 0 and (loved.id not in order or order.index(loved.id) > 0)
+        assert memory.verify() == []
+
+    # working together
+
+    def test_batch_is_all_or_nothing(self, memory: Memory) -> None:
+        with memory.batch() as together:
+            together.remember("Likes tea")
+            assert isinstance(together.remember("likes tea."), Duplicate)
+            together.note("A note of the batch")
+        assert len(memory.read()) == 2
+        with pytest.raises(RuntimeError), memory.batch() as together:
+            together.remember("Likes coffee")
+            raise RuntimeError
+        assert len(memory.read()) == 2 and "coffee" not in memory.show()
+        assert isinstance(memory.remember("Likes coffee"), Written)
+        with memory.batch() as together, pytest.raises(StoreError, match="batch"):
+            memory.remember("Likes water")
+
+    def test_many_threads_on_one_user_lose_nothing(self, app: Recollect) -> None:
+        errors: list[BaseException] = []
+
+        def work(n: int) -> None:
+            try:
+                memory = app.user("shared")
+                for i in range(5):
+                    memory.remember(f"Worker {n} saw the number {n * 100 + i}")
+                    memory.search(f"worker {n}")
+            except BaseException as error:
+                errors.append(error)
+
+        threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert errors == []
+        memory = app.user("shared")
+        assert len(memory.read()) == 40 and memory.verify() == []
+
+    def test_R4_one_user_never_sees_another(self, app: Recollect) -> None:
+        app.user("a").remember("Likes tea")
+        app.user("b").remember("Likes coffee")
+        secret = app.user("a").read()[0]
+        b = app.user("b")
+        assert texts(b) == ["Likes coffee"] and b.search("tea") == []
+        for verb in (b.get, b.why, b.forget, b.history, b.erase):
+            with pytest.raises(NotFoundError):
+                verb(secret.id)  # type: ignore[operator]
+        assert isinstance(b.remember("Likes tea"), Written)
+        assert list(app.users()) == ["a", "b"]
+
+    def test_integers_are_users_too(self, app: Recollect) -> None:
+        app.user(12345).remember("Likes tea")
+        assert texts(app.user("12345")) == ["Likes tea"]
+
+    def test_reading_creates_nothing(self, app: Recollect) -> None:
+        memory = app.user("nobody")
+        assert memory.read() == [] and memory.search("x") == [] and memory.history() == [] and memory.daily() == ""
+        assert "# User Memory" in memory.show()
+        assert not memory.exists and list(app.users()) == []
