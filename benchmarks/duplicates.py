@@ -1,8 +1,9 @@
 """How well the duplicate policy tells the same fact from another: ``python benchmarks/duplicates.py``.
 
-Reads pairs (by default ``tests/data/duplicates.jsonl``) and reports, per split and per language, how many same
-pairs were found, how many different ones were kept apart, and how often SAME was right. Every third line is the
-held-out split; the late one was written after all tuning. It measures only; the tests hold the limits.
+Reads pairs (by default ``tests/data/duplicates.jsonl``) and reports, per split and per language, how many
+same pairs were found, how many different ones were kept apart, and how often SAME was right. Every third
+line is the held-out split; the late and last ones were written after the tuning. It measures only; the
+tests hold the limits.
 """
 
 from __future__ import annotations
@@ -118,7 +119,8 @@ def main() -> None:
         same = f"{row.same_found}/{row.same} {_percent(row.recall)}"
         apart = f"{row.kept_apart}/{row.different} {_percent(row.apart)}"
         print(
-            f"{row.group:9} {row.pairs:5}  {same:>18}  {apart:>18}  {_percent(row.precision):>9}  {row.signed_alike:12}"
+            f"{row.group:9} {row.pairs:5}  {same:>18}  {apart:>18}  "
+            f"{_percent(row.precision):>9}  {row.signed_alike:12}"
         )
     if args.verbose:
         print()

@@ -103,7 +103,7 @@ def test_F7_appending_to_what_is_there(text: str, expected: str) -> None:
 
 @given(notes, st.sampled_from([*SECTIONS, "Later", "Odd: one #"]), contents)
 @example("", "Discussions", "Role:")
-@settings(max_examples=500)
+@settings(max_examples=250)
 def test_F7_appending_never_rewrites(text: str, section: str, content: str) -> None:
     after = append(text, DAY, section, content)
     assert after.startswith(text)
@@ -153,7 +153,7 @@ def test_R7_erasing_leaves_what_a_person_wrote_below_the_heading() -> None:
 
 @given(notes, st.integers(0, 7))
 @example("## Discussions\n- x\n# 2026-02-12\n0\n", 1)
-@settings(max_examples=400)
+@settings(max_examples=200)
 def test_R7_erasing_leaves_all_other_entries(text: str, pick: int) -> None:
     before = said(text)
     gone = {content for at, (_, content) in enumerate(before) if pick >> (at % 3) & 1}

@@ -121,7 +121,7 @@ def test_F3_the_sample_is_read_as_a_person_reads_it() -> None:
 @given(st.one_of(st.text(), markdown))
 @example("\ufeff")
 @example("a\rb\r\nc\nd\x0be\x0cf\u2028g\x85h")
-@settings(max_examples=400)
+@settings(max_examples=200)
 def test_F3_any_text_renders_back_byte_for_byte(text: str) -> None:
     document = Document.parse(text)
     assert document.render() == text
@@ -322,7 +322,7 @@ def test_labels_of_keys() -> None:
 
 
 @given(keys, contents)
-@settings(max_examples=400)
+@settings(max_examples=200)
 def test_F3_every_key_is_read_back_from_its_line(key: str, content: str) -> None:
     assert key_of(key) == key
     assert key_of(label_of(key)) == key
@@ -347,7 +347,7 @@ def test_F3_a_label_is_kept_where_it_can_be(label: str, content: str) -> None:
 @example("--")
 @example("<!--\n-->")
 @example("[ ]")
-@settings(max_examples=400)
+@settings(max_examples=200)
 def test_F3_content_is_read_back_as_written(content: str) -> None:
     expected = one_block(content)
     assert one_block(expected) == expected
@@ -429,7 +429,7 @@ def test_F5_adding(text: str, section: str, expected: str) -> None:
     keys | st.none(),
     contents,
 )
-@settings(max_examples=500)
+@settings(max_examples=250)
 def test_F5_adding_leaves_every_other_byte(text: str, section: str, key: str | None, content: str) -> None:
     expected = one_block(content)
     assume(key or not split_label(expected))
@@ -542,7 +542,7 @@ changes_to_make = st.lists(
 
 
 @given(markdown, changes_to_make)
-@settings(max_examples=500)
+@settings(max_examples=250)
 def test_F5_any_row_of_changes_leaves_all_other_items_as_they_were(
     text: str, steps: list[tuple[str, int, str, str, str]]
 ) -> None:
@@ -583,11 +583,11 @@ def facts(document: Document) -> list[tuple[str | None, str]]:
 def test_a_large_file_is_read_within_a_second() -> None:
     text = template() + "- Some label 12: a few words, as people write them\n  and a second line\n" * 13_500
     assert 950_000 < len(text) < MAX_BYTES
-    start = time.perf_counter()
+    start = time.process_time()
     document = Document.parse(decode(encode(text)))
     assert len(document.items) == 13_500
     assert document.add("Key Facts", "one more").render().startswith(text)
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
 
 
 @pytest.mark.parametrize(
@@ -609,8 +609,8 @@ def test_a_large_file_is_read_within_a_second() -> None:
 )
 def test_no_file_is_slow_to_read(unit: str) -> None:
     text = "---\n## Notes\n- a\n" + unit * (300_000 // len(unit))
-    start = time.perf_counter()
+    start = time.process_time()
     document = Document.parse(text)
     assert isinstance(document.items, tuple)
     assert all(isinstance(item, Item) for item in document.items[:1])
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2

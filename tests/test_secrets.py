@@ -278,17 +278,13 @@ def test_P5_several_secrets_in_one_text() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "a" * 1_000_000,
         "1" * 1_000_000,
-        "1 " * 500_000,
         "4111 " * 200_000,
         "password " * 110_000,
         "password for " * 75_000,
-        "password is " * 80_000,
         "sk-" * 330_000,
         "eyJ" * 330_000,
         "a_" * 500_000 + "key",
-        "key" * 330_000,
         "key:" * 250_000,
         "http://" * 140_000,
         "a://b:" * 160_000,

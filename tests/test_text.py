@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.text import fold, language, romanize, stem, terms, words
+from recollect.text import fold, language, romanize, stem, stems, terms, words
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_words(text: str, expected: list[str]) -> None:
         ("Живе у Львові", "живу у Львові"),
         ("живёт в Москве", "живу в Москве"),
         ("trabaja en un banco", "trabajo en bancos"),
-        ("L'hôpital", "les hôpitaux hopital"),
+        ("Il aime l'hôpital", "J’aime cet HÔPITAL"),
     ],
 )
 def test_inflected_forms_share_a_term(one: str, other: str) -> None:
@@ -135,6 +135,19 @@ def test_romanize() -> None:
 
 def test_stem_of_a_foreign_word_in_an_english_text() -> None:
     assert stem("києві", "en") == stem("києві", "uk")
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("hôpital", "Il travaille à l'hôpital"),
+        ("kawa", "Lubi kawę i herbatę"),
+        ("коти", "Має п'ять котів"),
+        ("running", "likes to run"),
+    ],
+)
+def test_S6_a_single_word_is_found_whatever_its_language(query: str, text: str) -> None:
+    assert stems(fold(query)) & set(terms(text))
 
 
 @given(st.text(max_size=80))

@@ -15,9 +15,21 @@ import unicodedata
 from collections.abc import Callable
 from functools import lru_cache
 
-__all__ = ["clean", "cut", "fold", "language", "romanize", "stem", "terms", "tokens", "unspaced", "words"]
+__all__ = [
+    "clean",
+    "cut",
+    "fold",
+    "language",
+    "romanize",
+    "stem",
+    "stems",
+    "terms",
+    "tokens",
+    "unspaced",
+    "words",
+]
 
-# -- characters ------------------------------------------------------------------------------------------------
+# -- characters ----------------------------------------------------------------------------------------------
 
 # Scripts written without spaces between words, and Hangul, whose particles stick to the word: for these a run
 # of characters is cut into pairs, which needs no dictionary.
@@ -45,7 +57,7 @@ _SUFFIXES = (
     "js|ts|tsx|jsx|py|md|rs|go|rb|kt|cs|io|net|com|org|dev|ai|app|json|ya?ml|toml|txt|csv|html?|css|sql|sh|pdf|xml"
     "|ua|de|fr|uk|eu"
 )
-_PUNCTUATION = ",;:/&%€$£¥₴?!()=<>≤≥+±≠→\u2013\u2014\u060c\u061f\u3001\u3002"
+_PUNCTUATION = ",;:/&%€$£¥₴?!()=<>≤≥+±≠→~≈\u2013\u2014\u060c\u061f\u3001\u3002"
 
 
 def _pattern(letter: str, mark: str, beyond: str) -> re.Pattern[str]:
@@ -64,7 +76,10 @@ def _pattern(letter: str, mark: str, beyond: str) -> re.Pattern[str]:
     )
 
 
-# Compiled at first use: together they cost more than the rest of the import.
+# Patterns are compiled at first use: together they cost more than the rest of the import.
+_compiled = lru_cache(maxsize=8)(re.compile)
+
+
 @lru_cache(maxsize=1)
 def _ascii() -> re.Pattern[str]:
     return _pattern("[A-Za-z0-9]", "", "")
@@ -75,9 +90,9 @@ def _any() -> re.Pattern[str]:
     return _pattern(f"[^\\W_{_UNSPACED}]", f"[{_MARKS}]", f"|[{_UNSPACED}]+|{_EMOJI}")
 
 
-_ONE_UNSPACED = re.compile(f"[{_UNSPACED}]")
+_ONE_UNSPACED = f"[{_UNSPACED}]"
 _MARK_SET = frozenset(_PUNCTUATION)
-_ELIDED = re.compile(r"(?i)^(?:[ldjnsmtc]|qu|jusqu|lorsqu|un|dell|all|nell|sull|dall|quest)'(?=\w\w)")
+_ELIDED = r"(?i)^(?:[ldjnsmtc]|qu|jusqu|lorsqu|un|dell|all|nell|sull|dall|quest)'(?=\w\w)"
 
 _CLEAN = {ord(c): "'" for c in "\u2018\u2019\u201a\u201b\u02bc\u02b9\u2032\u00b4`\uff07\u05f3"}
 _CLEAN |= {ord(c): '"' for c in "\u201c\u201d\u201e\u201f\u00ab\u00bb\u2033\u05f4"}
@@ -92,13 +107,14 @@ _INVISIBLE += [
 _REMOVE: dict[int, str | None] = dict.fromkeys(_INVISIBLE)
 _CLEANED: dict[int, str | None] = {**_CLEAN, **_REMOVE}
 
-# Letters that no decomposition turns into a base letter, and letters whose variants readers take for the same.
+# Letters that no decomposition turns into a base letter, and letters whose variants readers take for the
+# same.
 _PLAIN = str.maketrans(
     {"ł": "l", "ø": "o", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe", "ħ": "h", "ё": "е"}
     | {"أ": "ا", "إ": "ا", "آ": "ا", "ٱ": "ا", "ى": "ي", "ـ": ""}
 )
-_ACCENTS = re.compile("([a-z\u0370-\u03ff])[\u0300-\u036f]+")
-_POINTS = re.compile("[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670]+")
+_ACCENTS = "([a-z\u0370-\u03ff])[\u0300-\u036f]+"
+_POINTS = "[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670]+"
 
 
 def clean(text: str) -> str:
@@ -115,13 +131,14 @@ def clean(text: str) -> str:
 def fold(text: str) -> str:
     """The form in which texts are compared: like `clean`, and without case and without accents.
 
-    Only for matching: accents go for Latin and Greek, vowel points for Arabic and Hebrew; й and ї stay letters.
+    Only for matching: accents go for Latin and Greek, vowel points for Arabic and Hebrew; й and ї stay
+    letters.
     """
     text = clean(text)
     if text.isascii():
         return text.lower()
     text = unicodedata.normalize("NFD", text.casefold().translate(_PLAIN))
-    text = _POINTS.sub("", _ACCENTS.sub(r"\1", text)).translate(_PLAIN)
+    text = _compiled(_POINTS).sub("", _compiled(_ACCENTS).sub(r"\1", text)).translate(_PLAIN)
     return clean(unicodedata.normalize("NFC", text))
 
 
@@ -135,19 +152,19 @@ def tokens(cleaned: str) -> list[str]:
 
 def unspaced(token: str) -> bool:
     """Whether a token is a run of a script without spaces, such as Chinese or Thai."""
-    return _ONE_UNSPACED.match(token) is not None
+    return _compiled(_ONE_UNSPACED).match(token) is not None
 
 
 @lru_cache(maxsize=32768)
 def cut(token: str) -> tuple[str, ...]:
-    """The folded words in one token: none for punctuation, pairs for an unspaced script, two for l'hôpital."""
+    """The folded words in one token: none for punctuation, pairs for Chinese, two for l'hôpital."""
     if token in _MARK_SET:
         return ()
     token = fold(token).lstrip("-")
     if len(token) > 1 and unspaced(token):
         return tuple(token[i : i + 2] for i in range(len(token) - 1))
     if "'" in token:
-        if elided := _ELIDED.match(token):
+        if elided := _compiled(_ELIDED).match(token):
             return (token[: elided.end() - 1], token[elided.end() :])
     elif token.endswith(".") or (token[1:2] == "." and not token[0].isdigit()):
         return (token.replace(".", ""),)  # u.s.a. and usa are one word
@@ -166,50 +183,56 @@ def words(text: str) -> list[str]:
     return found
 
 
-# -- language --------------------------------------------------------------------------------------------------
+# -- language ------------------------------------------------------------------------------------------------
 
 # Frequent words without which a text still says what it says. No negation is among them, ever.
 _STOP = {
-    "en": """a an the and or of to in on at for by with from as is am are was were be been being it its this that
-        these those i me my you your he him his she her they them their we our do does did has have had will would
-        can could should there then than so if but about into over up out also very just user""",
-    "de": """der die das den dem des ein eine einen einem einer eines und oder in im an am auf bei zu zum zur von vom
-        mit fur aus nach ist sind war waren bin bist sein ich du er sie es wir ihr mich mir ihn ihm mein meine
-        meinen meiner seine seinen ihre dass als auch so wie hat habe haben wird werden sehr benutzer nutzer""",
-    "fr": """le la les l un une des du de d et ou a au aux en dans par pour sur avec est sont suis etait je j tu il
-        elle on nous vous ils elles me m te t se s mon ma mes son sa ses leur ce cet cette ces que qu qui ai as ont
-        y tres utilisateur""",
-    "es": """el la los las un una unos unas y e o u de del a al en con por para es son soy era fue yo tu ella ellos
-        me te se le les lo mi mis su sus que como mas muy ha he hay esta este esto usuario""",
-    "pt": """o a os as um uma uns umas e ou de do da dos das em no na nos nas por para com ao aos eu tu ele ela eles
-        elas me te se lhe meu minha meus minhas seu sua seus suas que como muito foi era sou usuario utilizador""",
-    "it": """il lo la i gli le l un uno una e ed o di del dello della dei degli delle a al allo alla ai alle da dal
-        dalla in nel nella su sul per con che sono era io tu lui lei noi voi loro mi ti si ci mio mia miei
+    "en": """a an the and or of to in on at for by with from as is am are was were be been being it its this
+    that these those i me my you your he him his she her they them their we our do does did has have had
+    will would can could should there then than so if but about into over up out also very just user""",
+    "de": """der die das den dem des ein eine einen einem einer eines und oder in im an am auf bei zu zum
+    zur von vom mit fur aus nach ist sind war waren bin bist sein ich du er sie es wir ihr mich mir ihn ihm
+    mein meine meinen meiner seine seinen ihre dass als auch so wie hat habe haben wird werden sehr benutzer
+    nutzer""",
+    "fr": """le la les l un une des du de d et ou a au aux en dans par pour sur avec est sont suis etait je
+    j tu il elle on nous vous ils elles me m te t se s mon ma mes son sa ses leur ce cet cette ces que qu
+    qui ai as ont y tres utilisateur""",
+    "es": """el la los las un una unos unas y e o u de del a al en con por para es son soy era fue yo tu
+    ella ellos me te se le les lo mi mis su sus que como mas muy ha he hay esta este esto usuario""",
+    "pt": """o a os as um uma uns umas e ou de do da dos das em no na nos nas por para com ao aos eu tu ele
+    ela eles elas me te se lhe meu minha meus minhas seu sua seus suas que como muito foi era sou usuario
+    utilizador""",
+    "it": """il lo la i gli le l un uno una e ed o di del dello della dei degli delle a al allo alla ai alle
+    da dal dalla in nel nella su sul per con che sono era io tu lui lei noi voi loro mi ti si ci mio mia miei
         suo sua come molto ha ho utente""",
-    "nl": """de het een en of in op aan bij te tot van voor met is zijn was ben ik jij hij zij ze wij mijn zijn haar
-        dat die als ook heeft heb hebben wordt zeer gebruiker""",
-    "pl": """i oraz a albo lub w we na do z ze o po u za dla od przy jest sa byl byla ja ty on ona ono my wy oni
-        moj moja moje jego jej ich sie ze to ten ta te jak tak bardzo uzytkownik""",
-    "uk": """і й та або у в на до з із зі о об по за для від при про є був була було були я ти він вона воно ми ви
-        вони мій моя моє мої його її їх що це цей ця ці як так дуже же б би користувач""",
-    "ru": """и а или в во на до с со о об по за для от при про есть был была было были я ты он она оно мы вы они мой
-        моя мое мои его ее их что это этот эта эти как так очень же бы у к ко пользователь""",
+    "nl": """de het een en of in op aan bij te tot van voor met is zijn was ben ik jij hij zij ze wij mijn
+    zijn haar dat die als ook heeft heb hebben wordt zeer gebruiker""",
+    "pl": """i oraz a albo lub w we na do z ze o po u za dla od przy jest sa byl byla ja ty on ona ono my wy
+    oni moj moja moje jego jej ich sie ze to ten ta te jak tak bardzo uzytkownik""",
+    "uk": """і й та або у в на до з із зі о об по за для від при про є був була було були я ти він вона воно
+    ми ви вони мій моя моє мої його її їх що це цей ця ці як так дуже же б би користувач""",
+    "ru": """и а или в во на до с со о об по за для от при про есть был была было были я ты он она оно мы вы
+    они мой моя мое мои его ее их что это этот эта эти как так очень же бы у к ко пользователь""",
 }
 # Further words that tell a language apart; a short remark often has no other sign.
 _HINTS = {
-    "en": """not no never likes like lives live works work uses use prefers prefer wants want drinks plays speaks
-        two three four five has name""",
-    "de": """mag nicht kein keine keinen nie wohnt wohne isst esse trinkt trinke spricht spreche arbeitet arbeite
-        lebt lebe will kann zwei drei vier funf sechs morgens abends ohne kommt heisst""",
-    "fr": """ne n pas jamais aime habite travaille vit prefere parle mange boit veut deux trois quatre cinq sans
-        avant apres chez fait utilise""",
-    "es": """no nunca vive vivo trabaja trabajo come tiene tengo gusta habla hablo toma quiere dos tres cuatro cinco
-        sin siempre usa bebe""",
+    "en": """not no never likes like lives live works work uses use prefers prefer wants want drinks plays
+    speaks two three four five six seven eight nine ten has name every before after morning evening day days
+    week month year years takes take eats eat goes go reads read writes write learns learning knows know
+    loves love hates hate needs need thinks think plans plan called named always usually often sometimes
+    favorite favourite sister brother mother father wife husband son daughter friend who when where what how
+    because until since without first only all some any both most many more less""",
+    "de": """mag nicht kein keine keinen nie wohnt wohne isst esse trinkt trinke spricht spreche arbeitet
+    arbeite lebt lebe will kann zwei drei vier funf sechs morgens abends ohne kommt heisst""",
+    "fr": """ne n pas jamais aime habite travaille vit prefere parle mange boit veut deux trois quatre cinq
+    sans avant apres chez fait utilise""",
+    "es": """no nunca vive vivo trabaja trabajo come tiene tengo gusta habla hablo toma quiere dos tres
+    cuatro cinco sin siempre usa bebe""",
     "pt": """nao nunca mora moro gosta gosto tem tenho trabalha fala come quer dois duas tres quatro cinco sem
         sempre bebe usa em""",
-    "it": """non mai vive vivo mangia parla lavora ha ho due tre quattro cinque senza sempre beve vuole piace abita
-        usa""",
-    "nl": """geen niet nooit woont woon werkt werk eet drinkt spreekt houdt twee drie vier vijf zonder graag""",
+    "it": """non mai vive vivo mangia parla lavora ha ho due tre quattro cinque senza sempre beve vuole
+    piace abita usa""",
+    "nl": """geen niet nooit woont woon werkt werk eet drinkt spreekt houdt twee drie vier vijf zonder""",
     "pl": """nie nigdy lubi lubie mieszka mieszkam ma mam zna chce pije pracuje mowi dwa dwie trzy cztery piec
         bez""",
     "tr": """ve bir bu icin ile degil yok var seviyor yasiyor calisiyor iki uc dort bes kullanici ben""",
@@ -284,52 +307,58 @@ def _script(word: str) -> str:
             return "hi"
         if "\u0590" <= letter <= "\u05ff":
             return "he"
-        if _ONE_UNSPACED.match(letter):
+        if _compiled(_ONE_UNSPACED).match(letter):
             return "cjk"
     return ""
 
 
 # Ukrainian words that carry none of the letters Russian lacks.
-_UKRAINIAN = frozenset(
-    """користувач користувачка любить живе живу має маю та чи що як він вона вони хоче хочу працює грає зараз дуже
-    без від щоранку щодня не́ми програмісткою каву народження травня""".split()
-)
+_UKRAINIAN = """користувач користувачка любить живе живу має маю та чи що як він вона вони хоче хочу працює
+грає зараз дуже без від щоранку щодня програмісткою каву народження травня"""
+
+
+@lru_cache(maxsize=1)
+def _ukrainian_words() -> frozenset[str]:
+    return frozenset(_UKRAINIAN.split())
 
 
 def language(found: list[str]) -> str:
-    """The likely language of a text, given its words in lower case: a two-letter code, English when in doubt."""
+    """The likely language of a text, given its words in lower case; English when in doubt."""
     speakers = _speakers()
     votes: dict[str, int] = {}
     for word in found:
         if not word.isascii():
             if code := _script(word):
-                if code == "ru" and word in _UKRAINIAN:
+                if code == "ru" and word in _ukrainian_words():
                     code = "uk"
                 # A letter says more than a word that several languages share.
-                votes[code] = votes.get(code, 0) + 2
+                votes[code] = votes.get(code, 0) + 4
             word = fold(word)
+        weight = 2 if len(word) > 1 else 1  # vitamin D is not French
         for code in speakers.get(word, ()):
-            votes[code] = votes.get(code, 0) + 1
+            votes[code] = votes.get(code, 0) + weight
     if not votes:
         return "en"
     if "uk" in votes and "ru" in votes:
         return "uk"  # one Ukrainian letter decides: Russian has none of them
     best = max(votes.values())
-    if votes.get("en") == best:
+    if best < 2 or votes.get("en") == best:
         return "en"
     # Of two languages that share all the words seen, the one with more writers.
     return max((code for code in votes if votes[code] == best), key=_BY_WRITERS.find)
 
 
-# -- stems -----------------------------------------------------------------------------------------------------
+# -- stems ---------------------------------------------------------------------------------------------------
 
-_UK_ENDINGS = sorted(
-    """ами ями ові еві єві ого ому ими іми ього ьому ої ій им ім их іх ою ею єю ах ях ам ям ом ем єм ів їв
-    ать ять ить їть уть ють ємо емо имо їмо єте ете ите їте еш єш иш їш ає яє ує ати яти ити іти ути
-    ав ала ало али яв яла яло яли ив ила ило или ував ювала увала ювати увати ю у є е а я о и і ї ь й""".split(),
-    key=len,
-    reverse=True,
-)
+_UK_ENDINGS = """ами ями ові еві єві ого ому ими іми ього ьому ої ій им ім их іх ою ею єю ах ях ам ям ом ем
+єм ів їв ать ять ить їть уть ють ємо емо имо їмо єте ете ите їте еш єш иш їш ає яє ує аю яю ую ають яють
+ують аєш яєш уєш аємо уємо аєте уєте ати яти ити іти ути ав ала ало али яв яла яло яли ив ила ило или ував
+ювала увала ювати увати ю у є е а я о и і ї ь й"""
+
+
+@lru_cache(maxsize=1)
+def _uk_endings() -> list[str]:
+    return sorted(_UK_ENDINGS.split(), key=len, reverse=True)
 
 
 def _ukrainian(word: str) -> str:
@@ -337,7 +366,7 @@ def _ukrainian(word: str) -> str:
     word = word.removesuffix("ся").removesuffix("сь") if len(word) > 5 else word
     if len(word) > 4 and word.endswith("лю") and word[-3] in "бпвмф":
         return word[:-2]  # люблю, любить
-    for ending in _UK_ENDINGS:
+    for ending in _uk_endings():
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             return word[: -len(ending)]
     if len(word) == 4 and word[-1] in "уеюєаи":
@@ -382,6 +411,16 @@ def stem(word: str, code: str) -> str:
     return found or word
 
 
+@lru_cache(maxsize=4096)
+def stems(word: str) -> frozenset[str]:
+    """A folded word and its stems in every language of its script: one word alone does not tell which."""
+    if (code := _script(word)) in ("uk", "ru"):
+        codes: tuple[str, ...] = ("uk", "ru")
+    else:
+        codes = (code,) if code in ("el", "ar", "hi", "he", "cjk") else tuple(_SNOWBALL)
+    return frozenset({word, *(stem(word, code) for code in codes)})
+
+
 def terms(text: str) -> tuple[str, ...]:
     """What a text is indexed and searched by: stemmed words without stop words, in order.
 
@@ -394,7 +433,7 @@ def terms(text: str) -> tuple[str, ...]:
     return tuple([stem(word, code) for word in found])
 
 
-# -- transliteration -------------------------------------------------------------------------------------------
+# -- transliteration -----------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=1)

@@ -13,7 +13,7 @@ def erase(write: Write, records: Sequence[Record], *, op: str = "erase", bury: b
     """Remove these records everywhere. With tombstones, so that they are not learned again."""
     ids = [record.id for record in records]
     if bury:
-        write.tx.bury(tombstone for record in records for tombstone in _tombstones(write, record))
+        write.tx.bury([tombstone for record in records for tombstone in _tombstones(write, record)])
     places = {"records": len(ids), **write.tx.erase(ids)}
     for record in records:
         write.mark(op, record.id)

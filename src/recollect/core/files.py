@@ -177,7 +177,7 @@ class _Sheet:
 
     page: Page
     disk: _Seen | None
-    base_seq: int
+    base_seq: int | None
     dirty: bool = False
     holds: int = 0
     """How many changes of this write it shows already, because it was made from the records."""
@@ -262,8 +262,11 @@ class DiskFiles:
             write.notices.append(f"{name} {how} and was written again from memory; nothing was forgotten")
         return None
 
-    def _settled(self, name: str, state: FileState | None) -> tuple[_Seen | None, int]:
-        """The file on disk and the sequence number it shows, after finishing what a crash interrupted."""
+    def _settled(self, name: str, state: FileState | None) -> tuple[_Seen | None, int | None]:
+        """The file on disk and the sequence number it shows, after finishing what a crash interrupted.
+
+        None for the number if the machine was started anew since: then an older file may have come back.
+        """
         path, aside = self._paths(name)
         disk = self._look(path)
         if state is None:
@@ -277,9 +280,7 @@ class DiskFiles:
                     return self._look(path), base_seq
                 base_seq = state.previous_seq
             aside.unlink(missing_ok=True)
-        if state.boot != _boot():
-            base_seq = 0
-        return disk, base_seq
+        return disk, base_seq if state.boot == _boot() else None
 
     def _blocked(self, write: Write, name: str, problem: str) -> None:
         self._sheets[name] = None
@@ -327,7 +328,7 @@ class DiskFiles:
             fingerprint=fingerprint,
             seq=seq,
             previous_fingerprint=previous,
-            previous_seq=sheet.base_seq,
+            previous_seq=sheet.base_seq or 0,
             boot=_boot(),
         )
         tx.set_file(state)

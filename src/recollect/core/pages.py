@@ -6,7 +6,7 @@ Knows the Markdown only through `recollect.document`, and the disk not at all.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from typing import Any, Protocol
@@ -48,8 +48,11 @@ class Page(Protocol):
         """Take out every line that says what these records say, and tell how many lines those were."""
         ...
 
-    def adopt(self, write: Write, records: Sequence[Record], base_seq: int, name: str) -> None:
-        """Make the records say what the person made the file say. The file shows the state at ``base_seq``."""
+    def adopt(self, write: Write, records: Sequence[Record], base_seq: int | None, name: str) -> None:
+        """Make the records say what the person made the file say.
+
+        The file showed the state at ``base_seq`` before the person edited it; None if that is not certain.
+        """
         ...
 
 
@@ -118,40 +121,54 @@ class MemoryPage:
                 taken += 1
         return taken
 
-    def adopt(self, write: Write, records: Sequence[Record], base_seq: int, name: str) -> None:
-        facts = {fact.id: fact for fact in records if isinstance(fact, Fact)}
-        stale = _outdated(write, base_seq)
+    def adopt(self, write: Write, records: Sequence[Record], base_seq: int | None, name: str) -> None:
+        now = {fact.id: fact for fact in records if isinstance(fact, Fact)}
+        base = dict(now) if base_seq is None else _facts_at(write, now, base_seq)
+        items = list(self._document.items)
+        if base_seq is None:
+            # the file may be an old one: what facts used to say is no edit, and what is missing not deleted
+            said = {_words(fact) for fact in now.values()}
+            old = {_words(e.before) for e in write.tx.entries() if isinstance(e.before, Fact)} - said
+            outdated = [item for item in items if (item.key, _folded(item.content)) in old]
+            items = [item for item in items if item not in outdated]
+            for item in reversed(outdated):
+                self._document = self._document.remove(item)
         changes = compare(
-            [Known(id=f.id, section=_section(f), category=f.category, key=f.key, content=f.content) for f in facts.values()],
-            self._document.items,
+            [Known(id=f.id, section=_section(f), category=f.category, key=f.key, content=f.content) for f in base.values()],
+            items,
         )
-        outdated: list[Item] = []
-        replaced: set[str] = set()
-        missing = {record_id for record_id in changes.removed if facts[record_id].seq > base_seq}
+        for record_id, _ in changes.same:
+            if now.get(record_id) is not base[record_id]:
+                self.put(base[record_id], now.get(record_id))
         for record_id, item in [*changes.moved, *changes.changed]:
-            fact = facts[record_id]
-            if fact.seq > base_seq and (item.key, item.content) in stale:
-                outdated.append(item)
-                replaced.add(record_id)
-            else:
-                self._edited(write, fact, item, name)
+            current = now.get(record_id) or write.tx.get(record_id)
+            if isinstance(current, Fact):
+                self._edited(write, current, item, name)
         for record_id in changes.removed:
-            if record_id not in missing:
-                gone = replace(facts[record_id], status="archived")
-                write.apply("forget", facts[record_id], gone, reason=f"deleted from {name}", written=True)
+            if base_seq is None:
+                self.put(None, now[record_id])
+            elif record_id in now:
+                gone = replace(now[record_id], status="archived")
+                write.apply("forget", now[record_id], gone, reason=f"deleted from {name}", written=True)
+        fresh = {_words(fact): fact for record_id, fact in now.items() if record_id not in base}
         for item in changes.added:
-            if (item.key, item.content) in stale:
-                outdated.append(item)
-            else:
+            if fresh.pop((item.key, _folded(item.content)), None) is None:
                 self._added(write, item, name)
-        for item in outdated:
-            self._document = self._document.remove(item)
-        for record_id, fact in facts.items():
-            if record_id in missing or record_id in replaced:
-                self.put(None, fact)
+        for fact in fresh.values():
+            self.put(None, fact)
 
     def _edited(self, write: Write, fact: Fact, item: Item, name: str) -> None:
-        changed = replace(fact, **_said(item), source=USER_EDIT, confidence=1.0, excerpt=None, agent=None, trusted=True)
+        changed = replace(
+            fact,
+            **_said(item),
+            status="active",
+            tier="file",
+            source=USER_EDIT,
+            confidence=1.0,
+            excerpt=None,
+            agent=None,
+            trusted=True,
+        )
         if _unfit(write, changed, item, name):
             write.apply("forget", fact, replace(fact, status="archived"), reason=f"replaced in {name}", written=True)
             return
@@ -174,7 +191,7 @@ class MemoryPage:
             return
         known = write.same_key(fact) or _archived_copy(write, fact)
         if known is not None and known.tier == "archive":
-            self._edited(write, replace(known, tier="file"), item, name)
+            self._edited(write, known, item, name)
         else:
             write.apply("remember", None, fact, reason=f"written into {name}", written=True)
 
@@ -219,7 +236,7 @@ class DayPage:
             self._text = ""
         return before - after
 
-    def adopt(self, write: Write, records: Sequence[Record], base_seq: int, name: str) -> None:
+    def adopt(self, write: Write, records: Sequence[Record], base_seq: int | None, name: str) -> None:
         # a forgotten entry keeps its line, so it is known too, and the line does not bring it back
         known = write.tx.find(Query(kinds=("daily",), key=self._day.isoformat(), statuses=()))
         entries = {entry.id: entry for entry in known if isinstance(entry, DailyEntry)}
@@ -235,7 +252,7 @@ class DayPage:
                     write.apply("update", entry, edited, reason=f"edited in {name}", written=True)
         for record_id in changes.removed:
             entry = entries[record_id]
-            if entry.status == "active" and entry.seq <= base_seq:
+            if entry.status == "active" and base_seq is not None and entry.seq <= base_seq:
                 write.apply("forget", entry, replace(entry, status="archived"), reason=f"deleted from {name}", written=True)
         for item in changes.added:
             entry = DailyEntry(
@@ -285,12 +302,19 @@ def _unfit(write: Write, record: Record, item: Item, name: str) -> bool:
     return refused is not None
 
 
-def _outdated(write: Write, base_seq: int) -> set[tuple[str | None, str]]:
-    """What facts said before changes that the file may not show yet: no edit of the person's."""
-    if base_seq >= write.state.seq:
-        return set()
-    entries = write.tx.entries(after=base_seq)
-    return {(e.before.key, one_block(e.before.content)) for e in entries if isinstance(e.before, Fact)}
+def _facts_at(write: Write, now: Mapping[str, Fact], base_seq: int) -> dict[str, Fact]:
+    """The facts that MEMORY.md showed at a sequence number, as they were then."""
+    base = dict(now)
+    if base_seq < write.state.seq:
+        for entry in reversed(write.tx.entries(after=base_seq)):
+            base.pop(entry.record_id, None)
+            if isinstance(entry.before, Fact) and _belongs(entry.before):
+                base[entry.record_id] = entry.before
+    return base
+
+
+def _words(fact: Fact) -> tuple[str | None, str]:
+    return fact.key, _folded(one_block(fact.content))
 
 
 def _archived_copy(write: Write, fact: Fact) -> Fact | None:

@@ -1,8 +1,8 @@
 """Is this text program code rather than something worth remembering about a person?
 
-`looks_like_code` refuses code blocks, snippets, stack traces, diffs and shell lines, and says which it saw. Prose
-that names a technology, a file, a function or a command passes. It knows the shapes in which code is pasted, line
-by line; it has no parser and does not know what the text is for.
+`looks_like_code` refuses code blocks, snippets, stack traces, diffs and shell lines, and says which it saw.
+Prose that names a technology, a file, a function or a command passes. It knows the shapes in which code is
+pasted, line by line; it has no parser and does not know what the text is for.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from functools import lru_cache
 
 __all__ = ["looks_like_code"]
 
-# Line by line only this much is read, half of it from the end, and so much of each line: enough to know code when
+# Line by line only this much is read, half of it from the end, and so much of each line: enough to know code
+# when
 # one sees it, and the time it takes stays bounded whatever is pasted.
 _READ = 40_000
 _LINE = 300
@@ -29,13 +30,15 @@ _TRACES = (
     r"Traceback \(most recent call last\)",
     r'\s*File "[^"\n]{1,200}", line \d+',
     r"\s*at [\w.$<>/]{1,120}\([\w$]{1,80}\.(?:java|kt|scala|groovy)(?::\d+)?\)\s*$",
-    r"\s*at (?:async )?(?:[\w.$<>\[\] ]{1,120} )?\(?(?:file:|node:|https?:|/|[A-Z]:\\)?[\w./\\@+-]{1,200}:\d+:\d+\)?\s*$",
+    r"\s*at (?:async )?(?:[\w.$<>\[\] ]{1,120} )?\(?(?:file:|node:|https?:|/"
+    r"|[A-Z]:\\)?[\w./\\@+-]{1,200}:\d+:\d+\)?\s*$",
     r"goroutine \d+ \[[\w ,]{1,60}\]:",
     r"panic: (?:runtime error|.{1,200}\n\ngoroutine)",
     r"thread '[^'\n]{1,80}' (?:\(\d+\) )?panicked at ",
     r'Exception in thread "',
     r"(?:Caused by: )?(?:[a-z]\w*\.){2,}[A-Z]\w*(?:Exception|Error)\b(?::|\s*$)",
-    r"(?:Uncaught )?(?:Type|Reference|Syntax|Range|Value|Key|Index|Attribute|Name|Import|ModuleNotFound|Runtime"
+    r"(?:Uncaught )?(?:Type|Reference|Syntax|Range|Value|Key|Index|Attribute|Name|Import|ModuleNotFound"
+    r"|Runtime"
     r"|ZeroDivision|Assertion|OS|Permission|FileNotFound|UnicodeDecode|UnicodeEncode|Recursion)Error: \S",
 )
 _DIFFS = (
@@ -47,11 +50,16 @@ _DIFFS = (
 
 # Commands people paste. The name alone is only a word: it takes an option, a path or a second command.
 _COMMANDS = (
-    "sudo|apt|apt-get|yum|dnf|brew|pacman|apk|pip3?|pipx|uv|uvx|poetry|conda|npm|npx|pnpm|yarn|bun|deno|cargo|rustup"
-    r"|git|gh|docker|docker-compose|podman|kubectl|helm|terraform|ansible|aws|gcloud|az|curl|wget|ssh|scp|rsync|ls|cd"
-    r"|rm|cp|mv|mkdir|chmod|chown|cat|grep|sed|awk|find|tar|unzip|export|systemctl|journalctl|psql|mysql|redis-cli"
-    r"|sqlite3|python3?|node|java|javac|mvn|gradle|make|cmake|gcc|g\+\+|clang|ruby|rails|bundle|php|composer|dotnet"
-    r"|flask|pytest|mypy|ruff|uvicorn|ffmpeg|tail|head|kill|ps|df|du|ping|dig|openssl|echo|source|xargs|tmux|go"
+    "sudo|apt|apt-get|yum|dnf|brew|pacman|apk|pip3?|pipx|uv|uvx|poetry|conda|npm|npx|pnpm|yarn|bun|deno"
+    "|cargo|rustup"
+    r"|git|gh|docker|docker-compose|podman|kubectl|helm|terraform|ansible|aws|gcloud|az|curl|wget|ssh|scp"
+    r"|rsync|ls|cd"
+    r"|rm|cp|mv|mkdir|chmod|chown|cat|grep|sed|awk|find|tar|unzip|export|systemctl|journalctl|psql|mysql"
+    r"|redis-cli"
+    r"|sqlite3|python3?|node|java|javac|mvn|gradle|make|cmake|gcc|g\+\+|clang|ruby|rails|bundle|php"
+    r"|composer|dotnet"
+    r"|flask|pytest|mypy|ruff|uvicorn|ffmpeg|tail|head|kill|ps|df|du|ping|dig|openssl|echo|source|xargs"
+    r"|tmux|go"
 )
 _WORDS = r"(?: [\w.@/:=~^\[\]<>+-]+)"  # plain arguments
 _SHELL = (
@@ -59,19 +67,25 @@ _SHELL = (
     r"[\w.-]{1,40}@[\w.-]{1,40}:[^\s$#]{0,80}[$#] ?\S",
     r"PS [A-Z]:\\[^>\n]{0,120}> ?\S",
     r"#!/[\w/]+",
-    rf"sudo (?:apt|apt-get|systemctl|service|dnf|yum|pacman|rm|cp|mv|chmod|chown|docker|snap|make|nano|vim|su|-\w+){_WORDS}*$",
+    rf"sudo (?:apt|apt-get|systemctl|service|dnf|yum|pacman|rm|cp|mv|chmod|chown|docker|snap|make|nano"
+    rf"|vim|su|-\w+){_WORDS}*$",
     rf"(?:apt|apt-get|yum|dnf|brew|apk) (?:-\S+ )*(?:install|update|upgrade|remove|add){_WORDS}*$",
     rf"(?:pip3?|pipx|uv|poetry|conda) (?:pip )?(?:install|add|uninstall|sync|run|freeze){_WORDS}*$",
     rf"(?:npm|pnpm|yarn|bun) (?:install|i|add|run|ci|start|test|init|publish){_WORDS}{{0,4}}$",
     rf"npx [\w@/-]+{_WORDS}{{0,4}}$",
-    rf"(?:cargo|dotnet|mvn|gradle|terraform) (?:build|run|test|install|init|apply|plan|clean|package|new){_WORDS}{{0,3}}$",
-    rf"go (?:build|run|test|install|get|mod) [\w./@-]*[./]\S*$",
-    rf"git (?:clone|checkout|commit|push|pull|merge|add|stash|reset|log|status|diff|branch|fetch|init|remote|switch|rebase)"
+    rf"(?:cargo|dotnet|mvn|gradle|terraform) (?:build|run|test|install|init|apply|plan|clean|package"
+    rf"|new){_WORDS}{{0,3}}$",
+    r"go (?:build|run|test|install|get|mod) [\w./@-]*[./]\S*$",
+    rf"git (?:clone|checkout|commit|push|pull|merge|add|stash|reset|log|status|diff|branch|fetch|init"
+    rf"|remote|switch|rebase)"
     rf"{_WORDS}{{0,2}}$",
-    rf"(?:docker|podman)(?: |-)(?:compose )?(?:run|build|pull|push|exec|ps|stop|up|down|logs){_WORDS}{{0,3}}$",
+    rf"(?:docker|podman)(?: |-)(?:compose )?(?:run|build|pull|push|exec|ps|stop|up|down"
+    rf"|logs){_WORDS}{{0,3}}$",
     rf"kubectl (?:get|apply|delete|describe|logs|exec|rollout){_WORDS}{{1,4}}$",
-    r"(?:cd|ls|rm|mkdir|cat|source|chmod|cp|mv|tail|vim|nano) (?:[^\s.]+ ){0,3}(?:~|\.{0,2}/)[\w./~*-]*(?: \S+)?$",
-    rf"(?:python3?|node|ruby|php|java|bash|sh|deno) (?:-\w+ )*[\w./-]+\.(?:py|m?js|ts|rb|php|jar|sh){_WORDS}*$",
+    r"(?:cd|ls|rm|mkdir|cat|source|chmod|cp|mv|tail|vim|nano) (?:[^\s.]+ ){0,3}(?:~"
+    r"|\.{0,2}/)[\w./~*-]*(?: \S+)?$",
+    rf"(?:python3?|node|ruby|php|java|bash|sh|deno) (?:-\w+ )*[\w./-]+\.(?:py|m?js|ts|rb|php|jar"
+    rf"|sh){_WORDS}*$",
     r"ssh (?:-\S+ )*[\w.-]+@[\w.-]+",
     r"export [A-Z_][A-Z0-9_]*=",
     rf"(?:{_COMMANDS}) (?:[^\n]* )?(?:--?[A-Za-z][\w-]*|&&|\|\|?|>>?|2>&1)(?:[ =]|$)",
@@ -82,7 +96,8 @@ _PYTHON = (
     rf"class {_NAME}(?:\([\w., =\[\]]*\))?:\s*(?:$|pass|#)",
     rf"import {_PATH} as {_NAME}\s*(?:$|;|#)",
     rf"import {_PATH}(?:, ?{_PATH})+\s*$",
-    r"import (?:os|sys|re|json|numpy|pandas|math|time|random|asyncio|typing|logging|datetime|requests)\s*(?:$|;)",
+    r"import (?:os|sys|re|json|numpy|pandas|math|time|random|asyncio|typing|logging|datetime"
+    r"|requests)\s*(?:$|;)",
     rf"from \.*{_PATH} import (?:\(|\*|{_NAME}(?: as {_NAME})?(?:, ?{_NAME}(?: as {_NAME})?)*\s*(?:$|;|#))",
     r"(?:if|elif|while|for|with|try|except|else|finally|match|case)\b[^?!\n]*:\s*\n[ \t]+\S",
     rf"if __name__ ?==|for {_NAME}(?:, ?{_NAME})* in {_PATH}{_ARGS}:",
@@ -91,7 +106,8 @@ _PYTHON = (
     r"with open\(.*\)",
 )
 _SCRIPT = (  # JavaScript and TypeScript
-    rf"(?:export )?(?:const|let|var) (?:{_NAME}|[\[{{][\w$, :]+[\]}}])\s?(?::[^=\n]{{1,60}})?= ?(?:[^=\n]*;\s*$|{_VALUE})",
+    rf"(?:export )?(?:const|let|var) (?:{_NAME}|[\[{{][\w$, :]+[\]}}])\s?(?::[^=\n]{{1,60}})?="
+    rf" ?(?:[^=\n]*;\s*$|{_VALUE})",
     rf"(?:export )?(?:default )?(?:async )?function\*?\s?(?:{_NAME})?\s?\(",
     r"import ['\"][^'\"\n]+['\"];?\s*$|import [\w{}*, $]+ from ['\"]",
     r"export (?:default \w|(?:const|class|function|interface|type) \w+ ?[=({<])",
@@ -102,14 +118,17 @@ _BRACES = (  # C, C++, Java, C#, Go, Rust, PHP, Kotlin
     r'#\s?(?:include\s*[<"]|define [A-Z_]+\b|ifdef |ifndef |pragma \w+)',
     r"(?:for|while|if|switch|catch)\s?\([^\n]*(?:;|==|!=|<=|>=| [<>] |&&|\|\||=)[^\n]*\)\s*(?:[{;\w]|$)",
     r"(?:for|while|if|switch|catch)\s?\([^\n]*\)\s*\{",
-    r"(?:public|private|protected|internal)(?: (?:static|final|abstract|async|override|class|void|readonly|virtual"
+    r"(?:public|private|protected|internal)(?: (?:static|final|abstract|async|override|class|void"
+    r"|readonly|virtual"
     r"|interface|enum))* [\w<>\[\], ]+[({;=]\s*(?:$|[\w\"'}{)\[])",
-    rf"(?:int|long|short|float|double|char|bool|boolean|void|string|String|auto|size_t|unsigned|u?int\d+_t)(?:\[\])?"
+    rf"(?:int|long|short|float|double|char|bool|boolean|void|string|String|auto|size_t|unsigned"
+    rf"|u?int\d+_t)(?:\[\])?"
     rf"[ *&]+{_NAME}(?:\[\w*\])?\s?(?:= ?{_VALUE}|=[^=\n]*;\s*$|;\s*$|\([^()\n]*\)\s?[{{;])",
     r"package [\w.]+;?\s*\n|using (?:namespace )?[\w.:]+;|use [\w:]+(?:::\{[^}\n]*\}|::\w+|::\*);",
     rf"func (?:\(\w+ \*?\w+\) )?{_NAME}\(|(?:pub(?:\(crate\))? )?(?:async )?fn {_NAME}(?:<[^>\n]*>)?\(",
     rf"impl(?:<\w+>)? \w+[^\n]*\{{|let mut {_NAME}|{_NAME}(?:, {_NAME})? := \S|fun {_NAME}\(.*\).*[{{=]",
-    rf"(?:struct|enum|trait|namespace|union|class) {_NAME}(?:<\w+>)?(?: (?:extends|implements|:) [\w, <>.]+)* ?\{{",
+    rf"(?:struct|enum|trait|namespace|union|class) {_NAME}(?:<\w+>)?(?: (?:extends|implements|:)"
+    rf" [\w, <>.]+)* ?\{{",
     r"<\?php|\$\w+(?:->\w+)* ?= ?\S.*;",
     rf"return\s+(?:{_NAME}|[^;\n]*[-+*/=()\[\]{{}}'\"<>&|.][^;\n]*);\s*$|return;\s*$",
     rf"throw new \w+\(|{_NAME}(?:\+\+|--);",
@@ -128,7 +147,8 @@ _SQL = (
     r"\s*(?:\(|;|(?i:on|add|cascade) )|(?:CREATE|ALTER|DROP) (?:TABLE|INDEX|VIEW) \w",
 )
 _TAGS = (
-    "div|span|p|a|html|head|body|script|style|ul|ol|li|table|tr|td|th|img|input|button|form|h[1-6]|br|link|meta|svg|nav"
+    "div|span|p|a|html|head|body|script|style|ul|ol|li|table|tr|td|th|img|input|button|form|h[1-6]|br"
+    "|link|meta|svg|nav"
     "|section|template"
 )
 _MARKUP = (

@@ -2,13 +2,13 @@
 
 Two statements about one person are compared by rules: `Statement.of` brings a text into a form in which case,
 punctuation, inflection, script, contractions, number words and the usual ways to name the speaker no longer
-matter, and `relation` calls two of them SAME only when every word that is left has its counterpart and the order
-does not give it another role. Whatever a rule does not know counts as a difference: taking two facts for one
-loses a memory, taking one for two only keeps a second copy.
+matter, and `relation` calls two of them SAME only when every word that is left has its counterpart and the
+order does not give it another role. Whatever a rule does not know counts as a difference: taking two facts
+for one loses a memory, taking one for two only keeps a second copy.
 
 It has no model and no dictionary, keeps nothing of what it saw apart from bounded caches of single words, and
-knows nothing about stores, users or conflicts. A translation is recognised only where all its words are in the
-tables below.
+knows nothing about stores, users or conflicts. A translation is recognised only where all its words are in
+the tables below.
 """
 
 from __future__ import annotations
@@ -34,10 +34,18 @@ class Relation(enum.Enum):
     DIFFERENT = "different"
 
 
-# -- tables ----------------------------------------------------------------------------------------------------
-# Each is text, split at first use, so that importing this module stays cheap.
+# -- tables --------------------------------------------------------------------------------------------------
+# Each is text, most of it split at first use, so that importing this module stays cheap.
 
-# Words for the person the memory is about, and other words that carry nothing here: articles, present forms of
+
+def _set(table: str) -> frozenset[str]:
+    return frozenset(table.split())
+
+
+_compiled = lru_cache(maxsize=64)(re.compile)
+
+# Words for the person the memory is about, and other words that carry nothing here: articles, present forms
+# of
 # "to be". Without them "The user is vegetarian", "I'm vegetarian" and "vegetarian" are one statement.
 _SELF = {
     "en": "i user he she they",
@@ -55,8 +63,9 @@ _SELF = {
     "el": "εγω χρηστησ",
 }
 _DROP = {
-    "en": "a an the is am are be that of my his her their own",
-    "de": "der die das den dem des ein eine einen einem einer eines ist bin sind dass mein meine meinen meiner"
+    "en": "a an the is am are be that of my his her their",
+    "de": "der die das den dem des ein eine einen einem einer eines ist bin sind dass mein meine meinen"
+    " meiner"
     " sein seine seinen ihr ihre ihren",
     "fr": "le la les l un une est suis sont que mon ma mes son sa ses se s",
     "es": "el la los las un una es soy son que mi mis su sus se",
@@ -86,7 +95,8 @@ _WEAK = {
 # Portuguese "no" is one (strong, below): where a language is guessed wrong, a negation must not get lost.
 # Words that open a part of their own, whose place in the sentence is free but whose object is not.
 _STRONG = {
-    "en": "from with without before after by against over than under until till since about between through during"
+    "en": "from with without before after by against over than under until till since about between"
+    " through during"
     " near into if when because unless while except versus despite via",
     "de": "mit ohne von vom aus vor nach gegen uber unter seit bis durch wenn weil statt",
     "fr": "avec sans avant apres contre depuis par sur sous si quand entre vers",
@@ -126,7 +136,8 @@ _AND = {
     "el": "και",
 }
 _NUMBERS = {
-    "en": "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
+    "en": "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
+    " sixteen"
     " seventeen eighteen nineteen twenty",
     "de": "null - zwei drei vier funf sechs sieben acht neun zehn elf zwolf",
     "fr": "zero - deux trois quatre cinq six sept huit neuf dix onze douze",
@@ -134,11 +145,14 @@ _NUMBERS = {
     "pt": "zero - dois|duas tres quatro cinco seis sete oito nove dez onze doze",
     "it": "zero - due tre quattro cinque sei sette otto nove dieci undici dodici",
     "nl": "nul - twee drie vier vijf zes zeven acht negen tien elf twaalf",
-    "pl": "zero jeden|jedna|jedno dwa|dwie|dwoje|dwoch trzy|troje|trzech cztery|czworo piec|piecioro szesc siedem"
+    "pl": "zero jeden|jedna|jedno dwa|dwie|dwoje|dwoch trzy|troje|trzech cztery|czworo piec|piecioro"
+    " szesc siedem"
     " osiem dziewiec dziesiec jedenascie dwanascie",
-    "uk": "нуль один|одна|одне два|дві|двоє|двох три|троє|трьох чотири|четверо п'ять|п'ятеро шість|шестеро сім вісім"
+    "uk": "нуль один|одна|одне два|дві|двоє|двох три|троє|трьох чотири|четверо п'ять|п'ятеро шість"
+    "|шестеро сім вісім"
     " дев'ять десять одинадцять дванадцять",
-    "ru": "ноль один|одна|одно два|две|двое|двух три|трое|трех четыре|четверо пять|пятеро шесть семь восемь девять"
+    "ru": "ноль один|одна|одно два|две|двое|двух три|трое|трех четыре|четверо пять|пятеро шесть семь"
+    " восемь девять"
     " десять одиннадцать двенадцать",
     "tr": "sifir bir iki uc dort bes alti yedi sekiz dokuz on",
 }
@@ -148,32 +162,41 @@ _MONTHS = "january february march april may june july august september october n
 
 # One spelling, abbreviation or name for each thing. Safe ones only: nobody means something else by k8s.
 _WORDS = """javascript=js typescript=ts postgresql=postgres,pg,psql kubernetes=k8s mongodb=mongo
-email=e-mail,emails,e-mails film=movie,movies child=kid,kids,children bicycle=bike apartment=flat vacation=holiday,holidays
-television=tv telephone=phone,phones mother=mom,mum father=dad fridge=refrigerator university=uni
-colleague=coworker photo=photograph theater=theatre center=centre meter=metre liter=litre fiber=fibre
-kilometer=km,kms,kilometre,kilometres kilogram=kg,kilo mile=mi hour=hr,hrs minute=min,mins gram=gramme milligram=mg
-euro=eur,€ dollar=usd,$ pound=gbp,£ percent=%,pct program=programme gray=grey license=licence practice=practise
-defense=defence catalog=catalogue jewelry=jewellery traveling=travelling traveled=travelled canceled=cancelled
-doctor=physician lawyer=attorney live=reside,resides,based like=enjoy work=employed favorite=fave daily=everyday
-buy=purchase name=named usa=us golang=golang machinelearning=ml artificialintelligence=ai aws=aws
-have=has go=goes woman=women man=men foot=feet tooth=teeth mouse=mice wife=wives knife=knives dr=dr"""
-# Longer ways to say one word; an empty right side is left out of the statement.
-_PHRASES = """united states of america=usa|united states=usa|united kingdom=uk|great britain=uk|new york city=nyc
-new york=nyc|machine learning=machinelearning|artificial intelligence=artificialintelligence|amazon web services=aws
-e mail=email|e mails=email|have to=must|has to=must|going to=will|every day=daily|each day=daily|every week=weekly
-every month=monthly|every year=yearly|is called=name|are called=name|'s called=name|co worker=colleague
-fond of=like|san francisco=sanfrancisco|estados unidos=usa|vereinigte staaten=usa|etats unis=usa|stati uniti=usa
+email=e-mail,emails,e-mails film=movie,movies child=kid,kids,children bicycle=bike apartment=flat
+vacation=holiday,holidays television=tv telephone=phone,phones mother=mom,mum father=dad fridge=refrigerator
+university=uni colleague=coworker photo=photograph theater=theatre center=centre meter=metre liter=litre
+fiber=fibre kilometer=km,kms,kilometre,kilometres kilogram=kg,kilo mile=mi hour=hr,hrs minute=min,mins
+gram=gramme milligram=mg euro=eur,€ dollar=usd,$ pound=gbp,£ percent=%,pct program=programme gray=grey
+license=licence practice=practise defense=defence catalog=catalogue jewelry=jewellery traveling=travelling
+traveled=travelled canceled=cancelled doctor=physician lawyer=attorney live=reside,resides,based like=enjoy
+work=employed favorite=fave daily=everyday buy=purchase name=named machinelearning=ml
+artificialintelligence=ai have=has go=goes woman=women man=men foot=feet tooth=teeth mouse=mice
+wife=wives knife=knives"""
+# Those that mean the same in every language.
+_INTERNATIONAL = _set(
+    "javascript typescript postgresql kubernetes mongodb email kilometer kilogram euro dollar percent"
+)
+# Longer ways to say one word.
+_PHRASES = """the us=usa|united states of america=usa|united states=usa|united kingdom=uk|great britain=uk
+new york city=nyc|new york=nyc|machine learning=machinelearning
+artificial intelligence=artificialintelligence|amazon web services=aws|e mail=email|e mails=email
+have to=must|has to=must|going to=will|every day=daily|each day=daily|every week=weekly|every month=monthly
+every year=yearly|is called=name|are called=name|'s called=name|co worker=colleague|fond of=like
+san francisco=sanfrancisco|estados unidos=usa|vereinigte staaten=usa|etats unis=usa|stati uniti=usa
 stany zjednoczone=usa|сполучені штати=usa|соединенные штаты=usa|reino unido=uk|royaume uni=uk|regno unito=uk
-nueva york=nyc|нью йорк=nyc|nowy jork=nyc|nova york=nyc|nova iorque=nyc|vs code=vscode|visual studio code=vscode
-gran bretana=uk|велика британія=uk|великобританія=uk|does n't=not|node js=node.js|react js=reactjs"""
-_IRREGULAR = """had=have was=be were=be did=do went=go bought=buy sold=sell ate=eat drank=drink drove=drive wrote=write
-ran=run spoke=speak took=take got=get gave=give knew=know thought=think taught=teach learnt=learn met=meet made=make
-said=say saw=see slept=sleep spent=spend began=begin broke=break built=build came=come chose=choose fell=fall
-felt=feel found=find flew=fly forgot=forget grew=grow heard=hear kept=keep lost=lose paid=pay rode=ride sang=sing
-sent=send stood=stand swam=swim told=tell understood=understand won=win wore=wear brought=bring caught=catch"""
+nueva york=nyc|нью йорк=nyc|nowy jork=nyc|nova york=nyc|nova iorque=nyc|vs code=vscode
+visual studio code=vscode
+gran bretana=uk|велика британія=uk|великобританія=uk|node js=node.js|react js=reactjs"""
+_IRREGULAR = """had=have was=be were=be did=do went=go bought=buy sold=sell ate=eat drank=drink drove=drive
+wrote=write ran=run spoke=speak took=take got=get gave=give knew=know thought=think taught=teach
+learnt=learn met=meet made=make said=say saw=see slept=sleep spent=spend began=begin broke=break built=build
+came=come chose=choose fell=fall felt=feel found=find flew=fly forgot=forget grew=grow heard=hear kept=keep
+lost=lose paid=pay rode=ride sang=sing sent=send stood=stand swam=swim told=tell understood=understand
+won=win wore=wear brought=bring caught=catch"""
 # The relatives and friends whose gender is the whole difference; other endings may vary with the speaker.
 _KIN = {
-    "es": "hijo hija hermano hermana abuelo abuela amigo amiga tio tia primo prima novio novia nieto nieta gato gata",
+    "es": "hijo hija hermano hermana abuelo abuela amigo amiga tio tia primo prima novio novia nieto"
+    " nieta gato gata",
     "pt": "filho filha irmao irma avo amigo amiga tio tia primo prima namorado namorada neto neta gato gata",
     "it": "figlio figlia fratello sorella nonno nonna amico amica zio zia cugino cugina gatto gatta",
 }
@@ -181,51 +204,59 @@ _KIN = {
 _PLACES = """kyiv=kiev київ києва києві києву києвом киев киева киеве kijow kijowie kiew
 kharkiv=харків харкова харкові харьков kharkov lviv=львів львова львові львов lvov lwow lemberg
 odesa=одеса одесса odessa dnipro=дніпро днепр dnepr vienna=відень відня відні вена wien wieden vienne viena
-warsaw=варшава warszawa warszawie warschau varsovie varsovia krakow=краків кракові краков cracow krakau krakowie
-moscow=москва moskva moskau moscou moscu mosca moskwa
-prague=прага praha prag praga rome=рим roma rom rzym paris=париж paryz parigi parís berlin=берлін берлин berlino
-munich=мюнхен munchen muenchen monachium cologne=кельн кьольн koln koeln colonia kolonia
+warsaw=варшава warszawa warszawie warschau varsovie varsovia krakow=краків кракові краков cracow krakau
+krakowie moscow=москва moskva moskau moscou moscu mosca moskwa
+prague=прага praha prag praga rome=рим roma rom rzym paris=париж paryz parigi parís berlin=берлін берлин
+berlino munich=мюнхен munchen muenchen monachium cologne=кельн кьольн koln koeln colonia kolonia
 london=лондон londres londyn londra lisbon=лісабон лиссабон lisboa lissabon lisbonne lizbona
 florence=флоренція флоренция firenze venice=венеція венеция venezia venedig milan=мілан милан milano mailand
-naples=неаполь napoli turin=турин torino geneva=женева geneve genf zurich=цюрих zuerich brussels=брюссель bruxelles
-bruessel brussel copenhagen=копенгаген kobenhavn kopenhagen athens=афіни афины αθηνα athen athenes atenas
-istanbul=стамбул tokyo=東京 токіо токио tokio 도쿄 beijing=北京 пекін пекин peking pekin 베이징 shanghai=上海 шанхай
-nanjing=南京 kyoto=京都 кіото киото osaka=大阪 осака seoul=서울 сеул 首尔 busan=부산 cairo=القاهره القاهرة каїр каир kairo
-dubai=دبي дубай jerusalem=єрусалим иерусалим ירושלים nyc=ニューヨーク 纽约 뉴욕
-ukraine=україна украина ukraina ucrania ucraina ウクライナ 乌克兰 우크라이나 أوكرانيا germany=німеччина германия deutschland
-niemcy allemagne alemania alemanha germania duitsland ドイツ 德国 독일 ألمانيا
-france=франція франция frankreich francja francia franca 法国 フランス 프랑스 poland=польща польша polska polen pologne
-polonia spain=іспанія испания espana spanien hiszpania espagne spagna إسبانيا スペイン 西班牙
-italy=італія италия italia italien wlochy italie イタリア 意大利 austria=австрія австрия osterreich oesterreich autriche
-australia=австралія австралия australien australie 澳大利亚 switzerland=швейцарія швейцария schweiz suisse szwajcaria
-netherlands=нідерланди нидерланды holland niederlande japan=日本 японія япония japon japonia giappone 일본
-china=中国 中國 китай chiny chine 중국 korea=한국 韩国 корея usa=сша eeuu アメリカ 美国 미국 uk=великобритания イギリス 英国 영국
-england=англія англия angleterre inglaterra inghilterra turkey=туреччина турция turkiye turkei greece=греція греция
-griechenland grecja ελλαδα russia=росія россия russland rosja canada=канада kanada brazil=бразилія бразилия brasil
-mexico=мексика mexiko mexique egypt=єгипет египет مصر india=індія индия indien
-english=англійська английский englisch anglais ingles inglese angielski engels 英語 英语 영어
-german=німецька немецкий deutsch allemand aleman alemao tedesco niemiecki duits ドイツ語 德语
-french=французька французский franzosisch francais frances francese francuski フランス語 法语
-spanish=іспанська испанский spanisch espagnol espanol espanhol spagnolo hiszpanski スペイン語 西班牙语
-ukrainian=українська украинский ukrainisch ukrainien ucraniano ucraino ukrainski
-polish=польська польский polnisch polonais polaco polacco polski russian=російська русский russisch russe ruso russo
-rosyjski italian=італійська итальянский italienisch italien italiano wloski japanese=японська японский japanisch 日本語
-chinese=китайська китайский chinesisch 中文 汉语 portuguese=португальська португальский portugiesisch portugues"""
+naples=неаполь napoli turin=турин torino geneva=женева geneve genf zurich=цюрих zuerich brussels=брюссель
+bruxelles bruessel brussel copenhagen=копенгаген kobenhavn kopenhagen athens=афіни афины αθηνα athen athenes
+atenas istanbul=стамбул tokyo=東京 токіо токио tokio 도쿄 beijing=北京 пекін пекин peking pekin 베이징
+shanghai=上海 шанхай nanjing=南京 kyoto=京都 кіото киото osaka=大阪 осака seoul=서울 сеул 首尔 busan=부산
+cairo=القاهره القاهرة каїр каир kairo dubai=دبي дубай jerusalem=єрусалим иерусалим ירושלים nyc=ニューヨーク
+纽约 뉴욕 ukraine=україна украина ukraina ucrania ucraina ウクライナ 乌克兰 우크라이나 أوكرانيا
+germany=німеччина германия deutschland niemcy allemagne alemania alemanha germania duitsland ドイツ 德国
+독일 ألمانيا france=франція франция frankreich francja francia franca 法国 フランス 프랑스 poland=польща
+польша polska polen pologne polonia spain=іспанія испания espana spanien hiszpania espagne spagna إسبانيا
+スペイン 西班牙 italy=італія италия italia italien wlochy italie イタリア 意大利 austria=австрія австрия
+osterreich oesterreich autriche australia=австралія австралия australien australie 澳大利亚
+switzerland=швейцарія швейцария schweiz suisse szwajcaria netherlands=нідерланди нидерланды holland
+niederlande japan=日本 японія япония japon japonia giappone 일본 china=中国 中國 китай chiny chine 중국
+korea=한국 韩国 корея usa=сша eeuu アメリカ 美国 미국 uk=великобритания イギリス 英国 영국 england=англія
+англия angleterre inglaterra inghilterra turkey=туреччина турция turkiye turkei greece=греція греция
+griechenland grecja ελλαδα russia=росія россия russland rosja canada=канада kanada brazil=бразилія бразилия
+brasil mexico=мексика mexiko mexique egypt=єгипет египет مصر india=індія индия indien english=англійська
+английский englisch anglais ingles inglese angielski engels 英語 英语 영어 german=німецька немецкий deutsch
+allemand aleman alemao tedesco niemiecki duits ドイツ語 德语 french=французька французский franzosisch
+francais frances francese francuski フランス語 法语 spanish=іспанська испанский spanisch espagnol espanol
+espanhol spagnolo hiszpanski スペイン語 西班牙语 ukrainian=українська украинский ukrainisch ukrainien
+ucraniano ucraino ukrainski polish=польська польский polnisch polonais polaco polacco polski
+russian=російська русский russisch russe ruso russo rosyjski italian=італійська итальянский italienisch
+italien italiano wloski japanese=японська японский japanisch 日本語 chinese=китайська китайский chinesisch
+中文 汉语 portuguese=португальська португальский portugiesisch portugues"""
 # Everyday verbs whose translation is certain, so that a fact found in two languages is kept once.
 _VERBS = """live=живе живу живет wohnt wohne vive vivo mora moro habite mieszka mieszkam abita woont woon
-work=працює працюю работает работаю arbeitet arbeite travaille trabaja trabajo trabalha lavora pracuje"""
+work=працює працюю работает работаю arbeitet arbeite travaille trabaja trabajo trabalha lavora pracuje
+have=має маю имеет имею hat habe tiene tengo tem tenho heeft heb
+drink=п'є п'ю пьет пью trinkt trinke boit bois bebe bebo beve bevo pije drinkt
+speak=spricht spreche говорить говорю говорит habla hablo parle parla parlo spreekt"""
 # Words that say when or how often. They move freely: "on weekends plays chess", "plays chess on weekends".
-_MOVABLE = frozenset(
-    """daily weekly monthly yearly morning evening night afternoon noon weekend weekday monday tuesday wednesday
-    thursday friday saturday sunday today tomorrow yesterday always never often usually sometimes rarely now currently
-    щоранку щовечора щодня щотижня вранці ввечері зранку завжди ніколи часто зазвичай иногда всегда никогда часто
-    утром вечером утрам вечерам morgens abends nachts taglich immer nie siempre nunca toujours jamais sempre mai
-    zawsze nigdy czesto codziennie rano wieczorem""".split()
-)
-_EVERY = frozenset("every each".split())
-_FOND = frozenset("like love hate prefer start begin continue".split())
-_GENDERS = dict.fromkeys("he his il он він on er ele lui hij".split(), "(he)")
-_GENDERS |= dict.fromkeys("she her elle ella она вона ona ela lei zij".split(), "(she)")
+_MOVABLE = _set("""daily weekly monthly yearly morning evening night afternoon noon weekend weekday monday
+tuesday wednesday thursday friday saturday sunday today tomorrow yesterday always never often usually
+sometimes rarely now currently щоранку щовечора щодня щотижня вранці ввечері зранку завжди ніколи часто
+зазвичай иногда всегда никогда часто утром вечером утрам вечерам morgens abends nachts taglich immer nie
+siempre nunca toujours jamais sempre mai zawsze nigdy czesto codziennie rano wieczorem
+    montag dienstag mittwoch donnerstag freitag samstag sonntag wochenende
+    lundi mardi mercredi jeudi vendredi samedi dimanche lunes martes miercoles jueves viernes sabado
+    domingo sabados domingos manana noche lunedi martedi mercoledi giovedi venerdi sabato domenica manha
+    noite weekendy poniedzialek wtorek srode czwartek piatek sobote niedziele понеділок понеділка вівторок
+    вівторка середу середи четвер четверга п'ятницю п'ятниці суботу суботи неділю неділі вихідні вихідних
+    понедельник вторник среду четверг пятницу субботу воскресенье выходные выходным""")
+_EVERY = _set("every each")
+_FOND = _set("like love hate prefer start begin continue")
+_GENDERS = dict.fromkeys(_set("he his il он він on er ele lui hij"), "(he)")
+_GENDERS |= dict.fromkeys(_set("she her elle ella она вона ona ela lei zij"), "(she)")
 # Keys whose value people usually tell with a verb: location + Kyiv is "lives in Kyiv".
 _SPOKEN = {
     "location": "live in",
@@ -250,17 +281,20 @@ _PAST = {
     "de": r"(?:te|ten|test)$",
     "nl": r"(?:de|te|den|ten)$",
     "pl": r"[aiyęe](?:ł|ła|ło|li|ły|łem|łam)$",
-    "uk": r"(?:[аяиу]в|[аяиуі](?:ла|ло|ли))(?:ся)?$",
-    "ru": r"[аяиеёыу](?:л|ла|ло|ли)(?:ся|сь)?$",
+    # One for both: a short text may not tell them apart.
+    "uk": r"(?:[аяиу]в|[аяиуієеёы](?:л|ла|ло|ли))(?:ся|сь)?$",
+    "ru": r"(?:[аяиу]в|[аяиуієеёы](?:л|ла|ло|ли))(?:ся|сь)?$",
 }
-_FRAME = re.compile(
+_FRAME = (
     r"(?i)\s*(?:"
     r"(?:please |also )?(?:remember|note|keep in mind|don'?t forget) that\s+"
     r"|(?:(?:the )?user|he|she|they|i) (?:has |have |had |also |just |once )*"
-    r"(?:(?:mention(?:ed|s)?|sa(?:id|ys?)|stat(?:ed|es?)|not(?:ed|es)|told (?:me|us)|report(?:ed|s)|confirm(?:ed|s)"
+    r"(?:(?:mention(?:ed|s)?|sa(?:id|ys?)|stat(?:ed|es?)|not(?:ed|es)|told (?:me|us)|report(?:ed|s)"
+    r"|confirm(?:ed|s)"
     r"|explain(?:ed|s)|indicat(?:ed|es?)|shared) that|(?:mentioned|said|says|stated|told (?:me|us))"
     r"(?= (?:he|she|they|i|his|her|their|my)\b))\s+"
-    r"|(?:користувач(?:ка)?|він|вона|пользователь|он|она) (?:сказа[влла]+|згада[вла]+|каже|зазначи[вла]+|сказал|говорит"
+    r"|(?:користувач(?:ка)?|він|вона|пользователь|он|она) (?:сказа[влла]+|згада[вла]+|каже|зазначи[вла]+"
+    r"|сказал|говорит"
     r"|упомянул),? (?:що|что)\s+"
     r"|(?:запам'ятай|запомни),? (?:що|что)\s+"
     r"|(?:der (?:be)?nutzer|er|sie) (?:sagt|sagte|hat gesagt|hat erwahnt),? dass\s+"
@@ -268,20 +302,20 @@ _FRAME = re.compile(
     r"|(?:el usuario|él|ella) (?:dice|dijo) que\s+)"
 )
 # What opens a statement in scripts without spaces: "I", "the user", with the topic particle.
-_UNSPACED_SELF = re.compile(
-    r"^(?:私は|わたしは|僕は|俺は|ユーザーは|ユーザは|彼は|彼女は|我(?!们|的)|用户|用戶|저는|나는|사용자는|제가)(?=.)"
+_UNSPACED_SELF = (
+    r"^(?:私は|わたしは|僕は|俺は|ユーザーは|ユーザは|彼は|彼女は|我(?!们|的)|用户|用戶|저는"
+    r"|나는|사용자는|제가)(?=.)"
 )
-_TIME = re.compile(r"(\d{1,2})(?::(\d\d))?(am|pm)?$")
-_AMOUNT = re.compile(r"(\d+(?:[.,]\d+)*)(kms?|kg|mg|g|mi|h|hrs?|mins?|ml|cm|mm|m|l|kb|mb|gb|tb|eur|usd)$")
-_ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)$")
-_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+$")
+_TIME = r"(\d{1,2})(?::(\d\d))?(am|pm)?$"
+_AMOUNT = r"(\d+(?:[.,]\d+)*)(kms?|kg|mg|g|mi|h|hrs?|mins?|ml|cm|mm|m|l|kb|mb|gb|tb|eur|usd)$"
+_ORDINAL = r"(\d+)(?:st|nd|rd|th)$"
+_THOUSANDS = r"\d{1,3}(?:,\d{3})+$"
 _VOWELS = frozenset("aeiouy")
 # Surnames that are no plural of a first name, and words that only look like a plural.
-_NO_PLURAL = frozenset(
-    """williams roberts adams peters daniels johns edwards richards stevens matthews andrews rogers collins jacobs
-    james charles thomas phillips hopkins jenkins simmons sanders watkins wilkins harris davis evans jones parsons
-    rivers brooks woods fields news physics mathematics always perhaps towards besides paris texas kansas""".split()
-)
+_NO_PLURAL = _set("""williams roberts adams peters daniels johns edwards richards stevens matthews andrews
+rogers collins jacobs james charles thomas phillips hopkins jenkins simmons sanders watkins wilkins harris
+davis evans jones parsons rivers brooks woods fields news physics mathematics always perhaps towards besides
+paris texas kansas""")
 # Words one letter apart that are both words: never a typo.
 _CONFUSABLE = (
     frozenset({"complement", "compliment"}),
@@ -290,11 +324,9 @@ _CONFUSABLE = (
     frozenset({"conversion", "conversation"}),
 )
 
-# -- words -----------------------------------------------------------------------------------------------------
+# -- words ---------------------------------------------------------------------------------------------------
 
-_DROPPED, _CONTENT, _WEAKLY, _STRONGLY, _NEGATION, _JOIN, _OWNER, _EMOTICON, _POSSESSIVE, _UNKNOWN_PAST = (
-    range(10)
-)
+_DROPPED, _CONTENT, _WEAKLY, _STRONGLY, _NEGATION, _JOIN, _OWNER, _EMOTICON, _POSSESSIVE = range(9)
 
 
 class _Word(NamedTuple):
@@ -321,6 +353,15 @@ def _pairs(table: str) -> dict[str, str]:
     return found
 
 
+def _table(table: str) -> dict[str, str]:
+    """ "a=b c=d" becomes {a: b, c: d}."""
+    found: dict[str, str] = {}
+    for entry in table.split():
+        name, _, value = entry.partition("=")
+        found[name] = value
+    return found
+
+
 class _Grammar(NamedTuple):
     kinds: dict[str, int]
     labels: dict[str, str]
@@ -332,7 +373,7 @@ class _Grammar(NamedTuple):
 @lru_cache(maxsize=64)
 def _grammar(code: str) -> _Grammar:
     kinds: dict[str, int] = {}
-    labels = dict(entry.split("=") for entry in _WEAK.get(code, "").split())
+    labels = _table(_WEAK.get(code, ""))
     for words, kind in (
         (_DROP.get(code, "").split(), _DROPPED),
         (labels, _WEAKLY),
@@ -347,9 +388,9 @@ def _grammar(code: str) -> _Grammar:
     for value, names in enumerate(_NUMBERS.get(code, "").split()):
         numbers.update((name, str(value)) for name in names.split("|") if name != "-")
     if code == "en":
-        numbers.update(entry.split("=") for entry in _TENS.split())
+        numbers.update(_table(_TENS))
         numbers.update((name, f"{n}th") for n, name in enumerate(_ORDINALS.split()) if name != "-")
-    past = re.compile(_PAST[code]) if code in _PAST else None
+    past = _compiled(_PAST[code]) if code in _PAST else None
     return _Grammar(kinds, labels, numbers, past, frozenset(_KIN.get(code, "").split()))
 
 
@@ -360,7 +401,7 @@ def _synonyms() -> dict[str, str]:
 
 @lru_cache(maxsize=1)
 def _irregular() -> dict[str, str]:
-    return dict(entry.split("=") for entry in _IRREGULAR.split())
+    return _table(_IRREGULAR)
 
 
 @lru_cache(maxsize=1)
@@ -412,7 +453,7 @@ def _american(word: str) -> str:
     if len(word) >= 5 and "our" in word:
         word = re.sub(r"our(?=$|ite$|hood$|al$|ful$|able$|ed$|ing$)", "or", word) if word != "scour" else word
     if len(word) >= 6:
-        word = re.sub(r"is(?=(?:e|ed|er|ing|ation)$)", "iz", word)
+        word = re.sub(r"(?<=[iy])s(?=(?:e|ed|er|ing|ation)$)", "z", word)
     return word
 
 
@@ -422,24 +463,19 @@ def _singular(word: str) -> str:
         return word
     if word.endswith("ies") and len(word) > 4:
         return word[:-3] + "y"
-    if word.endswith(("sses", "shes", "ches", "xes", "zes", "oes")):
+    if word.endswith(("sses", "shes", "ches", "xes", "zzes", "oes")):
         return word[:-2]
     return word[:-1]
+
+
+_ONE_SPELLING = (("kh", "h"), ("shch", "sch"), ("w", "v"), ("ph", "f"), ("ks", "x"), ("j", "i"), ("y", "i"))
 
 
 @lru_cache(maxsize=16384)
 def _skeleton(word: str) -> str:
     """What is left of a name when the ways to write it in Latin letters are taken for one."""
     found = _text.romanize(word)
-    for old, new in (
-        ("kh", "h"),
-        ("shch", "sch"),
-        ("w", "v"),
-        ("ph", "f"),
-        ("ks", "x"),
-        ("j", "i"),
-        ("y", "i"),
-    ):
+    for old, new in _ONE_SPELLING:
         found = found.replace(old, new)
     found = re.sub(r"[^a-z0-9]", "", found)
     if found.startswith("ie"):
@@ -481,17 +517,14 @@ def _english(word: str, raw: str) -> _Word:
     synonyms = _synonyms()
     if name := synonyms.get(word):
         return _content(name, word, stem=_text.stem(name, "en"), known=True, raw=raw)
-    lemma = _american(_singular(word))
-    if name := synonyms.get(lemma):
+    singular = _singular(word)
+    lemma = _american(singular)
+    if name := synonyms.get(singular) or synonyms.get(lemma):
         return _content(name, word, stem=_text.stem(name, "en"), known=True, raw=raw)
     stem = _text.stem(lemma, "en")
     if len(word) > 4 and word.endswith("ed") and not word.endswith("eed") and word != "embed":
-        name = synonyms.get(_synonyms().get(stem, stem), stem)
-        if name == stem and stem + "e" in synonyms:
-            name = synonyms[stem + "e"]
+        name = synonyms.get(stem) or synonyms.get(stem + "e") or stem
         return _content(name, word, tense="~p", stem=_text.stem(name, "en"), raw=raw)
-    if len(lemma) > 5 and lemma.endswith("ing"):
-        return _content(lemma, word, verb=lemma, stem=stem, raw=raw)
     return _content(lemma, word, stem=stem, raw=raw)
 
 
@@ -534,7 +567,6 @@ def _words_of(token: str, code: str) -> tuple[_Word, ...]:
 def _one(word: str, raw: str, code: str) -> tuple[_Word, ...]:
     grammar = _grammar(code)
     kind = grammar.kinds.get(word)
-    # US and IT are not "us" and "it"; a capital A inside a text is a grade or a vitamin.
     if kind is not None:
         label = grammar.labels[word] if kind == _WEAKLY else word
         return (_bare(kind, label, word),)
@@ -556,23 +588,9 @@ def _one(word: str, raw: str, code: str) -> tuple[_Word, ...]:
 
 def _foreign(word: str, raw: str, code: str, grammar: _Grammar) -> _Word:
     surface = _text.clean(raw).casefold()
-    if synonym := _synonyms().get(word):
-        if word not in (
-            "min",
-            "mi",
-            "us",
-            "man",
-            "foot",
-            "flat",
-            "dr",
-            "fave",
-            "mouse",
-            "live",
-            "like",
-            "work",
-            "center",
-        ):
-            return _content(synonym, word, known=True, raw=raw)
+    synonym = _synonyms().get(word)
+    if synonym in _INTERNATIONAL:
+        return _content(synonym, word, known=True, raw=raw)
     past = grammar.past
     tense = "~p" if past is not None and len(word) > 2 and past.search(surface) else ""
     if not tense and (translated := _verbs().get(word)):
@@ -603,13 +621,13 @@ def _number(word: str) -> tuple[_Word, ...]:
     if word.isdecimal():
         plain = str(int(word)) if len(word) < 16 else word
         return (_content(plain, word, known=True),)
-    if _THOUSANDS.match(word):
+    if _compiled(_THOUSANDS).match(word):
         return (_content(word.replace(",", ""), word, known=True),)
-    if found := _ORDINAL.match(word):
+    if found := _compiled(_ORDINAL).match(word):
         return (_content(f"{int(found[1])}th", word, known=True),)
-    if found := _AMOUNT.match(word):
+    if found := _compiled(_AMOUNT).match(word):
         return (*_number(found[1]), _english(found[2], ""))
-    if (found := _TIME.match(word)) and (found[2] or found[3]):
+    if (found := _compiled(_TIME).match(word)) and (found[2] or found[3]):
         return (_content(_clock(int(found[1]), found[2], found[3]), word, known=True),)
     if len(word) == 10 and word[4] == word[7] == "-":
         day = f"d{int(word[5:7]):02}-{int(word[8:]):02}"
@@ -630,7 +648,7 @@ _PUNCTUATION: dict[str, tuple[_Word, ...]] = {
     **dict.fromkeys(",;&\u060c\u3001", _JOINED),
     "/": (_bare(_JOIN, ",", "/"),),
     **dict.fromkeys(":!()=\u2013\u2014\u3002", ()),
-    **{sign: (_bare(_CONTENT, sign, sign),) for sign in "<>≤≥+±≠→?"},
+    **{sign: (_bare(_CONTENT, sign, sign),) for sign in "<>≤≥+±≠→~≈?"},
     "\u061f": (_bare(_CONTENT, "?", "?"),),
     "%": (_bare(_CONTENT, "percent", "%"),),
     "€": (_bare(_CONTENT, "euro", "€"),),
@@ -639,22 +657,21 @@ _PUNCTUATION: dict[str, tuple[_Word, ...]] = {
     "¥": (_bare(_CONTENT, "yen", "¥"),),
     "₴": (_bare(_CONTENT, "hryvnia", "₴"),),
 }
-_CURRENCIES = frozenset("€ $ £ ¥ ₴".split())
+_CURRENCIES = _set("€ $ £ ¥ ₴")
 _MONTH = {name: n for n, name in enumerate(_MONTHS.split(), 1)}
+_COMPLETING = frozenset(_MONTH) | {"am", "pm"}
 
 
-# -- statements ------------------------------------------------------------------------------------------------
+# -- statements ----------------------------------------------------------------------------------------------
 
 
 class _Form(NamedTuple):
     """A text brought into comparable form."""
 
-    sequence: tuple[
-        str, ...
-    ]  # forms in order; "@in" opens a part, "^from" is a word that opens one, "," joins
-    exact: tuple[
-        str, ...
-    ]  # the same, with declined nouns as written: who does what to whom is in their endings
+    # The forms in order; "@in" opens a part, "^from" is a word that opens one, "," joins items of a list.
+    sequence: tuple[str, ...]
+    # The same with declined nouns as written: who does what to whom is in their endings.
+    exact: tuple[str, ...]
     order: tuple[str, ...]  # the forms in an order that no longer depends on the writer's, where that is safe
     bag: tuple[str, ...]  # the forms that must all have a counterpart, sorted
     links: tuple[str, ...]  # weak prepositions, sorted
@@ -681,13 +698,13 @@ class Statement:
     def of(cls, content: str, key: str | None = None) -> Statement:
         value = _form(content)
         if not key:
-            return cls(None, tuple(value.stems), _sign(value), value, value, None)
+            return cls(None, tuple(sorted(value.stems)), _sign(value), value, value, None)
         name = _text.fold(key).replace("-", "_").replace(" ", "_").strip("_")
         label = name.replace("_", " ")
         whole = _prefixed(label, value)
         spoken = _form(f"{_SPOKEN[name]} {content}") if name in _SPOKEN else None
         stems = whole.stems | spoken.stems if spoken else whole.stems
-        return cls(name, tuple(stems), _sign(whole), value, whole, spoken)
+        return cls(name, tuple(sorted(stems)), _sign(whole), value, whole, spoken)
 
     def __repr__(self) -> str:
         return f"Statement({self.signature!r})"
@@ -724,10 +741,10 @@ def _prefixed(label: str, value: _Form) -> _Form:
 
 def _form(content: str) -> _Form:
     text = _text.clean(content)
-    if frame := _FRAME.match(text):
+    if frame := _compiled(_FRAME).match(text):
         text = text[frame.end() :] or text
     if not text.isascii():
-        text = _UNSPACED_SELF.sub("", text)
+        text = _compiled(_UNSPACED_SELF).sub("", text)
     tokens = _text.tokens(text)
     code = _text.language([token.lower() for token in tokens] if "'" not in text else _pieces(tokens))
     found: list[_Word] = []
@@ -779,6 +796,14 @@ def _assembled(found: list[_Word], code: str) -> _Form:
     count = len(found)
     for at, word in enumerate(found):
         kind = word.kind
+        if words and (word.plain[:1].isdigit() or word.surface in _COMPLETING):
+            joined = _joined(words[-1], word)
+            if joined is not None and sequence[-1] in (",", forms[-1]):
+                if sequence[-1] == ",":
+                    sequence.pop()
+                words[-1] = joined
+                forms[-1] = sequence[-1] = ("!" if forms[-1][0] == "!" else "") + joined.form
+                continue
         if kind == _CONTENT:
             surface = word.surface
             if surface in _CURRENCIES and at + 1 < count and found[at + 1].form[:1].isdigit():
@@ -796,22 +821,6 @@ def _assembled(found: list[_Word], code: str) -> _Form:
                 continue
             if surface == "pas" and french:
                 continue
-            if words:
-                if surface in _MONTH or word.plain[:1].isdigit():
-                    if joined := _joined(words[-1], word):
-                        words[-1] = joined
-                        forms[-1] = joined.form
-                        # "3rd of May": nothing but the day stands in the sequence for both.
-                        while sequence and sequence[-1] != word.form and sequence[-1][0] in "@,":
-                            sequence.pop()
-                        sequence[-1] = joined.form
-                        continue
-                if (surface == "pm" or surface == "am") and _TIME.match(words[-1].surface):
-                    joined = _joined(words[-1], word)
-                    if joined is not None:
-                        words[-1] = joined
-                        forms[-1] = sequence[-1] = joined.form
-                        continue
             if used:
                 form = word.stem + "~p"
                 used = False
@@ -842,13 +851,15 @@ def _assembled(found: list[_Word], code: str) -> _Form:
                 label = "in"  # works at, works for: one employer
             elif label == "to":
                 after_to = True
+                if fond or used:
+                    continue  # "likes to hike", "used to live": no direction
             links.append(label)
             sequence.append("@" + label)
         elif kind == _JOIN:
             led = False
             if word.surface == "/" and words and words[-1].plain[0].isdigit():
                 continue  # 3/4 is not a list
-            if sequence and sequence[-1] != "," and not sequence[-1].startswith("d0"):
+            if sequence and sequence[-1] != "," and not _is_date(sequence[-1]):
                 sequence.append(",")
         elif kind == _DROPPED:
             if french and word.surface == "que":
@@ -876,6 +887,10 @@ def _assembled(found: list[_Word], code: str) -> _Form:
             forms.append(form)
             sequence.append(form)
         elif kind == _NEGATION:
+            if negated:  # "does not dislike" is neither of the two
+                words.append(_bare(_CONTENT, "!", "!"))
+                forms.append("!")
+                sequence.append("!")
             negated = True
             french = code == "fr"  # the pas that follows is the other half
         elif kind == _EMOTICON:
@@ -918,10 +933,14 @@ def _assembled(found: list[_Word], code: str) -> _Form:
     )
 
 
+def _is_date(form: str) -> bool:
+    return form[0] == "d" and form[1:2].isdigit()
+
+
 def _joined(before: _Word, word: _Word) -> _Word | None:
     """A day and a month, or an hour and its half of the day, as one word."""
     if word.surface in ("am", "pm"):
-        clock = _TIME.match(before.surface)
+        clock = _compiled(_TIME).match(before.surface)
         if clock is None or clock[3] or int(clock[1]) > 12:
             return None
         form = _clock(int(clock[1]), clock[2], word.surface)
@@ -941,8 +960,8 @@ def _joined(before: _Word, word: _Word) -> _Word | None:
 def _arranged(sequence: tuple[str, ...]) -> tuple[str, ...]:
     """The forms in an order of our own, where another order would say the same.
 
-    Parts opened by a preposition, list items and words for the time may stand anywhere. What is left, the core,
-    keeps its order: who manages whom depends on it.
+    Parts opened by a preposition, list items and words for the time may stand anywhere. What is left, the
+    core, keeps its order: who manages whom depends on it.
     """
     core: list[str] = []
     parts: list[tuple[str, ...]] = []
@@ -950,6 +969,10 @@ def _arranged(sequence: tuple[str, ...]) -> tuple[str, ...]:
     part: list[str] = core
     opened: list[list[str]] = []
     plain = True
+    times = [at for at, form in enumerate(sequence) if form in _MOVABLE]
+    if times and times[-1] - times[0] >= len(times):
+        times = []  # "runs on Monday and swims on Friday": each belongs to its own verb
+    free = {*times, *(at - 1 for at in times if at and sequence[at - 1] in _EVERY)}
     for at, form in enumerate(sequence):
         first = form[0]
         if first == "@" or first == "^":
@@ -958,11 +981,13 @@ def _arranged(sequence: tuple[str, ...]) -> tuple[str, ...]:
             plain = False
         elif form == "|":
             part = core
-        elif form in _MOVABLE or (form in _EVERY and at + 1 < len(sequence) and sequence[at + 1] in _MOVABLE):
+        elif at in free:
             if part and part[0][0] == "^":
                 part.append(form)
             else:
                 moved.append(form)
+                if part is not core and len(part) == 1:
+                    part = core  # "on weekends" is complete; what follows is not part of it
         elif form == "," and len(opened) == 1 and not core and sequence[0] is opened[0][0]:
             part = core  # "In Berlin, lives with two cats"
         else:
@@ -999,7 +1024,7 @@ def _sorted_list(part: list[str]) -> list[str]:
     return [form for item in items for form in item]
 
 
-# -- comparison ------------------------------------------------------------------------------------------------
+# -- comparison ----------------------------------------------------------------------------------------------
 
 
 def relation(new: Statement, known: Statement) -> Relation:
@@ -1059,13 +1084,15 @@ def _genders_agree(a: _Form, b: _Form) -> bool:
 
 
 def _compatible(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
-    """One may leave prepositions out that the other has; they may not have different ones."""
+    """One may leave out an "in" that the other has; apart from that they must be the same."""
     more, less = Counter(a), Counter(b)
-    return not (more - less) or not (less - more)
+    if more.total() < less.total():
+        more, less = less, more
+    return not (less - more) and (more - less).keys() <= {"in", "as", "s"}
 
 
 def _names_agree(a: _Form, b: _Form) -> bool:
-    """In a language with cases, a name with another ending plays another part: Богдан керує, керує Богданом."""
+    """Where names are declined, another ending is another part: Богдан керує, керує Богданом."""
     written_a = {word.surface for word in a.words}
     written_b = {word.surface for word in b.words}
     return a.names <= written_b and b.names <= written_a
@@ -1122,12 +1149,14 @@ def _distance() -> Callable[..., int]:
 def _slip(one: _Word, two: _Word) -> bool:
     """Whether two long words are one with a typing error inside.
 
-    Beginnings and ends must agree: that is where words of one family differ (Christian, Christina). A name has to
-    be longer, and no letter of it may be another one: Freiburg is not Freiberg.
+    Beginnings and ends must agree: that is where words of one family differ (Christian, Christina). A name
+    has to be longer, and no letter of it may be another one: Freiburg is not Freiberg.
     """
     a, b = one.surface, two.surface
     short, long = sorted((a, b), key=len)
-    if len(short) < 7 or len(long) - len(short) > 1 or a[:3] != b[:3] or a[-2:] != b[-2:]:
+    if len(short) < 7 or len(long) - len(short) > 1 or a[:3] != b[:3] or a[-1] != b[-1]:
+        return False
+    if a[-2:] != b[-2:] and (len(short) < 10 or len(long) == len(short)):
         return False
     if not a.isalpha() or not b.isalpha() or _distance()(a, b, score_cutoff=1) != 1:
         return False
@@ -1162,9 +1191,13 @@ def _order_agrees(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
 
 def _openings(sequence: tuple[str, ...]) -> list[tuple[str, ...]]:
     """Readings of a statement that opens with a preposition and no comma: where may its part end?"""
-    if not sequence or sequence[0][0] not in "@^":
+    start = 0
+    while start < len(sequence) and (sequence[start] in _MOVABLE or sequence[start] in _EVERY):
+        start += 1
+    if start == len(sequence) or sequence[start][0] not in "@^":
         return [sequence]
-    return [sequence, *((*sequence[:at], "|", *sequence[at:]) for at in range(2, min(len(sequence), 6)))]
+    ends = range(start + 2, min(len(sequence), start + 6))
+    return [sequence, *((*sequence[:at], "|", *sequence[at:]) for at in ends)]
 
 
 def _lists_agree(a: tuple[str, ...], b: tuple[str, ...]) -> bool:

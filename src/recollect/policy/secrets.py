@@ -1,9 +1,9 @@
 """Does this text hold a secret, and where?
 
 `find_secrets` knows keys and tokens by their shape, passwords by the words around them, card numbers and bank
-accounts by their check digits. `mask` takes them out. A text that merely talks about passwords, tokens or keys
-passes. It works on one text at a time, keeps nothing, and never puts what it found into an error, a log or a
-`repr`. It cannot know a secret that looks like an ordinary word in an ordinary sentence.
+accounts by their check digits. `mask` takes them out. A text that merely talks about passwords, tokens or
+keys passes. It works on one text at a time, keeps nothing, and never puts what it found into an error, a
+log or a `repr`. It cannot know a secret that looks like an ordinary word in an ordinary sentence.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 __all__ = ["Secret", "find_secrets", "mask"]
 
@@ -25,7 +26,8 @@ class Secret:
     end: int
 
 
-# What services hand out, each behind a piece of text without which the shape cannot be there. The first group,
+# What services hand out, each behind a piece of text without which the shape cannot be there. The first
+# group,
 # where there is one, is the secret.
 _SHAPES = (
     ("API key", "sk-", r"\bsk-(?=[\w-]{0,80}\d)[A-Za-z0-9_-]{20,}"),
@@ -64,7 +66,8 @@ _SHAPES = (
     (
         "password",
         "basic",
-        r"\b(?i:basic)\s+([A-Za-z0-9+/]{8,}={1,2})(?![\w=])|(?i:authorization):\s*(?i:basic)\s+([A-Za-z0-9+/=]{8,})",
+        r"\b(?i:basic)\s+([A-Za-z0-9+/]{8,}={1,2})(?![\w=])"
+        r"|(?i:authorization):\s*(?i:basic)\s+([A-Za-z0-9+/=]{8,})",
     ),
     ("password", "://", r"://([^\s/:@]{0,100}:[^\s/]{1,200})@(?=[\w.\[-])"),
 )
@@ -91,11 +94,16 @@ _CREDENTIALS = ("key", "token", "secret", "credential")
 _CREDENTIALS_ELSEWHERE = ("ключ", "токен")
 
 _CALLED = (
-    r"passwords?|passwd|passcode|pass ?phrase|pwd|passwort|kennwort|mot de passe|contrase(?:ñ|n)a|senha|has(?:ł|l)o"
-    r"|wachtwoord|l(?:ö|o)senord|(?:ş|s)ifre|парол(?:ь|ем|ю|я)|密码|密碼|パスワード|비밀번호|암호|كلمة المرور|كلمة السر"
+    r"passwords?|passwd|passcode|pass ?phrase|pwd|passwort|kennwort|mot de passe|contrase(?:ñ|n)a|senha"
+    r"|has(?:ł|l)o"
+    r"|wachtwoord|l(?:ö|o)senord|(?:ş|s)ifre|парол(?:ь|ем|ю|я)|密码|密碼|パスワード|비밀번호|암호|كلمة"
+    r" المرور|كلمة السر"
     r"|סיסמה|κωδικ(?:ό|ο)ς|पासवर्ड"
 )
-_FOR = r"(?:\s+(?:for|to|of|on|at|für|fur|zum|pour|du|de la|para|del|do|da|per|для|від|от|к|на|до)\s+[^\n:=,.;]{1,40}?)?"
+_FOR = (
+    r"(?:\s+(?:for|to|of|on|at|für|fur|zum|pour|du|de la|para|del|do|da|per|для|від|от|к|на"
+    r"|до)\s+[^\n:=,.;]{1,40}?)?"
+)
 _LINK = (
     r"(?P<strong>\s*[:=：]\s*)|\s+(?:is|was|ist|lautet|est|es|é|è|to|jest|är|olan|це|это|є|[—–-])\s+"
     r"(?:now |still |currently )?|\s*(?:は|是|는|은)\s*"
@@ -124,7 +132,8 @@ def _codes() -> re.Pattern[str]:
     return re.compile(
         r"(?<!\w)(?:pin(?:[ -]?(?:code|number|nummer))?|п[іи]н(?:-?код)?|code pin|código pin|cv[vc]2?"
         r"|(?:one-time|verification|security|2fa|otp|sms)[ -](?:code|password|pin)|otp)"
-        rf"{_FOR}(?:\s*[:=—–-]\s*|\s+(?:is|was|ist|est|es|é|è|to|це|это|є)\s+|\s+)(?P<value>\d{{3,8}})(?![\w%]|[.,:/-]\d)"
+        rf"{_FOR}(?:\s*[:=—–-]\s*|\s+(?:is|was|ist|est|es|é|è|to|це|это|є)\s+"
+        rf"|\s+)(?P<value>\d{{3,8}})(?![\w%]|[.,:/-]\d)"
         r"(?!\s+(?:times|years|days|people|minutes|hours|boards?|characters|digits|цифр))",
         re.I,
     )
@@ -134,7 +143,8 @@ def _codes() -> re.Pattern[str]:
 def _phrase() -> re.Pattern[str]:
     """Twelve words or more that open a wallet, and passphrases of several words."""
     return re.compile(
-        r"\b(?:(?:seed|recovery|mnemonic|secret|backup)(?: recovery)?[ -]phrase|mnemonic|seed)\b[^\n:=]{0,30}?"
+        r"\b(?:(?:seed|recovery|mnemonic|secret|backup)(?: recovery)?[ -]phrase|mnemonic"
+        r"|seed)\b[^\n:=]{0,30}?"
         r"(?:\s*[:=]\s*|\s+is\s+)"
         r"(?P<seed>(?:\d{1,2}[.)] ?)?[a-z]{3,8}(?:[ ,]+(?:\d{1,2}[.)] ?)?[a-z]{3,8}){11,23})"
         r"|\bpass ?phrase\b[^\n:=]{0,30}?(?:\s*[:=]\s*|\s+is\s+)(?P<pass>[^\s,.;]+(?: [^\s,.;]+){2,9})",
@@ -147,39 +157,44 @@ def _assigned() -> re.Pattern[str]:
     """A name for a credential with a value that no sentence would hold."""
     return re.compile(
         r"(?<![A-Za-z])(?:api[_ -]?key|access[_ -]?key(?:[_ -]?id)?|secret[_ -]?(?:access[_ -]?)?key"
-        r"|private[_ -]?key|client[_ -]?secret|auth[_ -]?token|access[_ -]?token|refresh[_ -]?token|bot[_ -]?token"
+        r"|private[_ -]?key|client[_ -]?secret|auth[_ -]?token|access[_ -]?token|refresh[_ -]?token"
+        r"|bot[_ -]?token"
         r"|session[_ -]?token|encryption[_ -]?key|credentials?|secret|token|key|ключ|токен)"
-        r"[\"'`]?\s*(?:[:=]|\bis\b|\bwas\b|\bце\b|\bэто\b|—|-)\s*[\"'`]?(?P<value>[A-Za-z0-9_+/=.~!@#$%^&*-]{8,400})",
+        r"[\"'`]?\s*(?:[:=]|\bis\b|\bwas\b|\bце\b|\bэто\b|—"
+        r"|-)\s*[\"'`]?(?P<value>[A-Za-z0-9_+/=.~!@#$%^&*-]{8,400})",
         re.I,
     )
 
 
-_DIGITS = re.compile(r"\d\d")
-_NUMBER = re.compile(r"(?<![\w.+/-])\d(?:[ -]?\d){12,18}(?![\w-])(?!\.\d)")
-_IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,4})?\b")
-_KEY_BLOCK = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-_KEY_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-_AWS_SECRET = re.compile(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/])")
-_NUMBERED = re.compile(
-    r"\b(?:order|invoice|tracking|parcel|shipment|ticket|ref(?:erence)?|case|isbn|imei|замовлення|заказ)\b",
-    re.I,
+_DIGITS = r"\d\d"
+_NUMBER = r"(?<![\w.+/-])\d(?:[ -]?\d){12,18}(?![\w-])(?!\.\d)"
+_IBAN = r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,4})?\b"
+_KEY_BLOCK = r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+_KEY_END = r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+_AWS_SECRET = r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/])"
+_NUMBERED = (
+    r"(?i)\b(?:order|invoice|tracking|parcel|shipment|ticket|ref(?:erence)?|case|isbn|imei"
+    r"|замовлення|заказ)\b"
 )
 
+
+def _set(table: str) -> frozenset[str]:
+    return frozenset(table.split())
+
+
 # What follows "password is" when no password is told.
-_ABOUT = frozenset(
-    """weak strong long short safe secure insecure expired wrong correct incorrect old new same different forgotten
-    required optional reset changed encrypted hashed stored saved hidden known unknown needed important mandatory
-    missing empty blank none null true false the that this not too very in on at kept never always set lost leaked
-    stolen shared simple complex easy hard unique good bad fine okay invalid valid due about what why how where who
-    something private secret protected disabled enabled gone also only still used reused written see ask his her my
-    their our your from with for and but manager managers reset resets policy recovery field prompt n/a tbd redacted
-    removed sicher falsch vergessen gespeichert geändert abgelaufen schwach stark nicht zu sehr correcto seguro
-    oublié faible fort trop pas perdu changé olvidada débil segura perdida segura esquecida fraca забутий складний
-    простий слабкий надійний забыт сложный простой слабый надежный не у в дуже очень зберігає хранит słabe silne
-    zapomniane niet zwak sterk""".split()
-)
+_ABOUT = _set("""weak strong long short safe secure insecure expired wrong correct incorrect old new same
+different forgotten required optional reset changed encrypted hashed stored saved hidden known unknown
+needed important mandatory missing empty blank none null true false the that this not too very in on at kept
+never always set lost leaked stolen shared simple complex easy hard unique good bad fine okay invalid valid
+due about what why how where who something private secret protected disabled enabled gone also only still
+used reused written see ask his her my their our your from with for and but manager managers reset resets
+policy recovery field prompt n/a tbd redacted removed sicher falsch vergessen gespeichert geändert
+abgelaufen schwach stark nicht zu sehr correcto seguro oublié faible fort trop pas perdu changé olvidada
+débil segura perdida segura esquecida fraca забутий складний простий слабкий надійний забыт сложный простой
+слабый надежный не у в дуже очень зберігає хранит słabe silne zapomniane niet zwak sterk""")
 # In several words after "passphrase is", any of these makes a sentence of them.
-_TALK = frozenset("the a in is are by to for and with of my too not stored long kept same as on it".split())
+_TALK = _set("the a in is are by to for and with of my too not stored long kept same as on it")
 _TOOLS = ("1password", "sha", "bcrypt", "argon", "pbkdf", "scrypt", "md5", "oauth", "2fa", "base64")
 _EDGES = "\"'«»“”`([{<"
 _TAIL = ".,;:)]}>\"'»”`"
@@ -211,10 +226,10 @@ def mask(text: str) -> str:
 
 
 def _all(text: str) -> list[Secret]:
-    """Every detector behind a plain search for what it needs: most texts pass them all in a few microseconds."""
+    """Every detector, behind a plain search for what it needs: most texts pass them all at once."""
     lower = text.lower()
     found: list[Secret] = []
-    if _DIGITS.search(text):
+    if _compiled(_DIGITS).search(text):
         found += _cards(text)
         found += _accounts(text)
     for kind, hint, shape in _SHAPES:
@@ -225,7 +240,7 @@ def _all(text: str) -> list[Secret]:
     if "-----begin" in lower:
         found += _key_blocks(text)
     if "akia" in lower or "aws" in lower:
-        for match in _AWS_SECRET.finditer(text):
+        for match in _compiled(_AWS_SECRET).finditer(text):
             if _is_random(match[0]):
                 found.append(Secret("API key", *match.span()))
     if _has(lower, _CODES) or (foreign and _has(lower, _CODES_ELSEWHERE)):
@@ -242,7 +257,7 @@ def _all(text: str) -> list[Secret]:
 
 
 def _has(lower: str, hints: tuple[str, ...]) -> bool:
-    for hint in hints:  # a loop, because a generator costs as much as the search
+    for hint in hints:  # noqa: SIM110 - a generator would cost as much as the search
         if hint in lower:
             return True
     return False
@@ -265,15 +280,15 @@ def _credentials(text: str) -> Iterator[Secret]:
 
 
 def _accounts(text: str) -> Iterator[Secret]:
-    for match in _IBAN.finditer(text):
+    for match in _compiled(_IBAN).finditer(text):
         if _is_iban(match[0].replace(" ", "")):
             yield Secret("bank account", *match.span())
 
 
 def _key_blocks(text: str) -> Iterator[Secret]:
     at = 0
-    while begin := _KEY_BLOCK.search(text, at):
-        end = _KEY_END.search(text, begin.end())
+    while begin := _compiled(_KEY_BLOCK).search(text, at):
+        end = _compiled(_KEY_END).search(text, begin.end())
         # A block that was cut off still gives the key away.
         at = end.end() if end else len(text)
         yield Secret("private key", begin.start(), at)
@@ -311,7 +326,7 @@ def _is_mixed(value: str) -> bool:
         return True
     if any(c in "!@#$%^&*_+=" for c in value[:-1]):
         return True
-    return any(a.islower() and b.isupper() for a, b in zip(value, value[1:], strict=False))
+    return any(a.islower() and b.isupper() for a, b in pairwise(value))
 
 
 def _is_random(value: str) -> bool:
@@ -326,12 +341,12 @@ def _is_random(value: str) -> bool:
 
 
 def _cards(text: str) -> Iterator[Secret]:
-    for match in _NUMBER.finditer(text):
+    for match in _compiled(_NUMBER).finditer(text):
         digits = re.sub(r"\D", "", match[0])
         if not _is_card(digits, re.split(r"[ -]", match[0])):
             continue
         before = text[max(0, match.start() - 30) : match.start()]
-        if match[0].isdigit() and _NUMBERED.search(before):
+        if match[0].isdigit() and _compiled(_NUMBERED).search(before):
             continue  # one order number in ten has the check digit of a card
         yield Secret("card number", *match.span())
 

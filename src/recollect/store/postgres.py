@@ -360,8 +360,9 @@ class PostgresTransaction(PostgresReader):
         return (self._user_id, latest, list(record.tags), *to_row(record))
 
     def _each(self, name: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        values = list(rows)  # making them may read from the database, which a running statement forbids
         with self.db.cursor() as cursor:
-            cursor.executemany(_SQL[name], rows)
+            cursor.executemany(_SQL[name], values)
 
 
 def _migrate(db: Connection, *, reading: bool) -> bool:

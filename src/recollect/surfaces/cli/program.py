@@ -1,0 +1,213 @@
+"""The program: how a command is made, what all commands share, and what becomes of errors.
+
+The help is plain text: it starts at once, and reads the same in a terminal, a pipe and a log. Knows nothing
+about what the single commands do.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from recollect.errors import AmbiguousError, NotFoundError, RecollectError, StoreError, UndoError
+from recollect.surfaces.cli.options import EVERYWHERE, ON_BEHALF, SHARED
+from recollect.surfaces.cli.session import DONE, INVALID, NO, NOT_FOUND, STORAGE, ConfirmationError, Session
+
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+
+REMEMBER, RECALL, CHANGE = "Remember", "Recall", "Change, and see what changed"
+REMOVE, WHOLE, START = "Forget and pause", "The whole memory", "Getting started"
+PANELS = (REMEMBER, RECALL, CHANGE, REMOVE, WHOLE, START)
+
+_Verb = TypeVar("_Verb", bound=Callable[..., int | None])
+
+
+class Command(TyperCommand):
+    """A command whose help groups the options and ends with examples."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            row = parameter.get_help_record(ctx)
+            if row is not None:
+                own = "Arguments" if parameter.param_type_name == "argument" else "Options"
+                panel = getattr(parameter, "rich_help_panel", None) or own
+                groups.setdefault(EVERYWHERE if "--help" in parameter.opts else panel, []).append(row)
+        for title in sorted(groups, key=["Arguments", "Options", ON_BEHALF, EVERYWHERE].index):
+            with formatter.section(title):
+                formatter.write_dl(groups[title])
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Examples"):
+            for example in (self.epilog or "").splitlines():
+                formatter.write(f"{'':{formatter.current_indent}}{example}\n")
+
+
+class Program(TyperGroup):
+    """The whole: commands in groups, and one place where errors become a line and an exit code."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        panels: dict[str, list[tuple[str, str]]] = {}
+        width = max(len(name) for name in self.list_commands(ctx))
+        for name in self.list_commands(ctx):
+            command = self.get_command(ctx, name)
+            panel = getattr(command, "rich_help_panel", None)
+            if command is not None and panel:
+                row = (name.ljust(width), command.get_short_help_str(formatter.width - width - 6))
+                panels.setdefault(panel, []).append(row)
+        for panel in PANELS:
+            with formatter.section(panel):
+                formatter.write_dl(panels[panel])
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        formatter.write(
+            "\nEach command explains itself: recollect remember --help\nNew here? recollect tour\n"
+        )
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        given = list(sys.argv[1:] if args is None else args)
+        as_json = "--json" in given[: given.index("--") if "--" in given else None]
+        try:
+            code = super().main(given, "recollect", complete_var, standalone_mode=False, **extra) or DONE
+        except RecollectError as error:
+            code = _complain(_name(error), str(error), exit_code(error), as_json)
+        except typer.TyperException as error:
+            code = _misused(error, as_json)
+        except OSError as error:
+            code = _complain("system", _told(error), STORAGE, as_json)
+        if standalone_mode:
+            sys.exit(code)
+        return code
+
+
+app = typer.Typer(
+    cls=Program,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
+)
+
+
+@app.callback(invoke_without_command=True)
+def _program(
+    ctx: typer.Context,
+    version: bool = typer.Option(False, "--version", "-V", help="Print the version."),
+) -> None:
+    """A long-term memory for AI agents and the people who talk to them."""
+    if version:
+        from recollect import __version__
+
+        typer.echo(f"recollect {__version__}")
+    elif ctx.invoked_subcommand is None:
+        typer.echo(ctx.get_help())
+
+
+def command(
+    panel: str, *examples: str, name: str | None = None, writes: bool = False
+) -> Callable[[_Verb], _Verb]:
+    """Make a function a command. It gets a `Session` first, and may return an exit code.
+
+    The options that all commands share are added here; ``writes`` adds those that say on whose behalf.
+    """
+
+    def register(verb: _Verb) -> _Verb:
+        own = list(inspect.signature(verb, eval_str=True).parameters.values())[1:]
+        shared = [parameter for parameter in SHARED if writes or not parameter.writes]
+
+        def run_command(**given: Any) -> None:
+            session = Session(**{parameter.name: given.pop(parameter.name) for parameter in shared})
+            try:
+                with session:
+                    code = verb(session, **given)
+                sys.stdout.flush()
+            except BrokenPipeError:
+                # whoever was reading has left; nothing more may be written, not even at exit
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                code = BROKEN_PIPE
+            if code:
+                raise typer.Exit(code)
+
+        parameters = [*own, *(parameter.as_parameter() for parameter in shared)]
+        run_command.__name__, run_command.__doc__ = verb.__name__, verb.__doc__
+        run_command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        run_command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
+        )
+        app.command(
+            name or verb.__name__.strip("_"), cls=Command, rich_help_panel=panel, epilog="\n".join(examples)
+        )(run_command)
+        return verb
+
+    return register
+
+
+def run(args: Sequence[str]) -> int:
+    """Run the program on these arguments, and give its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure") and (stream.encoding or "").lower().replace("-", "") != "utf8":
+            stream.reconfigure(errors="backslashreplace")
+    return int(program().main(args, standalone_mode=False))
+
+
+def program() -> Program:
+    """The program with all its commands."""
+    # importing them makes their commands part of the app
+    from recollect.surfaces.cli import reading, removing, tour, whole, writing  # noqa: F401
+
+    built = typer.main.get_command(app)
+    assert isinstance(built, Program)
+    return built
+
+
+def exit_code(error: RecollectError) -> int:
+    """The exit code that tells a script what kind of problem it was."""
+    from recollect.core.rebuild import NothingToRebuildError
+
+    if isinstance(error, NotFoundError | AmbiguousError):
+        return NOT_FOUND
+    if isinstance(error, UndoError | NothingToRebuildError):
+        return NO
+    return STORAGE if isinstance(error, StoreError) else INVALID
+
+
+def _name(error: Exception) -> str:
+    words = re.findall("[A-Z][a-z]+", type(error).__name__.removesuffix("Error"))
+    return "_".join(words).lower()
+
+
+def _told(error: OSError) -> str:
+    return f"{error.filename}: {error.strerror}" if error.filename else str(error)
+
+
+def _misused(error: typer.TyperException, as_json: bool) -> int:
+    """A wrong option, a missing argument: one line, and where to read on."""
+    text = error.format_message().replace("Value error, ", "")
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "recollect"
+    if isinstance(error, ConfirmationError):
+        return _complain("confirmation", text, INVALID, as_json)
+    return _complain("usage", text if as_json else f"{text} (see: {path} --help)", INVALID, as_json)
+
+
+def _complain(name: str, message: str, code: int, as_json: bool) -> int:
+    line = " ".join(message.split())
+    told = json.dumps({"error": name, "message": line}) if as_json else f"recollect: {line}"
+    print(told, file=sys.stderr)
+    return code

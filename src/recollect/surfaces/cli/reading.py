@@ -1,0 +1,205 @@
+"""The commands that read. They create nothing, not even a folder."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from recollect.records import FactType, Kind
+from recollect.surfaces.cli.options import AnyCategoryOption, Limit, Ref, Tags
+from recollect.surfaces.cli.output import (
+    ENTRY_HEAD,
+    RECORD_HEAD,
+    SHORT_ID,
+    Output,
+    card,
+    entry_rows,
+    record_rows,
+    shortened,
+    sort_of,
+    told,
+)
+from recollect.surfaces.cli.program import CHANGE, RECALL, command
+from recollect.surfaces.cli.session import DONE, NOT_FOUND, Session
+from recollect.times import parse_day, utc_now
+
+if TYPE_CHECKING:
+    from recollect.core.memory import Memory
+
+_Raw = Annotated[bool, typer.Option("--raw", help="As it is in the file, also on a terminal.")]
+
+
+@command(RECALL, "recollect show", "recollect show --raw > MEMORY.md")
+def show(session: Session, raw: _Raw = False) -> None:
+    """Show MEMORY.md, what is known of the person."""
+    text = session.known.show()
+    session.out.document({"user": session.user, "text": text})
+    session.out.markdown(text, raw=raw)
+
+
+@command(
+    RECALL,
+    "recollect read --category preference",
+    "recollect read --kind note --tag work --newest --limit 10",
+    "recollect read --key city --as-of 2025-06-01",
+)
+def read(
+    session: Session,
+    kind: Annotated[
+        Kind | None, typer.Option("--kind", help="Only this kind, such as fact or note.", metavar="KIND")
+    ] = None,
+    category: AnyCategoryOption = None,
+    type: Annotated[
+        FactType | None,
+        typer.Option("--type", help="Only facts of this type, such as skill.", metavar="TYPE"),
+    ] = None,
+    key: Annotated[
+        str | None, typer.Option("--key", "-k", help="Only under this key.", metavar="NAME")
+    ] = None,
+    tag: Tags = None,
+    conversation: Annotated[
+        str | None, typer.Option("--session", help="Only from this conversation.", metavar="ID")
+    ] = None,
+    source: Annotated[
+        str | None, typer.Option("--source", help="Only from this source, such as discussion.")
+    ] = None,
+    status: Annotated[str, typer.Option("--status", help="active, archived, superseded or all.")] = "active",
+    as_of: Annotated[str | None, typer.Option("--as-of", help="What held then.", metavar="DATE")] = None,
+    newest: Annotated[bool, typer.Option("--newest", help="The newest first.")] = False,
+    limit: Limit = None,
+    offset: Annotated[int, typer.Option("--offset", help="Skip so many.", min=0, metavar="NUMBER")] = 0,
+) -> None:
+    """List what is remembered, by what it is."""
+    memory = session.known
+    records = memory.read(
+        kind=kind,
+        category=category,
+        type=type,
+        key=key,
+        tags=tag or (),
+        session=conversation,
+        source=source,
+        status=status,
+        as_of=as_of,
+        newest_first=newest,
+        limit=limit,
+        offset=offset,
+    )
+    session.out.document(records)
+    if records:
+        session.out.table(RECORD_HEAD, record_rows(records))
+    else:
+        _found_nothing(session.out, memory)
+
+
+@command(RECALL, "recollect get role", "recollect get v1w2x3y4 --json")
+def get(session: Session, ref: Ref) -> None:
+    """Show everything about one record."""
+    record = session.known.get(ref)
+    session.out.document(record)
+    session.out.line(record.text)
+    session.out.line()
+    session.out.pairs(card(record))
+
+
+@command(RECALL, "recollect search tea or coffee", "recollect search deadline --kind note --kind episode")
+def search(
+    session: Session,
+    query: Annotated[
+        list[str], typer.Argument(help="What to look for.", metavar="WORDS...", show_default=False)
+    ],
+    kind: Annotated[
+        list[str] | None, typer.Option("--kind", help="Only this kind; may be repeated.", metavar="KIND")
+    ] = None,
+    category: AnyCategoryOption = None,
+    limit: Annotated[int, typer.Option("--limit", "-l", help="At most so many.", metavar="NUMBER")] = 5,
+) -> None:
+    """Find what speaks of something, best first."""
+    memory = session.known
+    hits = memory.search(" ".join(query), limit=limit, kinds=kind or (), category=category)
+    session.out.document(hits)
+    if hits:
+        session.out.table(
+            ("score", "id", "what", "text"),
+            [(f"{h.score:.2f}", h.record.id[-SHORT_ID:], sort_of(h.record), told(h.record)) for h in hits],
+            right=("score",),
+        )
+    else:
+        _found_nothing(session.out, memory)
+
+
+@command(RECALL, "recollect daily", "recollect daily 2026-02-12", "recollect daily --days")
+def daily(
+    session: Session,
+    day: Annotated[
+        str | None, typer.Argument(help="The day, as YYYY-MM-DD; otherwise today.", metavar="[DAY]")
+    ] = None,
+    days: Annotated[bool, typer.Option("--days", help="List the days that have a note.")] = False,
+    raw: _Raw = False,
+) -> int:
+    """Show a daily note, or list the days that have one."""
+    if days:
+        found = session.known.days()
+        session.out.document(found)
+        for one in found:
+            session.out.line(one.isoformat())
+        return DONE
+    wanted = utc_now().date() if day is None else parse_day("day", day)
+    text = session.known.daily(wanted)
+    session.out.document({"user": session.user, "day": wanted, "text": text})
+    session.out.markdown(text, raw=raw)
+    if text:
+        return DONE
+    session.out.aside(f"There is no daily note for {wanted}.")
+    return NOT_FOUND
+
+
+@command(CHANGE, "recollect history", "recollect history role", "recollect history --run run-01k…")
+def history(
+    session: Session,
+    ref: Annotated[
+        str | None, typer.Argument(help="Only of this record, by id or key.", metavar="[REF]")
+    ] = None,
+    run: Annotated[str | None, typer.Option("--run", help="Only of this run.", metavar="ID")] = None,
+    limit: Annotated[
+        int, typer.Option("--limit", "-l", help="The last so many; 0 for all.", metavar="NUMBER", min=0)
+    ] = 20,
+) -> None:
+    """Show what changed, when, and who did it; oldest first."""
+    entries = session.known.history(ref, run=run, limit=limit or None)
+    session.out.document(entries)
+    if not entries:
+        session.out.aside("Nothing has happened yet." if run is None else f"There is no run {run}.")
+        return
+    session.out.table(ENTRY_HEAD, entry_rows(entries), right=("no",))
+    runs: dict[str, list[int]] = {}
+    for entry in entries:
+        if entry.run:
+            runs.setdefault(entry.run, []).append(entry.seq)
+    for together, numbers in runs.items():
+        if len(numbers) > 1 and run is None:
+            session.out.line(f"{numbers[0]}–{numbers[-1]} belong together: {together}")
+    if len(entries) == limit and sys.stdout.isatty():
+        session.out.aside(f"The last {limit}; more with --limit.")
+
+
+@command(CHANGE, "recollect why role")
+def why(session: Session, ref: Ref) -> None:
+    """Say why something is known, and since when."""
+    answer = session.known.why(ref)
+    session.out.document(answer)
+    session.out.line(shortened(answer.record.text, 400))
+    session.out.line(f"  {answer.record.id}")
+    session.out.line()
+    session.out.line(answer.message)
+    session.out.line()
+    session.out.table(ENTRY_HEAD, entry_rows(answer.entries), right=("no",))
+
+
+def _found_nothing(out: Output, memory: Memory) -> None:
+    if memory.mode == "incognito":
+        out.aside("Nothing is recalled: memory is incognito until `recollect resume`.")
+    else:
+        out.aside("Nothing found.")

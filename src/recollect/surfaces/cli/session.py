@@ -1,0 +1,202 @@
+"""One run of the program: whose memory, where it is, how to answer, and when to ask first."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, TypeVar
+
+import typer
+
+from recollect.errors import InvalidInputError, NotFoundError
+from recollect.surfaces.cli.output import Output, plain_data, shortened
+
+if TYPE_CHECKING:
+    from recollect.app import Recollect
+    from recollect.config import Config
+    from recollect.core.memory import Memory
+    from recollect.records import Outcome
+
+DONE, NO, INVALID, NOT_FOUND, STORAGE = 0, 1, 2, 3, 4
+"""What the exit codes say: done; the answer is no; wrong input; no such thing; the storage failed."""
+
+_T = TypeVar("_T")
+_POSTGRES = ("postgresql://", "postgres://")
+
+
+class ConfirmationError(typer.BadParameter):
+    """Nobody is there to be asked."""
+
+    def format_message(self) -> str:
+        return self.message
+
+
+class _RollBack(Exception):
+    """Ends a rehearsal so that nothing is kept of it."""
+
+
+@dataclass
+class Session:
+    """What the shared options said, and the memory they name."""
+
+    user: str
+    root: str | None
+    files: Path | None
+    json: bool
+    actor: str | None = None
+    agent: str | None = None
+    session: str | None = None
+    run: str | None = None
+    untrusted: bool = False
+    _opened: Recollect | None = None
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._opened is not None:
+            self._opened.close()
+
+    @property
+    def out(self) -> Output:
+        """Where the answer goes."""
+        return Output(as_json=self.json)
+
+    # whose memory
+
+    @property
+    def recollect(self) -> Recollect:
+        """Everyone's memories; opened when first needed."""
+        if self._opened is None:
+            import recollect
+
+            where, files = self._where()
+            self._opened = recollect.open(where, files=files)
+        return self._opened
+
+    @property
+    def config(self) -> Config:
+        """The settings in force, without opening anything."""
+        from recollect.config import Config
+
+        where, files = self._where()
+        if where is None:
+            return Config.load()
+        if where.startswith(_POSTGRES):
+            return Config.load(database_url=where, files=files is not None, memory_dir=files)
+        return Config.load(memory_dir=Path(where), database_url="")
+
+    def _where(self) -> tuple[str | None, Path | None]:
+        if self.files is None:
+            return self.root, None
+        from recollect.config import Config
+
+        where = self.root or Config.load().database_url
+        if not where.startswith(_POSTGRES):
+            raise InvalidInputError(
+                "--files", "goes with PostgreSQL; a folder (--root) holds its files itself"
+            )
+        return where, self.files
+
+    @property
+    def memory(self) -> Memory:
+        """The memory to write to; the first write creates it."""
+        return self.recollect.user(self.user).acting(
+            self.actor, agent=self.agent, session=self.session, run=self.run, trusted=not self.untrusted
+        )
+
+    @property
+    def known(self) -> Memory:
+        """The memory to read, which must exist: reading creates nothing."""
+        memory = self.memory
+        if not memory.exists:
+            raise NotFoundError(f"There is no memory for {self.user!r} yet.")
+        return memory
+
+    # what came of it
+
+    def answer(self, outcome: Outcome, *, dry_run: bool = False) -> int:
+        """Tell an outcome, and give its exit code."""
+        name = type(outcome).__name__.lower()
+        self.out.document({"outcome": name, "done": outcome.done, **_dry(dry_run), **plain_data(outcome)})
+        message = shortened(outcome.message, 400)
+        if outcome.done:
+            self.out.line(message)
+        else:
+            self.out.aside(message)
+        record = getattr(outcome, "record", None)
+        if record is not None:
+            (self.out.line if outcome.done else self.out.aside)(f"  {record.id}")
+        if record is not None and name == "conflict":
+            self.out.aside(f'  recollect update {record.key} "…"')
+        self.out.asides(outcome.notices)
+        self.changed_nothing(dry_run)
+        return DONE if outcome.done else NO
+
+    def changed_nothing(self, dry_run: bool) -> None:
+        """After a dry run, say that it was one."""
+        if dry_run:
+            self.out.aside("Dry run: nothing was changed.")
+
+    # before it happens
+
+    def rehearse(self, act: Callable[[Memory], _T]) -> _T:
+        """What would come of it: really done, in a transaction that is then rolled back."""
+        outcome: _T
+        try:
+            with self.known.batch() as trial:
+                outcome = act(trial)
+                raise _RollBack
+        except _RollBack:
+            return outcome
+
+    def may_ask(self, yes: bool, dry_run: bool = False) -> None:
+        """Stop at once if a question will come up and nobody is there to answer."""
+        if not yes and not dry_run and not _is_terminal():
+            raise ConfirmationError(
+                "this asks for a confirmation, and there is no terminal to ask on; add --yes"
+            )
+
+    def agreed(self, question: str, yes: bool) -> bool:
+        """Whether to go on: because of --yes, or because the person says so."""
+        if yes:
+            return True
+        self.may_ask(yes)
+        sys.stdout.flush()
+        print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+        if sys.stdin.readline().strip().lower() in ("y", "yes"):
+            return True
+        print("Nothing was changed.", file=sys.stderr)
+        return False
+
+
+def text_of(argument: str) -> str:
+    """The text itself, or standard input for ``-``."""
+    if argument != "-":
+        return argument
+    try:
+        return sys.stdin.buffer.read().decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InvalidInputError("standard input", "is not UTF-8 text") from None
+
+
+def pairs(given: Sequence[str] | None) -> dict[str, str] | None:
+    """``NAME=VALUE`` options as a mapping; None if there were none."""
+    if not given:
+        return None
+    if wrong := next((pair for pair in given if "=" not in pair), None):
+        raise InvalidInputError("--meta", f"{wrong!r} is not NAME=VALUE")
+    return {name.strip(): value for name, _, value in (pair.partition("=") for pair in given)}
+
+
+def _dry(dry_run: bool) -> dict[str, bool]:
+    return {"dry_run": True} if dry_run else {}
+
+
+def _is_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()

@@ -1,0 +1,110 @@
+"""The guided tour: a handful of real commands with their real output, in a folder removed at the end."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import shlex
+import tempfile
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from recollect.surfaces.cli.program import START, command, run
+from recollect.surfaces.cli.session import Session
+from recollect.userid import folder_name
+
+_KEY = "sk-proj-" + "4f9aXb72Lq" * 3
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What the guide says, a line the person then adds to MEMORY.md, and what is typed."""
+
+    says: str
+    types: tuple[str, ...]
+    adds: str = ""
+
+
+STEPS = (
+    Step(
+        "Tell it something about yourself. A fact can have a key ...",
+        ("remember", "Engineer", "--key", "role", "-c", "work_context"),
+    ),
+    Step("... or just be a sentence.", ("remember", "Prefers short summaries", "-c", "preference")),
+    Step("What is only of today goes into the daily note.", ("jot", "Read a paper on BM25")),
+    Step("All that is known of you is in one file, MEMORY.md.", ("show",)),
+    Step("Ask for it in your own words; spelling and inflection do not matter.", ("search", "summary")),
+    Step(
+        "The same again, said differently, is not stored twice.",
+        ("remember", "prefers SHORT summaries!", "-c", "preference"),
+    ),
+    Step("Neither is a secret, ever.", ("remember", f"My key is {_KEY}")),
+    Step("Things change. The old value is kept in the history.", ("update", "role", "Staff engineer")),
+    Step(
+        "The file is yours: open it in any editor. Say, you add the line below.\n"
+        "What you write wins, and is taken over at once.",
+        ("read", "--key", "city"),
+        adds="- City: Lviv",
+    ),
+    Step("Why does it know that?", ("why", "city")),
+    Step("Everything that happened is in the journal ...", ("history",)),
+    Step("... and can be taken back.", ("undo", "4")),
+    Step("So the role is what it was.", ("read", "--key", "role")),
+    Step("Does it all agree, database, journal and files?", ("verify",)),
+)
+
+NEXT = (
+    ('recollect remember "I drink tea, not coffee"', "begin your own memory"),
+    ("recollect show", "read it"),
+    ("recollect config", "see where it is kept"),
+    ("recollect import ~/notes --dry-run", "bring what you have"),
+    ("recollect --help", "everything else"),
+)
+
+
+@command(START, "recollect tour")
+def tour(session: Session) -> None:
+    """See in two seconds what it does, in a folder of its own."""
+    with tempfile.TemporaryDirectory(prefix="recollect-tour-") as folder:
+        if session.json:
+            steps = [
+                {"says": step.says, "adds": step.adds, "command": _line(step), "output": output}
+                for step, output in _taken(Path(folder), session.user)
+            ]
+            session.out.document({"steps": steps, "next": [line for line, _ in NEXT]})
+            return
+        session.out.line("A tour of Recollect, in a temporary folder; nothing of yours is touched.")
+        for step, output in _taken(Path(folder), session.user):
+            session.out.line(f"\n{step.says}")
+            if step.adds:
+                typer.secho(f"\n  MEMORY.md + {step.adds}", fg="green")
+            typer.secho(f"\n  $ {_line(step)}", bold=True)
+            for line in output.splitlines():
+                session.out.line(textwrap.fill(line, 78, initial_indent="  ", subsequent_indent="  ") or "")
+    session.out.line("\nThat was it; the folder is gone again. How to go on:\n")
+    session.out.pairs(NEXT)
+
+
+def _taken(folder: Path, user: str) -> Iterator[tuple[Step, str]]:
+    """Each step with what the program printed."""
+    for step in STEPS:
+        if step.adds:
+            file = folder / folder_name(user) / "MEMORY.md"
+            text = file.read_text(encoding="utf-8")
+            heading = "## Personal Context\n"
+            file.write_text(text.replace(heading, f"{heading}\n{step.adds}", 1), encoding="utf-8")
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+            run([*step.types, "--root", str(folder), "--user", user])
+        yield step, printed.getvalue()
+
+
+def _line(step: Step) -> str:
+    words = (
+        word if word.replace("-", "").replace("_", "").isalnum() else shlex.quote(word) for word in step.types
+    )
+    return " ".join(("recollect", *words)).replace("'", '"')

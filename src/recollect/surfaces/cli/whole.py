@@ -1,0 +1,259 @@
+"""The commands about a memory as a whole: out and in, proof and repair, upkeep, the users, the settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from recollect.errors import InvalidInputError, NotFoundError, RecollectError
+from recollect.surfaces.cli.options import DryRun, Everyone, Yes
+from recollect.surfaces.cli.output import counted, plain_data, progress
+from recollect.surfaces.cli.program import START, WHOLE, command
+from recollect.surfaces.cli.session import DONE, NO, STORAGE, Session
+from recollect.userid import folder_name
+
+if TYPE_CHECKING:
+    from recollect.core.memory import Memory
+    from recollect.core.rebuild import RebuildReport
+    from recollect.core.transfer import ImportReport
+
+_MOST_REASONS = 20
+
+
+@command(WHOLE, "recollect export", "recollect export backup.zip --yes")
+def export(
+    session: Session,
+    path: Annotated[
+        Path | None, typer.Argument(help="The archive; otherwise named after user and day.", metavar="[PATH]")
+    ] = None,
+    yes: Yes = False,
+) -> int:
+    """Write the whole memory to one archive."""
+    memory = session.known
+    target = path or Path(f"recollect-{folder_name(session.user)}-{date.today()}.zip")
+    if target.is_dir():
+        raise InvalidInputError("path", f"{target} is a folder; name a file in it")
+    if target.exists() and not session.agreed(f"Replace {target}?", yes):
+        return NO
+    with progress("Exporting") as tell:
+        written = memory.export(target, progress=tell)
+    session.out.document({"path": written, "bytes": written.stat().st_size, "records": memory.count()})
+    session.out.line(f"{written}: {counted(memory.count()) or 'empty'}, {written.stat().st_size:,} bytes")
+    return DONE
+
+
+@command(
+    WHOLE,
+    "recollect import backup.zip",
+    "recollect import ~/notes --dry-run",
+    "recollect import mem0.json --from-user 42",
+    name="import",
+)
+def import_(
+    session: Session,
+    path: Annotated[
+        Path,
+        typer.Argument(
+            help="An export, a folder of Markdown, an MCP memory.jsonl, or a mem0 export.",
+            metavar="PATH",
+            show_default=False,
+        ),
+    ],
+    from_user: Annotated[
+        str | None, typer.Option("--from-user", help="If a mem0 export holds several: whose.", metavar="ID")
+    ] = None,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+) -> int:
+    """Take over a memory, from Recollect or from elsewhere."""
+    memory = session.memory
+    if not path.exists():
+        raise InvalidInputError("path", f"there is nothing at {path}")
+    question = f"Add to the memory of {session.user!r}, which is in use?"
+    if memory.exists and not dry_run and not session.agreed(question, yes):
+        return NO
+    with progress("Importing") as tell:
+        report = memory.import_(path, from_user=from_user, dry_run=dry_run, progress=tell)
+    session.out.document(plain_data(report) | ({"dry_run": True} if dry_run else {}))
+    _imported(session, report)
+    session.changed_nothing(dry_run)
+    return DONE
+
+
+def _imported(session: Session, report: ImportReport) -> None:
+    parts = [
+        f"{number:,} {what}"
+        for number, what in (
+            (report.written, "written"),
+            (report.duplicates, "known already"),
+            (report.conflicts, "in conflict"),
+            (report.refused, "refused"),
+            (len(report.skipped) - report.conflicts - report.refused, "unreadable"),
+        )
+        if number or what == "written"
+    ]
+    name = {"recollect": "a Recollect export", "markdown": "Markdown", "mcp": "an MCP memory"}
+    session.out.line(f"From {name.get(report.format, report.format)}: {', '.join(parts)}.")
+    if report.skipped:
+        session.out.line("Not taken over:")
+    for reason in report.skipped[:_MOST_REASONS]:
+        session.out.line(f"  {reason}")
+    if len(report.skipped) > _MOST_REASONS:
+        session.out.line(f"  … and {len(report.skipped) - _MOST_REASONS:,} more (all of them with --json)")
+    if report.run:
+        session.out.aside(f"To take it back: recollect undo {report.run}")
+
+
+@command(WHOLE, "recollect verify", "recollect verify --all --json")
+def verify(session: Session, all: Everyone = False) -> int:
+    """Prove that database, journal and files agree."""
+    worst = DONE
+    answers: list[dict[str, Any]] = []
+    for user, problems in _each(session, all, "Verifying", lambda memory, tell: memory.verify(progress=tell)):
+        failed = isinstance(problems, RecollectError)
+        found = [str(problems)] if isinstance(problems, RecollectError) else problems
+        worst = max(worst, STORAGE if failed else NO if found else DONE)
+        answers.append({"user": user, "ok": not found, "problems": found})
+        session.out.line(f"{user}: {'in order' if not found else f'{len(found)} problem(s)'}")
+        for problem in found:
+            session.out.line(f"  {problem}")
+    session.out.document(answers if all else answers[0])
+    return worst
+
+
+@command(WHOLE, "recollect upkeep", "recollect upkeep --all", writes=True)
+def upkeep(session: Session, all: Everyone = False, dry_run: DryRun = False) -> int:
+    """Remove what has expired, and keep MEMORY.md short."""
+    worst = DONE
+    answers: list[dict[str, Any]] = []
+    for user, report in _each(session, all, "Upkeep", lambda memory, _: memory.upkeep(dry_run=dry_run)):
+        if isinstance(report, RecollectError):
+            worst = STORAGE
+            answers.append({"user": user, "error": str(report)})
+            session.out.line(f"{user}: {report}")
+            continue
+        answers.append({"user": user, **plain_data(report)} | ({"dry_run": True} if dry_run else {}))
+        done = f"{'would remove' if dry_run else 'removed'} {counted(report.expired)}"
+        session.out.line(f"{user}: {done if report.expired else 'nothing has expired'}")
+        session.out.asides(report.notices)
+    session.out.document(answers if all else answers[0])
+    session.changed_nothing(dry_run)
+    return worst
+
+
+@command(WHOLE, "recollect rebuild --dry-run", "recollect rebuild", writes=True)
+def rebuild(
+    session: Session,
+    force: Annotated[bool, typer.Option("--force", help="Even if the database is in order.")] = False,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+) -> int:
+    """Restore a lost or damaged database from the files."""
+    session.may_ask(yes, dry_run)
+    if dry_run:
+        report = _rebuild_a_copy(session, force)
+    else:
+        memory = session.known
+        question = f"Set the database of {session.user!r} aside and build a new one from the files?"
+        if not session.agreed(question, yes):
+            return NO
+        report = memory.rebuild(force=force)
+    session.out.document(plain_data(report) | ({"dry_run": True} if dry_run else {}))
+    session.out.line(f"Restored: {counted(report.restored) or 'nothing'}.")
+    session.out.line("Not recovered:")
+    for lost in report.lost:
+        session.out.line(f"  {lost}")
+    if report.aside is not None and not dry_run:
+        session.out.aside(f"The old database is kept as {report.aside}.")
+    session.out.asides(report.notices)
+    session.changed_nothing(dry_run)
+    return DONE
+
+
+def _rebuild_a_copy(session: Session, force: bool) -> RebuildReport:
+    """The real thing, on a copy of the user's folder that is thrown away."""
+    import shutil
+    import tempfile
+
+    import recollect
+
+    config = session.config
+    if config.database_url:
+        raise InvalidInputError(
+            "--dry-run", "works on a folder; a memory in PostgreSQL is restored from a backup"
+        )
+    folder = config.memory_dir / folder_name(session.user)
+    if not folder.is_dir():
+        raise NotFoundError(f"There is no memory for {session.user!r} yet.")
+    with tempfile.TemporaryDirectory(prefix="recollect-") as copy:
+        shutil.copytree(folder, Path(copy) / folder.name)
+        with recollect.open(copy) as trial:
+            return replace(trial.user(session.user).rebuild(force=force), aside=None)
+
+
+@command(WHOLE, "recollect users", "recollect users --json")
+def users(session: Session) -> int:
+    """List everyone who has a memory here."""
+    worst = DONE
+    rows: list[dict[str, Any]] = []
+    for user in session.recollect.users():
+        memory = session.recollect.user(user)
+        try:
+            rows.append({"user": user, "mode": memory.mode, "records": memory.count()})
+        except RecollectError as error:
+            worst = STORAGE
+            rows.append({"user": user, "error": str(error), "records": {}})
+    session.out.document(rows)
+    if rows:
+        session.out.table(
+            ("user", "mode", "holds"),
+            [
+                (r["user"], r.get("mode", "?"), r.get("error") or counted(r["records"]) or "nothing")
+                for r in rows
+            ],
+        )
+    else:
+        session.out.aside("Nobody has a memory here yet.")
+    return worst
+
+
+@command(START, "recollect config", "MEMORY_MAX_WORDS=500 recollect config")
+def config(session: Session) -> None:
+    """Show every setting, its value and its default."""
+    settings = session.config
+    values = settings.values()
+    rows = [
+        {"variable": variable, "value": values[variable], "default": default, "description": description}
+        for variable, default, description in settings.table()
+    ]
+    session.out.document(rows)
+    for row in rows:
+        changed = "" if row["value"] == row["default"] else f"  (default: {row['default'] or 'empty'})"
+        session.out.line(f"{row['variable']} = {row['value'] or 'empty'}{changed}")
+        session.out.line(f"  {row['description']}")
+
+
+def _each(
+    session: Session,
+    everyone: bool,
+    what: str,
+    act: Callable[[Memory, Callable[[int, int], None]], Any],
+) -> Iterator[tuple[str, Any]]:
+    """Do something for one user, or for all of them, where one user's failure does not stop the others."""
+    with progress(what) as tell:
+        if not everyone:
+            yield session.user, act(session.known, tell)
+            return
+        names = list(session.recollect.users())
+        for done, name in enumerate(names):
+            tell(done, len(names))
+            try:
+                result = act(session.recollect.user(name), lambda done, total: None)
+            except RecollectError as error:
+                result = error
+            yield name, result
