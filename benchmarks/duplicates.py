@@ -112,15 +112,12 @@ def main() -> None:
     if args.json:
         print(json.dumps([asdict(row) for row in rows], indent=2))
         return
-    print(
-        f"{'':9} {'pairs':>5}  {'same found':>18}  {'kept apart':>18}  {'precision':>9}  {'signed alike':>12}"
-    )
+    print(f"{'':9} {'pairs':>5}  {'same found':>18}  {'kept apart':>18}  {'precision':>9}  {'signed alike':>12}")
     for row in rows:
         same = f"{row.same_found}/{row.same} {_percent(row.recall)}"
         apart = f"{row.kept_apart}/{row.different} {_percent(row.apart)}"
         print(
-            f"{row.group:9} {row.pairs:5}  {same:>18}  {apart:>18}  "
-            f"{_percent(row.precision):>9}  {row.signed_alike:12}"
+            f"{row.group:9} {row.pairs:5}  {same:>18}  {apart:>18}  {_percent(row.precision):>9}  {row.signed_alike:12}"
         )
     if args.verbose:
         print()

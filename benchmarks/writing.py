@@ -97,10 +97,8 @@ print((time.perf_counter() - start) * 1e3)
 
 def opening(folder: Path) -> float:
     """Opening a user of 10,000 records in a new process, and reading."""
-    runs = [
-        float(subprocess.run([sys.executable, "-c", _OPENING, str(folder / "growth")], capture_output=True, check=True).stdout)
-        for _ in range(5)
-    ]
+    command = [sys.executable, "-c", _OPENING, str(folder / "growth")]
+    runs = [float(subprocess.run(command, capture_output=True, check=True).stdout) for _ in range(5)]
     return statistics.median(runs)
 
 

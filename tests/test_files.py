@@ -56,8 +56,8 @@ def desk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Desk]:
     apps: list[recollect.Recollect] = []
 
     def reopen() -> Memory:
-        options = {"files": tmp_path} if request.param == "postgres" else {}
-        apps.append(recollect.open(where, clock=clock, **options))
+        files = tmp_path if request.param == "postgres" else None
+        apps.append(recollect.open(where, files=files, clock=clock))
         return apps[-1].user("u1")
 
     yield Desk(reopen(), tmp_path / "u1", reopen)
@@ -326,7 +326,9 @@ def test_F7_a_person_may_edit_a_daily_note_too(desk: Desk) -> None:
     path = desk.folder / "memory" / "2026-02-12.md"
     desk.memory.jot("Read 6 posts", section="Reading Activity")
     desk.memory.jot("Saved an article", section="Reading Activity")
-    path.write_text(path.read_text().replace("Read 6 posts", "Read 7 posts").replace("- Saved an article\n", "") + "- Ran 5 km\n")
+    path.write_text(
+        path.read_text().replace("Read 6 posts", "Read 7 posts").replace("- Saved an article\n", "") + "- Ran 5 km\n"
+    )
     assert [record.text for record in desk.memory.read(kind="daily")] == ["Read 7 posts", "Ran 5 km"]
     path.unlink()
     assert len(desk.memory.read(kind="daily")) == 2 and "Ran 5 km" in path.read_text()

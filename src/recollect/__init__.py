@@ -1,9 +1,9 @@
 """Recollect: a long-term memory for AI agents and the people who talk to them.
 
-    import recollect
+import recollect
 
-    memory = recollect.open("data/memory").user("u1")
-    memory.remember("Prefers concise summaries", category="preference")
+memory = recollect.open("data/memory").user("u1")
+memory.remember("Prefers concise summaries", category="preference")
 """
 
 from recollect.app import Recollect, open

@@ -15,9 +15,7 @@ from recollect.errors import ConfigError
 
 
 def _setting(default: Any, variable: str, description: str, low: float | None = None, high: float | None = None) -> Any:
-    return field(
-        default=default, metadata={"variable": variable, "description": description, "low": low, "high": high}
-    )
+    return field(default=default, metadata={"variable": variable, "description": description, "low": low, "high": high})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,12 +81,13 @@ def without_password(url: str) -> str:
     return f"{scheme}{mark}{credentials.partition(':')[0]}:***@{host}"
 
 
+_WORDS = dict.fromkeys(("true", "1", "yes", "on"), True) | dict.fromkeys(("false", "0", "no", "off"), False)
+
+
 def _parse(variable: str, text: str, kind: type) -> Any:
     try:
         if kind is bool:
-            return {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}[
-                text.lower()
-            ]
+            return _WORDS[text.lower()]
         if kind is int or kind is float:
             return kind(text)
     except (KeyError, ValueError):

@@ -87,7 +87,7 @@ class StoreFullError(StoreError):
 
 
 class StoreUnavailableError(StoreError):
-    """The database cannot be reached; try again. A write that fails this way may or may not have been done; repeating it is safe."""
+    """The database cannot be reached; try again. A write may or may not have been done; repeating it is safe."""
 
 
 class StoreCorruptError(StoreError):

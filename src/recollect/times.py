@@ -70,4 +70,3 @@ def parse_day(field: str, value: object) -> date:
 def _shown(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 40 else text[:37] + "..."
-

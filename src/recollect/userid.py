@@ -35,7 +35,7 @@ def folder_name(user_id: str) -> str:
     """A safe, unique folder name: plain ids as they are, all others as a readable part and a hash."""
     if _PLAIN.fullmatch(user_id) and not _RESERVED.fullmatch(user_id):
         return user_id
-    readable = _UNSAFE.sub("-", user_id.lower()).strip("-")[:32] or "user"
+    readable = _UNSAFE.sub("-", user_id.lower()).strip("-_")[:32] or "user"
     digest = hashlib.blake2b(user_id.encode("utf-8"), digest_size=10).hexdigest()
     # "~" never occurs in a plain name, so a hashed name cannot collide with one
     return f"{readable}~{digest}"

@@ -101,7 +101,12 @@ class MemoryContract:
                 confidence=0.8,
             )
         )
-        assert (fact.source, fact.session, fact.agent, fact.trusted) == ("discussion:42", "chat-7", "discussion-bot", False)
+        assert (fact.source, fact.session, fact.agent, fact.trusted) == (
+            "discussion:42",
+            "chat-7",
+            "discussion-bot",
+            False,
+        )
         why = memory.why(fact.id)
         for part in ("discussion (42)", "2026-02-12", "chat-7", "discussion-bot", "I do not believe in crypto", "m1, m2",
                      "0.80", "untrusted"):  # fmt: skip
@@ -426,7 +431,9 @@ class MemoryContract:
         clock.tick(days=200)
         assert memory.search("lighthouse")[0].record.id == loved.id
         for n in range(400):
-            memory.remember(f"Visited town number {n} with companion {n * 7919 % 1009} in year {1600 + n}", confidence=0.9)
+            memory.remember(
+                f"Visited town number {n} with companion {n * 7919 % 1009} in year {1600 + n}", confidence=0.9
+            )
             assert len(memory.show().split()) <= 2000
         assert pinned.text in memory.show() and weak.text not in memory.show()
         assert memory.get(weak.id).tier == "archive" and memory.get(weak.id).status == "active"
@@ -481,7 +488,7 @@ class MemoryContract:
         assert texts(b) == ["Likes coffee"] and b.search("tea") == []
         for verb in (b.get, b.why, b.forget, b.history, b.erase):
             with pytest.raises(NotFoundError):
-                verb(secret.id)  # type: ignore[operator]
+                verb(secret.id)
         assert isinstance(b.remember("Likes tea"), Written)
         assert list(app.users()) == ["a", "b"]
 

@@ -62,8 +62,12 @@ class StoreContract:
         raise NotImplementedError
 
     def test_D3_every_kind_comes_back_as_it_was_put(self, store: Store) -> None:
-        times = {"created_at": T0, "updated_at": T0 + timedelta(seconds=1), "valid_from": T0 - timedelta(days=9)}
-        common = {
+        times: dict[str, Any] = {
+            "created_at": T0,
+            "updated_at": T0 + timedelta(seconds=1),
+            "valid_from": T0 - timedelta(days=9),
+        }
+        common: dict[str, Any] = {
             **times,
             "session": "s1",
             "source": "discussion:42",
@@ -80,8 +84,17 @@ class StoreContract:
             "valid_until": T0 + timedelta(days=2),
         }
         records: list[Record] = [
-            Fact(id=new_id("fact"), content="Київ", key="location", category="personal_context", type="personal",
-                 tier="file", label="Location", section="Pets", **common),  # fmt: skip
+            Fact(
+                id=new_id("fact"),
+                content="Київ",
+                key="location",
+                category="personal_context",
+                type="personal",
+                tier="file",
+                label="Location",
+                section="Pets",
+                **common,
+            ),
             DailyEntry(id=new_id("daily"), content="a\nb", day=date(2026, 2, 12), section="Discussions", **common),
             Note(id=new_id("note"), content="n", title="T", **common),
             Observation(id=new_id("observation"), content="o", category="lesson", **common),
@@ -167,7 +180,8 @@ class StoreContract:
             assert reader.state().seq == 30
 
     def test_hooks_run_after_the_commit_and_before_the_next_writer(self, store: Store) -> None:
-        user, order = store.user("u"), []
+        user = store.user("u")
+        order: list[object] = []
         holding, waiting = threading.Event(), threading.Event()
 
         def second() -> None:
@@ -229,12 +243,22 @@ class StoreContract:
         later = T0 + timedelta(hours=1)
         with user.write() as tx:
             a = write(tx, fact("a", key="role", category="work_context", tier="file", source="discussion:1"))
-            b = write(tx, fact("b", category="preference", type="preference", tier="archive", tags=("x", "y"), at=later))
+            b = write(
+                tx, fact("b", category="preference", type="preference", tier="archive", tags=("x", "y"), at=later)
+            )
             c = write(tx, fact("c", status="archived", session="s", source="discussions"))
             d = write(
                 tx,
-                Note(id=new_id("note"), content="d", created_at=later, updated_at=later, valid_from=later, tags=("x",),
-                     expires_at=later, source="tool:memory_save"),  # fmt: skip
+                Note(
+                    id=new_id("note"),
+                    content="d",
+                    created_at=later,
+                    updated_at=later,
+                    valid_from=later,
+                    tags=("x",),
+                    expires_at=later,
+                    source="tool:memory_save",
+                ),
             )
         expected: list[tuple[Query, list[Record]]] = [
             (Query(), [a, b, d]),
@@ -369,7 +393,20 @@ class StoreContract:
             tx.log([JournalEntry(seq=8, at=T0, actor="person", op="pause", record_id="")])
 
     def test_R4_users_do_not_see_each_other(self, store: Store) -> None:
-        ids = ["u", "U", "../u", "u/..", "é", "e\u0301", "%75", "u'; DROP TABLE memory; --", "CON", "👍", "1", "x" * 128]
+        ids = [
+            "u",
+            "U",
+            "../u",
+            "u/..",
+            "é",
+            "e\u0301",
+            "%75",
+            "u'; DROP TABLE memory; --",
+            "CON",
+            "👍",
+            "1",
+            "x" * 128,
+        ]
         for user_id in ids:
             with store.user(user_id).write() as tx:
                 record = fact(f"secret of {user_id}", id=new_id("fact"))

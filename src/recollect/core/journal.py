@@ -146,7 +146,9 @@ def verify(person: Person, progress: Progress | None = None) -> list[str]:
             if entry.record_id and not entry.erased and entry.after is not None:
                 expected = before.after if before and not before.erased else None
                 if entry.before != expected and not (before and before.erased):
-                    problems.append(f"journal entry {entry.seq}: its before is not what entry {before and before.seq} left")
+                    problems.append(
+                        f"journal entry {entry.seq}: its before is not what entry {before and before.seq} left"
+                    )
             if entry.record_id and (entry.after is not None or entry.erased or entry.op in ("erase", "expire")):
                 last[entry.record_id] = entry
         for record_id, entry in last.items():

@@ -46,19 +46,29 @@ class Known:
         self._statements: dict[str, Statement] = {}
         self._postings: dict[str, set[str]] = {}
         self._replaced: list[tuple[str, Record | None]] = []
+        self._buried_before: set[str] | None = None
 
     def begin(self) -> None:
         """From here on `roll_back` can return to what was known."""
         self._replaced = []
+        self._buried_before = self.buried
 
     def roll_back(self) -> None:
-        """Know again what was known at `begin`."""
+        """Know again what was known at `begin`; nothing happens if there was none since `commit`."""
         with self.guard:
+            if self._buried_before is None:
+                return
             for record_id, record in reversed(self._replaced):
                 self._remove(record_id)
                 if record is not None:
                     self._insert(record)
             self._replaced = []
+            self.buried, self._buried_before = self._buried_before, None
+
+    def commit(self) -> None:
+        """What was taken in since `begin` is stored, and stays known."""
+        self._replaced = []
+        self._buried_before = None
 
     def catch_up(self, reader: Reader, seq: int) -> None:
         """Take in everything up to this sequence number."""
@@ -136,7 +146,9 @@ class Known:
                 shared.append((-weight, record_id))
         return [(self._records[i], self._statements[i]) for _, i in nsmallest(_MOST_CANDIDATES, shared)]
 
-    def search(self, terms: Iterable[str], kinds: Iterable[str], limit: int) -> list[tuple[str, float, tuple[str, ...]]]:
+    def search(
+        self, terms: Iterable[str], kinds: Iterable[str], limit: int
+    ) -> list[tuple[str, float, tuple[str, ...]]]:
         """Ids with a BM25 score and the words that matched, best first."""
         wanted = frozenset(kinds)
         with self.guard:

@@ -1,7 +1,7 @@
 """The memory of one user: the one façade over the core. Short methods; the work is done below.
 
-    memory = recollect.open("data/memory").user("u1")
-    memory.remember("Senior engineer at Stripe", key="role", category="work_context")
+memory = recollect.open("data/memory").user("u1")
+memory.remember("Senior engineer at Stripe", key="role", category="work_context")
 """
 
 from __future__ import annotations
@@ -9,53 +9,44 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import date
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from recollect.core import validation as check
+from recollect.core.drafts import Drafts, Moment
 from recollect.core.erase import clear, erase
 from recollect.core.journal import Progress, Why, last_change, undo, verify, why
 from recollect.core.person import Person
 from recollect.core.rebuild import RebuildReport, rebuild
-from recollect.core.recall import search
+from recollect.core.recall import search, speaking_of
 from recollect.core.transfer import ImportReport, export_archive, import_any
 from recollect.core.upkeep import UpkeepReport, by_kind, expired, mark_important, remove_expired
-from recollect.core.writing import Acting, Write, find_record, find_records, section_of_day
-from recollect.document import daily_md
-from recollect.document.memory_md import key_of, one_block, split_label
+from recollect.core.writing import Acting, Write, find_record, find_records
+from recollect.document.memory_md import key_of
 from recollect.errors import InvalidInputError, NotFoundError
-from recollect.policy.retention import IMPORTANT_DAYS, daily_expiry, message_expiry
+from recollect.policy.retention import IMPORTANT_DAYS
 from recollect.records import (
     CATEGORIES,
-    CATEGORY_OF_TYPE,
     CHANGE_REASONS,
     FACT_TYPES,
     KINDS,
     OBSERVATION_CATEGORIES,
-    VALENCES,
+    STATUSES,
     DailyEntry,
-    Episode,
     Erased,
-    Fact,
     Hit,
     JournalEntry,
-    Message,
-    Note,
-    Observation,
     Outcome,
     Receipt,
     Record,
     Refused,
-    ScratchItem,
     Undone,
-    new_id,
 )
 from recollect.store.contract import Query, Reader
 from recollect.times import parse_day, parse_moment
 
 _O = TypeVar("_O", bound=Outcome)
-Moment = datetime | date | str
 
 
 class Memory:
@@ -138,28 +129,23 @@ class Memory:
         metadata: Mapping[str, Any] | None = None,
     ) -> Outcome:
         """A fact about the person, under a key or as a sentence."""
-        text = one_block(check.text("content", content, check.MAX_FACT))
-        label: str | None = None
-        if key is not None:
-            label = check.line("key", key, check.MAX_KEY)
-        elif found := split_label(text):
-            label, text = found
-        kind_of_fact = check.optional_one_of("type", type, FACT_TYPES)
-        default = CATEGORY_OF_TYPE[kind_of_fact] if kind_of_fact else "key_fact"
         durable = check.one_of("durability", durability, ("durable", "daily")) == "durable"
-        fact = Fact(
-            **self._common("fact", source, confidence, importance, excerpt, messages, tags, metadata),
-            content=text,
-            key=_key(label),
-            label=label if label and label != _key(label) else None,
-            category=check.optional_one_of("category", category, CATEGORIES) or default,
-            type=kind_of_fact,
-            tier="file",
-            pinned=check.flag("pinned", pinned),
-            expires_at=None if expires_at is None else parse_moment("expires_at", expires_at),
+        fact = self._drafts.fact(
+            content,
+            key=key,
+            category=category,
+            type=type,
+            pinned=pinned,
+            valid_from=valid_from,
+            expires_at=expires_at,
+            confidence=confidence,
+            importance=importance,
+            source=source,
+            excerpt=excerpt,
+            messages=messages,
+            tags=tags,
+            metadata=metadata,
         )
-        if valid_from is not None:
-            fact = replace(fact, valid_from=parse_moment("valid_from", valid_from))
         return self._remember(fact, durable=durable)
 
     def note(
@@ -173,9 +159,10 @@ class Memory:
         metadata: Mapping[str, Any] | None = None,
     ) -> Outcome:
         """A free text with a stable id."""
-        text = check.text("content", content)
-        common = self._common("note", source, 1.0, importance, None, (), tags, metadata)
-        return self._remember(Note(**common, content=text, title=check.optional_line("title", title)))
+        note = self._drafts.note(
+            content, title=title, tags=tags, source=source, importance=importance, metadata=metadata
+        )
+        return self._remember(note)
 
     def observe(
         self,
@@ -188,10 +175,10 @@ class Memory:
         metadata: Mapping[str, Any] | None = None,
     ) -> Outcome:
         """A finding, an insight or a lesson."""
-        text = check.text("content", content)
-        sort = check.one_of("category", category, OBSERVATION_CATEGORIES)
-        common = self._common("observation", source, confidence, 0.5, None, (), tags, metadata)
-        return self._remember(Observation(**common, content=text, category=sort))
+        observation = self._drafts.observation(
+            content, category, source=source, confidence=confidence, tags=tags, metadata=metadata
+        )
+        return self._remember(observation)
 
     def episode(
         self,
@@ -207,12 +194,16 @@ class Memory:
         metadata: Mapping[str, Any] | None = None,
     ) -> Outcome:
         """A stretch of conversation worth remembering as a whole."""
-        episode = Episode(
-            **self._common("episode", source, 1.0, importance, None, messages, tags, metadata),
-            content=check.text("summary", summary),
-            topic=check.line("topic", topic),
-            valence=check.one_of("valence", valence, VALENCES),
-            participants=check.words("participants", participants),
+        episode = self._drafts.episode(
+            topic,
+            summary,
+            valence=valence,
+            participants=participants,
+            importance=importance,
+            tags=tags,
+            messages=messages,
+            source=source,
+            metadata=metadata,
         )
         return self._remember(episode)
 
@@ -228,20 +219,8 @@ class Memory:
         metadata: Mapping[str, Any] | None = None,
     ) -> Outcome:
         """One message of a conversation. Secrets in it are masked."""
-        text = check.text("content", content)
-        where = check.optional_line("session", session) or self._acting.session
-        if where is None:
-            raise InvalidInputError("session", "must be given: which conversation is this a message of?")
-        common = self._common("message", source, 1.0, 0.5, None, (), (), metadata)
-        common["session"] = where
-        if said_at is not None:
-            common["valid_from"] = parse_moment("said_at", said_at)
-        message = Message(
-            **common,
-            content=text,
-            role=check.line("role", role),
-            speaker=check.optional_line("speaker", speaker),
-            expires_at=message_expiry(common["created_at"], self._person.config.message_retention_days),
+        message = self._drafts.message(
+            content, session=session, role=role, speaker=speaker, said_at=said_at, source=source, metadata=metadata
         )
         return self._remember(message)
 
@@ -256,17 +235,10 @@ class Memory:
         metadata: Mapping[str, Any] | None = None,
     ) -> Outcome:
         """An entry in a daily note, today's unless another day is given."""
-        text = one_block(check.text("content", content, check.MAX_FACT))
-        when = self._now.date() if day is None else parse_day("day", day)
-        entry = DailyEntry(
-            **self._common("daily", source, confidence, 0.5, None, (), (), metadata),
-            content=text,
-            day=when,
-            key=when.isoformat(),
-            expires_at=daily_expiry(when, self._person.config.daily_retention_days),
+        entry = self._drafts.daily(
+            content, section=section, day=day, source=source, confidence=confidence, metadata=metadata
         )
-        heading = check.optional_one_of("section", section, daily_md.SECTIONS) or section_of_day(entry)
-        return self._remember(replace(entry, section=heading))
+        return self._remember(entry)
 
     def scratch(self, key: str, value: str | None = None) -> str | None:
         """Working memory: with a value, keep it under the key; without, give it back."""
@@ -274,14 +246,14 @@ class Memory:
         if value is None:
             found = self.read(kind="scratch", key=name)
             return found[0].content if found else None
-        text = check.text("value", value)
-        item = ScratchItem(**self._common("scratch", "explicit", 1.0, 0.5, None, (), (), None), content=text, key=name)
+        item = self._drafts.scratch(name, value)
         with self._writing() as write:
             known = write.tx.find(Query(kinds=("scratch",), key=name))
-            outcome = write.update(known[0], {"content": text}, reason="correction") if known else write.remember(item)
+            said = {"content": item.content}
+            outcome = write.update(known[0], said, reason="correction") if known else write.remember(item)
         if isinstance(outcome, Refused):
             raise InvalidInputError("value", outcome.message)
-        return text
+        return item.content
 
     def _remember(self, record: Record, *, durable: bool = True) -> Outcome:
         with self._writing() as write:
@@ -313,6 +285,19 @@ class Memory:
         after a correction or refinement it never did. Category and type narrow down which record is meant
         if several have the key; otherwise they are changed.
         """
+        given = {
+            "content": content,
+            "category": category,
+            "type": type,
+            "key": key,
+            "confidence": confidence,
+            "importance": importance,
+            "pinned": pinned,
+            "tags": tags,
+            "source": source,
+            "excerpt": excerpt,
+            "metadata": metadata,
+        }
         why_changed = check.one_of("reason", reason, CHANGE_REASONS)
         since = None if valid_from is None else parse_moment("valid_from", valid_from)
         check.optional_one_of("category", category, CATEGORIES + OBSERVATION_CATEGORIES)
@@ -337,49 +322,11 @@ class Memory:
                     metadata=metadata,
                 )
             else:
-                changes = self._changes(record, locals())
-                outcome = write.update(record, changes, reason=why_changed, note=check.optional_text("note", note), since=since)
+                changes = self._drafts.changes(record, given)
+                outcome = write.update(
+                    record, changes, reason=why_changed, note=check.optional_text("note", note), since=since
+                )
         return self._told(outcome, write)
-
-    def _changes(self, record: Record, given: Mapping[str, Any]) -> dict[str, Any]:
-        changes: dict[str, Any] = {}
-        if given["content"] is not None:
-            limit = check.MAX_FACT if record.kind in ("fact", "daily") else check.MAX_TEXT
-            text = check.text("content", given["content"], limit)
-            changes["content"] = one_block(text) if record.kind in ("fact", "daily") else text
-            # what is said now is said by whoever says it now
-            changes |= {"agent": self._acting.agent, "trusted": self._acting.trusted, "excerpt": None, "messages": ()}
-            changes["source"] = "explicit"
-            if self._acting.session:
-                changes["session"] = self._acting.session
-        for name in ("confidence", "importance"):
-            if given[name] is not None:
-                changes[name] = check.share(name, given[name])
-        if given["pinned"] is not None:
-            changes["pinned"] = check.flag("pinned", given["pinned"])
-        if given["tags"] is not None:
-            changes["tags"] = check.words("tags", given["tags"])
-        if given["source"] is not None:
-            changes["source"] = check.line("source", given["source"])
-        if given["excerpt"] is not None:
-            changes["excerpt"] = check.text("excerpt", given["excerpt"], check.MAX_FACT)
-        if given["metadata"] is not None:
-            changes["metadata"] = record.metadata | check.metadata("metadata", given["metadata"])
-        if record.kind == "fact":
-            if given["key"] is not None:
-                label = check.line("key", given["key"], check.MAX_KEY)
-                changes["key"] = _key(label)
-                changes["label"] = label if label != _key(label) else None
-            if given["type"] is not None:
-                changes["type"] = given["type"]
-                changes["category"] = given["category"] or CATEGORY_OF_TYPE[given["type"]]
-            elif given["category"] is not None:
-                changes["category"] = given["category"]
-            if changes.get("category", record.category) != record.category:
-                changes["section"] = None
-        elif given["category"] is not None:
-            changes["category"] = given["category"]
-        return changes
 
     def forget(
         self,
@@ -396,9 +343,10 @@ class Memory:
             outcome = write.forget(record, reason=check.optional_text("reason", reason), replaced_by=replaced_by)
         return self._told(outcome, write)
 
-    def merge(self, refs: Sequence[str], content: str, *, confidence: float | None = None, reason: str | None = None) -> Outcome:
+    def merge(
+        self, refs: Sequence[str], content: str, *, confidence: float | None = None, reason: str | None = None
+    ) -> Outcome:
         """Several facts, or several notes, become one. It takes over the key of the first that has one."""
-        text = check.text("content", content, check.MAX_FACT)
         with self._writing() as write:
             records = [find_record(write.tx, check.line("refs", ref, 200)) for ref in refs]
             if len({record.id for record in records}) < 2 or len({record.kind for record in records}) > 1:
@@ -406,24 +354,7 @@ class Memory:
             for record in records:
                 if record.status != "active":
                     raise NotFoundError(f"{record.id} is no longer active")
-            first = next((record for record in records if record.key), records[0])
-            merged = replace(
-                first,
-                id=new_id(first.kind),
-                version=1,
-                content=one_block(text) if first.kind == "fact" else text,
-                created_at=write.now,
-                updated_at=write.now,
-                valid_from=min(record.valid_from for record in records),
-                confidence=max(r.confidence for r in records) if confidence is None else check.share("confidence", confidence),
-                importance=max(record.importance for record in records),
-                pinned=any(record.pinned for record in records),
-                trusted=all(record.trusted for record in records),
-                tags=tuple(dict.fromkeys(tag for record in records for tag in record.tags)),
-                messages=tuple(dict.fromkeys(message for record in records for message in record.messages)),
-                tier="file" if first.kind == "fact" else None,
-                metadata=first.metadata | {"merged_from": [record.id for record in records]},
-            )
+            merged = self._drafts.merged(records, content, confidence)
             outcome = write.merge(records, merged, reason=check.optional_text("reason", reason))
         return self._told(outcome, write)
 
@@ -478,18 +409,10 @@ class Memory:
         """Remove every record that speaks of a topic. A dry run tells which ones that would be."""
         words = check.text("topic", topic, check.MAX_SHORT)
         with self._person.read() as reader:
-            found = self._about(reader, words)
+            found = speaking_of(reader, words)
         if dry_run or not found:
             return found, None
         return found, self.erase(*(record.id for record in found)).receipt
-
-    def _about(self, reader: Reader, topic: str) -> list[Record]:
-        from recollect.text import terms
-
-        wanted = frozenset(terms(topic))
-        if not wanted:
-            raise InvalidInputError("topic", "has no words to look for")
-        return [r for r in reader.find(Query(statuses=())) if wanted <= frozenset(terms(r.text))]
 
     def clear(self) -> Erased:
         """Erase everything about this person and start again with an empty MEMORY.md."""
@@ -525,11 +448,11 @@ class Memory:
             kinds=(check.one_of("kind", kind, KINDS),) if kind else (),
             categories=(check.one_of("category", category, CATEGORIES + OBSERVATION_CATEGORIES),) if category else (),
             types=(check.one_of("type", type, FACT_TYPES),) if type else (),
-            key=(_key(key) if kind != "scratch" else key) if key else None,
+            key=(key_of(key) if kind != "scratch" else key) if key else None,
             tags=check.words("tags", tags),
             session=session,
             source=source,
-            statuses=() if status == "all" else (check.one_of("status", status, ("active", "archived", "superseded", "all")),),
+            statuses=() if status == "all" else (check.one_of("status", status, (*STATUSES, "all")),),
             alive_at=self._person.clock(),
             valid_at=None if as_of is None else parse_moment("as_of", as_of),
             newest_first=newest_first,
@@ -545,7 +468,9 @@ class Memory:
             found = reader.count()
         return {kind: number for (kind, status), number in sorted(found.items()) if status == "active"}
 
-    def search(self, query: str, *, limit: int = 5, kinds: Sequence[str] = (), category: str | None = None) -> list[Hit]:
+    def search(
+        self, query: str, *, limit: int = 5, kinds: Sequence[str] = (), category: str | None = None
+    ) -> list[Hit]:
         """Records that speak of something, best first."""
         text = check.text("query", query)
         wanted = tuple(check.one_of("kinds", kind, KINDS) for kind in kinds)
@@ -568,7 +493,9 @@ class Memory:
         entries = self.read(kind="daily")
         return sorted({entry.day for entry in entries if isinstance(entry, DailyEntry)})
 
-    def history(self, ref: str | None = None, *, run: str | None = None, limit: int | None = None) -> list[JournalEntry]:
+    def history(
+        self, ref: str | None = None, *, run: str | None = None, limit: int | None = None
+    ) -> list[JournalEntry]:
         """What happened, oldest first: to one record, in one run, or altogether (the last ``limit``)."""
         with self._person.read() as reader:
             record_id = None if ref is None else _id_of(reader, ref)
@@ -614,7 +541,7 @@ class Memory:
         """Remove what has expired, keep MEMORY.md short, settle the files. A dry run tells what has expired."""
         if dry_run:
             with self._person.read(notes=True) as reader:
-                return UpkeepReport(expired=by_kind(expired(reader, self._now)))
+                return UpkeepReport(expired=by_kind(expired(reader, self._person.clock())))
         upkeep = replace(self._acting, actor="upkeep")
         with self._person.write(upkeep) as write:
             self._person.files.take_over_daily(write)
@@ -636,46 +563,9 @@ class Memory:
         return replace(outcome, notices=tuple(write.notices)) if write.notices else outcome
 
     @property
-    def _now(self) -> datetime:
-        return self._open.now if self._open is not None else self._person.clock()
-
-    def _common(
-        self,
-        kind: str,
-        source: str,
-        confidence: float,
-        importance: float,
-        excerpt: str | None,
-        messages: Sequence[str],
-        tags: Sequence[str],
-        metadata: Mapping[str, Any] | None,
-    ) -> dict[str, Any]:
-        acting, now = self._acting, self._now
-        return {
-            "id": new_id(kind),
-            "created_at": now,
-            "updated_at": now,
-            "valid_from": now,
-            "source": check.line("source", source) if source else "explicit",
-            "confidence": check.share("confidence", confidence),
-            "importance": check.share("importance", importance),
-            "excerpt": check.optional_text("excerpt", excerpt, check.MAX_FACT),
-            "messages": check.words("messages", messages, check.MAX_MESSAGES),
-            "tags": check.words("tags", tags),
-            "session": acting.session,
-            "agent": acting.agent,
-            "trusted": acting.trusted,
-            "metadata": check.metadata("metadata", metadata),
-        }
-
-
-def _key(label: str | None) -> str | None:
-    if label is None:
-        return None
-    key = key_of(label)
-    if not key:
-        raise InvalidInputError("key", f"{label!r} has no letters or digits")
-    return key
+    def _drafts(self) -> Drafts:
+        now = self._open.now if self._open is not None else self._person.clock()
+        return Drafts(self._acting, self._person.config, now)
 
 
 def _id_of(reader: Reader, ref: str) -> str:

@@ -134,7 +134,10 @@ class MemoryPage:
             for item in reversed(outdated):
                 self._document = self._document.remove(item)
         changes = compare(
-            [Known(id=f.id, section=_section(f), category=f.category, key=f.key, content=f.content) for f in base.values()],
+            [
+                Known(id=f.id, section=_section(f), category=f.category, key=f.key, content=f.content)
+                for f in base.values()
+            ],
             items,
         )
         for record_id, _ in changes.same:
@@ -196,7 +199,12 @@ class MemoryPage:
             write.apply("remember", None, fact, reason=f"written into {name}", written=True)
 
     def _item(self, record: Record) -> Item | None:
-        return _find(self._document, record.key, one_block(record.content), _section(record) if isinstance(record, Fact) else None)
+        return _find(
+            self._document,
+            record.key,
+            one_block(record.content),
+            _section(record) if isinstance(record, Fact) else None,
+        )
 
 
 class DayPage:
@@ -253,7 +261,9 @@ class DayPage:
         for record_id in changes.removed:
             entry = entries[record_id]
             if entry.status == "active" and base_seq is not None and entry.seq <= base_seq:
-                write.apply("forget", entry, replace(entry, status="archived"), reason=f"deleted from {name}", written=True)
+                write.apply(
+                    "forget", entry, replace(entry, status="archived"), reason=f"deleted from {name}", written=True
+                )
         for item in changes.added:
             entry = DailyEntry(
                 id=new_id("daily"),
@@ -320,7 +330,11 @@ def _words(fact: Fact) -> tuple[str | None, str]:
 def _archived_copy(write: Write, fact: Fact) -> Fact | None:
     """The same fact where pruning put it."""
     for other, _ in write.known.likely(statement_of(fact), "fact"):
-        if isinstance(other, Fact) and other.tier == "archive" and (other.key, other.content) == (fact.key, fact.content):
+        if (
+            isinstance(other, Fact)
+            and other.tier == "archive"
+            and (other.key, other.content) == (fact.key, fact.content)
+        ):
             return other
     return None
 

@@ -48,6 +48,7 @@ class Person:
         def know() -> None:
             nonlocal committed
             committed = True
+            self.known.commit()
             self.known.seq = write.last_seq
             self.recalled = {}
 

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 from recollect.core.known import KINDS
 from recollect.core.person import Person
+from recollect.errors import InvalidInputError
 from recollect.policy.duplicates import Statement
-from recollect.records import Hit
+from recollect.records import Hit, Record
 from recollect.store.contract import Query, Reader
+from recollect.text import terms
 
 
 def search(
@@ -36,6 +38,14 @@ def search(
     now = person.clock()
     person.recalled.update({hit.record.id: now for hit in hits})
     return hits
+
+
+def speaking_of(reader: Reader, topic: str) -> list[Record]:
+    """Every record, of any kind and status, that has all the words of a topic."""
+    wanted = frozenset(terms(topic))
+    if not wanted:
+        raise InvalidInputError("topic", "has no words to look for")
+    return [record for record in reader.find(Query(statuses=())) if wanted <= frozenset(terms(record.text))]
 
 
 def _normal(score: float) -> float:

@@ -79,13 +79,16 @@ def _members(person: Person, reader: Reader, progress: Progress | None) -> Itera
     manifest = {"format": _FORMAT, "version": _VERSION, "user": state.user_id, "records": len(records)}
     yield "manifest.json", json.dumps(manifest, ensure_ascii=False, indent=2) + "\n"
     yield from files.items()
-    yield "state.json", json.dumps(
-        {
-            "created_at": to_text(state.created_at),
-            "seq": state.seq,
-            "mode": state.mode,
-            "secret": state.secret.hex(),
-        }
+    yield (
+        "state.json",
+        json.dumps(
+            {
+                "created_at": to_text(state.created_at),
+                "seq": state.seq,
+                "mode": state.mode,
+                "secret": state.secret.hex(),
+            }
+        ),
     )
     versions: list[dict[str, Any]] = []
     for done, record in enumerate(records):
@@ -94,8 +97,9 @@ def _members(person: Person, reader: Reader, progress: Progress | None) -> Itera
             progress(done, len(records))
     yield "records.jsonl", _lines(versions)
     yield "journal.jsonl", _lines(_entry_to_dict(entry) for entry in reader.entries())
-    yield "tombstones.jsonl", _lines(
-        {"hash": t.hash, "record_id": t.record_id, "at": to_text(t.at)} for t in reader.tombstones()
+    yield (
+        "tombstones.jsonl",
+        _lines({"hash": t.hash, "record_id": t.record_id, "at": to_text(t.at)} for t in reader.tombstones()),
     )
     yield "recalls.jsonl", _lines({"record_id": i, "at": to_text(at)} for i, at in sorted(reader.recalled().items()))
     if progress:
@@ -169,7 +173,9 @@ def _import_archive(
     except RecollectError:
         raise
     except (KeyError, ValueError, TypeError, zipfile.BadZipFile) as error:
-        raise InvalidInputError("path", f"{path.name} is not a Recollect export, or it is damaged ({error!r})") from None
+        raise InvalidInputError(
+            "path", f"{path.name} is not a Recollect export, or it is damaged ({error!r})"
+        ) from None
     latest = {version.id: version for version in versions}
     report = ImportReport(format="recollect")
     if person.user.exists() or person.files.any_text():

@@ -112,7 +112,9 @@ def metadata(field: str, value: object) -> dict[str, Any]:
         encoded = json.dumps(value, ensure_ascii=False, allow_nan=False)
         encoded.encode("utf-8")
     except (TypeError, ValueError, RecursionError):
-        raise InvalidInputError(field, "must hold only what JSON can: text, numbers, true, false, null, lists") from None
+        raise InvalidInputError(
+            field, "must hold only what JSON can: text, numbers, true, false, null, lists"
+        ) from None
     if len(encoded) > MAX_METADATA:
         raise InvalidInputError(field, f"is {len(encoded):,} characters as JSON; at most {MAX_METADATA:,} are allowed")
     if "\\u0000" in encoded:

@@ -126,15 +126,17 @@ class Write:
             return self._to_daily_note(replace(changed, id=new_id("fact")), demoted=True)
         if changed == record:
             return Duplicate(message=f"Already so: {record.text}", record=record)
-        if changed.key != record.key and isinstance(changed, Fact) and (taken := self.same_key(changed)):
-            if taken.id != record.id:
+        if changed.key != record.key and isinstance(changed, Fact):
+            taken = self.same_key(changed)
+            if taken is not None and taken.id != record.id:
                 return Conflict(message=_conflict(taken), record=taken)
         moves_on = changed.content != record.content and reason not in _IN_PLACE
         if moves_on:
             start = since or self.now
             if start < record.valid_from:
                 raise InvalidInputError(
-                    "valid_from", f"is before {record.valid_from:%Y-%m-%d %H:%M} UTC, since when the present value holds"
+                    "valid_from",
+                    f"is before {record.valid_from:%Y-%m-%d %H:%M} UTC, since when the present value holds",
                 )
             changed = replace(changed, valid_from=start)
         if isinstance(changed, Fact) and changed.tier == "archive" and changed.status == "active":
@@ -147,7 +149,9 @@ class Write:
     def forget(self, record: Record, *, reason: str | None = None, replaced_by: str | None = None) -> Outcome:
         """Out of recall, into the archive."""
         if record.status != "active":
-            raise NotFoundError(f"{record.id} is already {'forgotten' if record.status == 'archived' else 'superseded'}")
+            raise NotFoundError(
+                f"{record.id} is already {'forgotten' if record.status == 'archived' else 'superseded'}"
+            )
         if replaced_by is not None:
             if self.tx.get(replaced_by) is None:
                 raise NotFoundError(f"there is no record {replaced_by} to take its place")
@@ -265,20 +269,18 @@ class Write:
                 return Refused(reason="paused", message="Not stored: memory is paused. Resume it to store again.")
         text = record.text
         if secrets := find_secrets(text):
-            return Refused(
-                reason="secret",
-                message=f"Not stored: it seems to hold a secret ({secrets[0].kind}). Leave the secret out and try again.",
-            )
+            found = f"Not stored: it seems to hold a secret ({secrets[0].kind}). Leave the secret out and try again."
+            return Refused(reason="secret", message=found)
         if record.kind in _PROSE and (code := looks_like_code(text) or looks_like_code(record.content)):
             return Refused(
                 reason="code", message=f"Not stored: it looks like {code}. Say in plain words what to remember."
             )
-        if self.known.buried and not by_person and record.source.partition(":")[0] != "explicit":
-            if self.tombstone_hash(record) in self.known.buried:
-                return Refused(
-                    reason="erased",
-                    message="Not stored: the person had this erased. Only they can ask to remember it again.",
-                )
+        told = by_person or record.source.partition(":")[0] == "explicit"
+        if self.known.buried and not told and self.tombstone_hash(record) in self.known.buried:
+            return Refused(
+                reason="erased",
+                message="Not stored: the person had this erased. Only they can ask to remember it again.",
+            )
         return None
 
     def _to_daily_note(self, fact: Fact, *, demoted: bool) -> Outcome:

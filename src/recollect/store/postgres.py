@@ -148,9 +148,7 @@ class PostgresUser:
     def text_search(self, query: str, limit: int) -> list[Record]:
         """Active records whose content has all words of the query, by PostgreSQL's own English search."""
         with mapped_errors(), self._store.reading() as db:
-            rows = (
-                [] if db is None else db.execute(_SQL["text_search"], (query, self.user_id, limit)).fetchall()
-            )
+            rows = [] if db is None else db.execute(_SQL["text_search"], (query, self.user_id, limit)).fetchall()
         return [from_row(row) for row in rows]
 
     def check(self) -> list[str]:
@@ -162,9 +160,7 @@ class PostgresUser:
         return [row[0] for row in rows]
 
     def set_aside(self) -> Salvage:
-        raise StoreError(
-            "a user's rows in PostgreSQL cannot be set aside; restore the database from a backup"
-        )
+        raise StoreError("a user's rows in PostgreSQL cannot be set aside; restore the database from a backup")
 
     def close(self) -> None:
         """Connections belong to the store."""
@@ -200,9 +196,7 @@ class PostgresReader:
         return {(kind, status): number for kind, status, number in self._rows(_SQL["count"])}
 
     def versions(self, record_id: str) -> list[Record]:
-        return [
-            from_row(row) for row in self._rows(_SQL["find"] + " AND id = %s ORDER BY version", record_id)
-        ]
+        return [from_row(row) for row in self._rows(_SQL["find"] + " AND id = %s ORDER BY version", record_id)]
 
     def ids_ending(self, ending: str) -> list[str]:
         return [row[0] for row in self._rows(_SQL["ids_ending"], ending, ending)]
@@ -335,9 +329,7 @@ class PostgresTransaction(PostgresReader):
         self._each("bury", ((self._user_id, t.hash, t.record_id, to_text(t.at)) for t in tombstones))
 
     def set_recalled(self, moments: Mapping[str, datetime]) -> None:
-        self._each(
-            "set_recall", ((self._user_id, record_id, to_text(at)) for record_id, at in moments.items())
-        )
+        self._each("set_recall", ((self._user_id, record_id, to_text(at)) for record_id, at in moments.items()))
 
     def erase(self, record_ids: Sequence[str]) -> dict[str, int]:
         values = {"user_id": self._user_id, "ids": list(record_ids)}
@@ -411,18 +403,14 @@ def _schema(db: Connection, known: int) -> tuple[str, bool, int]:
     return schema, True, version
 
 
-_OWN_SCHEMA = (
-    "give Recollect a schema of its own, by adding ?options=-csearch_path%3Drecollect to the database URL"
-)
+_OWN_SCHEMA = "give Recollect a schema of its own, by adding ?options=-csearch_path%3Drecollect to the database URL"
 
 
 def _check_strangers(db: Connection, schema: str) -> None:
     """Refuse to mix with tables of somebody else's, but for a table of users with text ids."""
     for table, id_type in db.execute(_SQL["strangers"]).fetchall():
         if table != "users":
-            raise ConfigError(
-                f"the database has a table {schema}.{table} that is not Recollect's; {_OWN_SCHEMA}"
-            )
+            raise ConfigError(f"the database has a table {schema}.{table} that is not Recollect's; {_OWN_SCHEMA}")
         if id_type not in ("text", "character varying"):
             raise ConfigError(
                 f"the id of table {schema}.users is {id_type or 'missing'}, and Recollect's user ids are "

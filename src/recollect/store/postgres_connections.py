@@ -83,9 +83,7 @@ def _mapped(error: Error) -> StoreError:
     if code == "25006":
         return StoreReadOnlyError()
     if code == "42501":
-        return StoreReadOnlyError(
-            "the database user may not do this; grant it rights on the tables and the schema"
-        )
+        return StoreReadOnlyError("the database user may not do this; grant it rights on the tables and the schema")
     if code in ("XX001", "XX002"):
         return StoreCorruptError(f"PostgreSQL found damaged data ({code}); restore it from a backup")
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):

@@ -71,7 +71,7 @@ def data_to_row(data: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def from_row(row: tuple[Any, ...]) -> Record:
-    """The inverse of `to_row`; moments may be text or datetime."""
+    """The inverse of `to_row`; moments are text."""
     data: dict[str, Any] = json.loads(row[-1])
     for name, value in zip(COLUMNS, row, strict=False):
         if value is not None:

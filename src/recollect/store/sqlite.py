@@ -8,7 +8,6 @@ it when a process dies. Knows no policy and no Markdown.
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import shutil
 import sqlite3
@@ -22,33 +21,25 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
-from recollect.errors import (
-    StoreBusyError,
-    StoreCorruptError,
-    StoreError,
-    StoreFullError,
-    StoreReadOnlyError,
-    storage_error,
-)
+from recollect.errors import StoreCorruptError, StoreError
 from recollect.records import JournalEntry, Record, to_dict
 from recollect.store.contract import FileState, Query, Salvage, State, Tombstone
 from recollect.store.locks import FileLock
-from recollect.store.rows import (
-    data_to_row,
-    dump,
-    dump_record,
-    from_row,
-    load_migrations,
-    load_queries,
-    load_record,
-    to_row,
+from recollect.store.rows import data_to_row, dump, dump_record, from_row, load_queries, load_record, to_row
+from recollect.store.sqlite_connections import (
+    BUSY_SECONDS,
+    Handle,
+    connect,
+    connect_reading,
+    mapped_errors,
+    migrate,
 )
 from recollect.times import from_text, to_text, utc_now
 from recollect.userid import folder_name
 
 _HERE = Path(__file__).parent
 _SQL = load_queries(_HERE / "sqlite.sql")
-_BUSY_SECONDS = 30.0
+_MIGRATIONS = _HERE / "sqlite_migrations"
 _MOST_OPEN = 64
 
 
@@ -87,13 +78,13 @@ class SqliteStore:
         user = self.user(user_id)
         places = {"folders": 0, "files": 0}
         if user.folder.is_dir():
-            with _mapped_errors(user.folder), user.locked():
+            with mapped_errors(user.folder), user.locked():
                 user.close()
                 places["files"] = sum(1 for path in user.folder.rglob("*") if path.is_file() and path != user.lock.path)
                 places["folders"] = 1
                 shutil.rmtree(user.folder)
         if (self.root / "recollect.db").exists():
-            with _mapped_errors(self.root), self._root() as db:
+            with mapped_errors(self.root), self._root() as db:
                 places["registrations"] = db.execute(_SQL["unregister_user"], (user_id,)).rowcount
                 db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         return places
@@ -124,11 +115,11 @@ class SqliteStore:
     @contextmanager
     def _root(self) -> Iterator[sqlite3.Connection]:
         path = self.root / "recollect.db"
-        with _mapped_errors(self.root):
+        with mapped_errors(self.root):
             self.root.mkdir(parents=True, exist_ok=True)
-            db = _connect(path)
+            db = connect(path)
             try:
-                _migrate(db, _HERE / "sqlite_root_migrations")
+                migrate(db, _HERE / "sqlite_root_migrations")
                 yield db
             finally:
                 db.close()
@@ -141,10 +132,10 @@ class SqliteUser:
         self.user_id = user_id
         self.folder = store.root / folder_name(user_id)
         self.path = self.folder / "memory.db"
-        self.lock = FileLock(self.folder / ".lock", _BUSY_SECONDS)
+        self.lock = FileLock(self.folder / ".lock", BUSY_SECONDS)
         self._store = store
-        self._writer: _Handle | None = None
-        self._reader: _Handle | None = None
+        self._writer: Handle | None = None
+        self._reader: Handle | None = None
         self._write_guard = threading.RLock()
         self._read_guard = threading.RLock()
 
@@ -153,7 +144,7 @@ class SqliteUser:
 
     @contextmanager
     def read(self) -> Iterator[SqliteReader]:
-        with self._read_guard, _mapped_errors(self.folder, self.path):
+        with self._read_guard, mapped_errors(self.folder, self.path):
             db = self._reading()
             db.execute("BEGIN")
             try:
@@ -165,12 +156,12 @@ class SqliteUser:
     @contextmanager
     def write(self) -> Iterator[SqliteTransaction]:
         with self.locked():
-            with _mapped_errors(self.folder, self.path):
+            with mapped_errors(self.folder, self.path):
                 db = self._writing()
                 db.execute("BEGIN IMMEDIATE")
             transaction = SqliteTransaction(db, self.user_id)
             try:
-                with _mapped_errors(self.folder, self.path):
+                with mapped_errors(self.folder, self.path):
                     yield transaction
                     transaction.finish()
                     db.execute("COMMIT")
@@ -183,14 +174,14 @@ class SqliteUser:
                 hook()
             if transaction.erased:
                 # what was erased must not survive in the write-ahead log
-                with _mapped_errors(self.folder, self.path):
+                with mapped_errors(self.folder, self.path):
                     db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     @contextmanager
     def locked(self) -> Iterator[None]:
         """The lock that keeps all other writers of this user out, in this process and in others."""
         with self._write_guard:
-            with _mapped_errors(self.folder):
+            with mapped_errors(self.folder):
                 self.lock.acquire()
             try:
                 yield
@@ -231,7 +222,7 @@ class SqliteUser:
     def set_aside(self) -> Salvage:
         if not self.exists():
             return Salvage()
-        with _mapped_errors(self.folder), self.locked():
+        with mapped_errors(self.folder), self.locked():
             self.close()
             aside = self.path.with_name(f"memory.db.damaged-{utc_now():%Y%m%dT%H%M%S%f}")
             for ending in ("-wal", "-shm"):
@@ -243,8 +234,8 @@ class SqliteUser:
     def _writing(self) -> sqlite3.Connection:
         if self._writer is None or not self._writer.fresh():
             new = not self.path.exists()
-            self._writer = _Handle(self.path, _connect(self.path))
-            _migrate(self._writer.db, _HERE / "sqlite_migrations")
+            self._writer = Handle(self.path, connect(self.path))
+            migrate(self._writer.db, _MIGRATIONS)
             self._check_owner(self._writer.db)
             if new or not (self._store.root / "recollect.db").exists():
                 self._store.register(self)
@@ -253,7 +244,7 @@ class SqliteUser:
 
     def _reading(self) -> sqlite3.Connection:
         if self._reader is None or not self._reader.fresh():
-            self._reader = _Handle(self.path, _connect_reading(self.path))
+            self._reader = Handle(self.path, connect_reading(self.path, _MIGRATIONS))
             self._check_owner(self._reader.db)
             self._store.opened(self)
         return self._reader.db
@@ -411,7 +402,8 @@ class SqliteTransaction(SqliteReader):
 
     def set_state(self, state: State) -> None:
         self.db.execute(
-            _SQL["create_state"], (self._user_id, to_text(state.created_at), state.seq, state.mode, state.secret)
+            _SQL["create_state"],
+            (self._user_id, to_text(state.created_at), state.seq, state.mode, state.secret),
         )
         self._state = replace(state, user_id=self._user_id)
         self._seq = state.seq
@@ -419,7 +411,14 @@ class SqliteTransaction(SqliteReader):
     def set_file(self, state: FileState) -> None:
         self.db.execute(
             _SQL["set_file"],
-            (state.name, state.fingerprint, state.seq, state.previous_fingerprint, state.previous_seq, state.boot),
+            (
+                state.name,
+                state.fingerprint,
+                state.seq,
+                state.previous_fingerprint,
+                state.previous_seq,
+                state.boot,
+            ),
         )
 
     def drop_file(self, name: str) -> None:
@@ -448,110 +447,12 @@ class SqliteTransaction(SqliteReader):
             self.db.execute(_SQL["set_seq"], (self._seq,))
 
 
-class _Handle:
-    """An open connection, and which file and process it belongs to."""
-
-    def __init__(self, path: Path, db: sqlite3.Connection) -> None:
-        self.db = db
-        self._path = path
-        self._pid = os.getpid()
-        self._inode = _inode(path)
-
-    def fresh(self) -> bool:
-        """Whether it still is this process's view of the file that is there now."""
-        if self._pid != os.getpid():
-            return False  # a forked child must not use, nor close, its parent's connection
-        if self._inode != _inode(self._path):
-            self.close()
-            return False
-        return True
-
-    def close(self) -> None:
-        if self._pid == os.getpid():
-            with suppress(sqlite3.Error):
-                self.db.close()
-
-
-def _inode(path: Path) -> int | None:
-    try:
-        return os.stat(path).st_ino
-    except OSError:
-        return None
-
-
-def _connect(path: Path, *, reading: bool = False) -> sqlite3.Connection:
-    address = f"{path.absolute().as_uri()}?mode={'ro' if reading else 'rwc'}"
-    db = sqlite3.connect(
-        address, uri=True, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
-    )
-    try:
-        if not reading:
-            db.execute("PRAGMA journal_mode = WAL")
-            db.execute("PRAGMA synchronous = FULL")
-            db.execute("PRAGMA secure_delete = ON")
-        db.execute("PRAGMA trusted_schema = OFF")
-        db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-    except BaseException:
-        db.close()
-        raise
-    return db
-
-
-def _connect_reading(path: Path) -> sqlite3.Connection:
-    """A connection that cannot write. A user never written to reads as an empty database in memory."""
-    if not path.exists():
-        db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        _migrate(db, _HERE / "sqlite_migrations")
-        return db
-    try:
-        db = _connect(path, reading=True)
-    except sqlite3.OperationalError:
-        log = path.with_name(path.name + "-wal")
-        if os.access(path.parent, os.W_OK) or (log.exists() and log.stat().st_size):
-            raise
-        # a read-only folder: SQLite cannot make its shared memory file, and with no log it needs none
-        db = sqlite3.connect(
-            f"{path.absolute().as_uri()}?immutable=1", uri=True, isolation_level=None, check_same_thread=False
-        )
-    _check_version(db, len(load_migrations(_HERE / "sqlite_migrations")))
-    return db
-
-
-def _migrate(db: sqlite3.Connection, folder: Path) -> None:
-    """Bring the schema forward, one numbered file after another, each all or nothing."""
-    migrations = load_migrations(folder)
-    version = _check_version(db, len(migrations))
-    if version == len(migrations):
-        return
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        version = _check_version(db, len(migrations))  # another process may have been first
-        for number, script in enumerate(migrations[version:], version + 1):
-            for statement in script.split(";\n"):
-                if statement.strip():
-                    db.execute(statement)
-            db.execute(f"PRAGMA user_version = {number}")
-        db.execute("COMMIT")
-    except BaseException:
-        db.execute("ROLLBACK")
-        raise
-
-
-def _check_version(db: sqlite3.Connection, known: int) -> int:
-    version = int(db.execute("PRAGMA user_version").fetchone()[0])
-    if version > known:
-        raise StoreError(
-            f"this memory was written by a newer Recollect (schema {version}, this one knows {known}); upgrade Recollect"
-        )
-    return version
-
-
 def _owner_of(folder: Path) -> str | None:
     """Whose folder this is, if it is one: from its database, or from its name if that is plain."""
     path = folder / "memory.db"
     if path.exists():
         try:
-            db = _connect_reading(path)
+            db = connect_reading(path, _MIGRATIONS)
         except (sqlite3.Error, StoreError):
             return folder.name if folder_name(folder.name) == folder.name else None
         try:
@@ -597,16 +498,21 @@ def _conditions(query: Query) -> tuple[list[str], list[Any]]:
         )
         add("id NOT IN (SELECT gone.id FROM records AS gone WHERE gone.latest = 1 AND gone.status = 'archived')")
     for name, column in _SETS.items():
-        if allowed := getattr(query, name):
-            if name != "statuses" or query.valid_at is None:
-                among(column, allowed)
+        allowed = getattr(query, name)
+        if allowed and (name != "statuses" or query.valid_at is None):
+            among(column, allowed)
     if query.ids is not None:
         among("id", query.ids)
     for column in ("key", "tier", "session"):
         if (value := getattr(query, column)) is not None:
             add(f"{column} = ?", value)
     if query.source is not None:
-        add("(source = ? OR substr(source, 1, ?) = ?)", query.source, len(query.source) + 1, query.source + ":")
+        add(
+            "(source = ? OR substr(source, 1, ?) = ?)",
+            query.source,
+            len(query.source) + 1,
+            query.source + ":",
+        )
     for tag in query.tags:
         add("EXISTS (SELECT 1 FROM json_each(extra, '$.tags') WHERE value = ?)", tag)
     if query.said_from is not None:
@@ -642,7 +548,12 @@ def _entry(row: tuple[Any, ...]) -> JournalEntry:
 
 def _file(row: tuple[Any, ...]) -> FileState:
     return FileState(
-        name=row[0], fingerprint=row[1], seq=row[2], previous_fingerprint=row[3], previous_seq=row[4], boot=row[5]
+        name=row[0],
+        fingerprint=row[1],
+        seq=row[2],
+        previous_fingerprint=row[3],
+        previous_seq=row[4],
+        boot=row[5],
     )
 
 
@@ -663,42 +574,3 @@ def _salvage(path: Path) -> Salvage:
         tombstones=tuple(Tombstone(hash=h, record_id=i, at=from_text(at)) for h, i, at in found["tombstones"]),
         counts=dict(found["salvage_counts"]) or None,
     )
-
-
-@contextmanager
-def _mapped_errors(folder: Path, path: Path | None = None) -> Iterator[None]:
-    """SQLite's and the system's errors as ours."""
-    try:
-        yield
-    except sqlite3.DatabaseError as error:
-        raise _mapped(error, folder, path) from error
-    except PermissionError as error:
-        raise StoreReadOnlyError(f"cannot write to {folder}: {error.strerror}") from error
-    except OSError as error:
-        raise storage_error(error, folder) from error
-
-
-def _mapped(error: sqlite3.DatabaseError, folder: Path, path: Path | None) -> StoreError:
-    name = getattr(error, "sqlite_errorname", None) or ""
-    where = path or folder
-    if name in ("SQLITE_CORRUPT", "SQLITE_NOTADB") or name.startswith("SQLITE_CORRUPT"):
-        return StoreCorruptError(
-            f"{where} is damaged ({error}); run `recollect rebuild` to restore what MEMORY.md and the daily notes hold"
-        )
-    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return StoreBusyError()
-    if name == "SQLITE_FULL" or (name.startswith("SQLITE_IOERR") and _no_space(folder)):
-        return StoreFullError()
-    if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
-        if not os.access(folder, os.W_OK):
-            return StoreReadOnlyError(f"cannot write to {folder}: it is read-only")
-        if _no_space(folder):
-            return StoreFullError()
-    return StoreError(f"{where}: {error}")
-
-
-def _no_space(folder: Path) -> bool:
-    try:
-        return shutil.disk_usage(folder).free < 64 * 1024
-    except OSError:
-        return False

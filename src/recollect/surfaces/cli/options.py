@@ -32,9 +32,7 @@ class Shared:
 
 
 def _everywhere(*names: str, help: str, metavar: str | None = None, show_default: bool = False) -> Any:
-    return typer.Option(
-        *names, help=help, metavar=metavar, show_default=show_default, rich_help_panel=EVERYWHERE
-    )
+    return typer.Option(*names, help=help, metavar=metavar, show_default=show_default, rich_help_panel=EVERYWHERE)
 
 
 def _on_behalf(*names: str, help: str, metavar: str | None = None) -> Any:
@@ -44,15 +42,11 @@ def _on_behalf(*names: str, help: str, metavar: str | None = None) -> Any:
 User = Annotated[str, _everywhere("--user", "-u", help="Whose memory.", metavar="ID", show_default=True)]
 Root = Annotated[
     str | None,
-    _everywhere(
-        "--root", help="A folder or postgresql://…; otherwise as set (recollect config).", metavar="WHERE"
-    ),
+    _everywhere("--root", help="A folder or postgresql://…; otherwise as set (recollect config).", metavar="WHERE"),
 ]
 Files = Annotated[
     Path | None,
-    _everywhere(
-        "--files", help="With PostgreSQL: keep MEMORY.md and daily notes here too.", metavar="FOLDER"
-    ),
+    _everywhere("--files", help="With PostgreSQL: keep MEMORY.md and daily notes here too.", metavar="FOLDER"),
 ]
 Json = Annotated[bool, _everywhere("--json", help="One JSON document on standard output.")]
 Actor = Annotated[str | None, _on_behalf("--actor", help="Who does this, for the journal.", metavar="NAME")]
@@ -73,28 +67,16 @@ SHARED = (
     Shared("json", Json, False),
 )
 
-Text = Annotated[
-    str, typer.Argument(help="The text; - reads standard input.", metavar="TEXT", show_default=False)
-]
+Text = Annotated[str, typer.Argument(help="The text; - reads standard input.", metavar="TEXT", show_default=False)]
 Ref = Annotated[
     str,
-    typer.Argument(
-        help="An id, the ending of an id, or the key of a fact.", metavar="REF", show_default=False
-    ),
+    typer.Argument(help="An id, the ending of an id, or the key of a fact.", metavar="REF", show_default=False),
 ]
-Tags = Annotated[
-    list[str] | None, typer.Option("--tag", "-t", help="A tag; may be repeated.", metavar="WORD")
-]
-Meta = Annotated[
-    list[str] | None, typer.Option("--meta", help="Further data; may be repeated.", metavar="NAME=VALUE")
-]
-Source = Annotated[str, typer.Option("--source", help="Where it comes from, such as discussion:42.")]
-Confidence = Annotated[
-    float, typer.Option("--confidence", help="How sure it is, from 0 to 1.", metavar="SHARE")
-]
-Importance = Annotated[
-    float, typer.Option("--importance", help="How much it matters, from 0 to 1.", metavar="SHARE")
-]
+Tags = Annotated[list[str] | None, typer.Option("--tag", "-t", help="A tag; may be repeated.", metavar="WORD")]
+Meta = Annotated[list[str] | None, typer.Option("--meta", help="Further data; may be repeated.", metavar="NAME=VALUE")]
+Source = Annotated[str, typer.Option("--source", help="Where it comes from, such as discussion:42.", metavar="TEXT")]
+Confidence = Annotated[float, typer.Option("--confidence", help="How sure it is, from 0 to 1.", metavar="SHARE")]
+Importance = Annotated[float, typer.Option("--importance", help="How much it matters, from 0 to 1.", metavar="SHARE")]
 AnyCategory = Literal[Category, ObservationCategory]
 AnyCategoryOption = Annotated[
     AnyCategory | None,

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _MOST_SHOWN = 240
 _PATIENCE = 1.0
-_UNBOUNDED = 10_000
 SHORT_ID = 8
 
 
@@ -67,29 +66,26 @@ class Output:
         """A table whose last column takes the room there is. In a pipe, each row is one line."""
         if self.as_json:
             return
+        cells = [[harmless(" ".join(cell.split())) for cell in row] for row in (head, *rows)]
+        if not sys.stdout.isatty():
+            for line in _columns(cells, [name in right for name in head]):
+                print(line)
+            return
         from rich.table import Table
         from rich.text import Text
 
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
         for number, name in enumerate(head):
-            last = number == len(head) - 1
             table.add_column(
                 name,
-                no_wrap=not last,
+                no_wrap=number < len(head) - 1,
                 overflow="fold",
                 style="cyan" if name == "id" else None,
                 justify="right" if name in right else "left",
             )
-        for row in rows:
-            table.add_row(*(Text(harmless(" ".join(cell.split()))) for cell in row))
-        console = self._console()
-        if console.is_terminal:
-            console.print(table)
-            return
-        with console.capture() as captured:
-            console.print(table)
-        for line in captured.get().splitlines():
-            print(line.rstrip())
+        for row in cells[1:]:
+            table.add_row(*map(Text, row))
+        _console().print(table)
 
     def pairs(self, rows: Iterable[tuple[str, str]]) -> None:
         """Names and values below each other."""
@@ -107,16 +103,26 @@ class Output:
             return
         from rich.markdown import Markdown
 
-        self._console().print(Markdown(harmless(text)))
+        _console().print(Markdown(harmless(text)))
 
-    @staticmethod
-    def _console() -> Console:
-        from rich.console import Console
 
-        console = Console(markup=False, highlight=False, emoji=False)
-        if not console.is_terminal:
-            console.width = _UNBOUNDED
-        return console
+def _console() -> Console:
+    from rich.console import Console
+
+    return Console(markup=False, highlight=False, emoji=False)
+
+
+def _columns(rows: list[list[str]], to_the_right: list[bool]) -> Iterator[str]:
+    """The rows as lines, each column as wide as its widest cell, whatever the script."""
+    from rich.cells import cell_len
+
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        parts = []
+        for cell, width, right in zip(row, widths, to_the_right, strict=True):
+            room = " " * (width - cell_len(cell))
+            parts.append(room + cell if right else cell + room)
+        yield "  ".join(parts).rstrip()
 
 
 @contextmanager
@@ -157,11 +163,7 @@ def told(record: Record) -> str:
         text = f"{record.title}: {text}"
     elif isinstance(record, Message):
         text = f"{record.speaker or record.role}: {text}"
-    marks = [
-        mark
-        for mark, holds in (("pinned", record.pinned), (record.status, record.status != "active"))
-        if holds
-    ]
+    marks = [mark for mark, holds in (("pinned", record.pinned), (record.status, record.status != "active")) if holds]
     return shortened(text, _MOST_SHOWN) + (f" ({', '.join(marks)})" if marks else "")
 
 

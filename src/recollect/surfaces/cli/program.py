@@ -34,14 +34,22 @@ _Verb = TypeVar("_Verb", bound=Callable[..., int | None])
 class Command(TyperCommand):
     """A command whose help groups the options and ends with examples."""
 
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        pieces = ["[OPTIONS]"]
+        for parameter in self.get_params(ctx):
+            if parameter.param_type_name == "argument":
+                name = f"{parameter.metavar}{'...' if parameter.nargs != 1 else ''}"
+                pieces.append(name if parameter.required else f"[{name}]")
+        return pieces
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
         groups: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):
-            row = parameter.get_help_record(ctx)
-            if row is not None:
-                own = "Arguments" if parameter.param_type_name == "argument" else "Options"
-                panel = getattr(parameter, "rich_help_panel", None) or own
-                groups.setdefault(EVERYWHERE if "--help" in parameter.opts else panel, []).append(row)
+            if parameter.param_type_name == "argument":
+                groups.setdefault("Arguments", []).append((str(parameter.metavar), getattr(parameter, "help", "")))
+            elif row := parameter.get_help_record(ctx):
+                panel = EVERYWHERE if "--help" in parameter.opts else getattr(parameter, "rich_help_panel", None)
+                groups.setdefault(panel or "Options", []).append(row)
         for title in sorted(groups, key=["Arguments", "Options", ON_BEHALF, EVERYWHERE].index):
             with formatter.section(title):
                 formatter.write_dl(groups[title])
@@ -69,9 +77,7 @@ class Program(TyperGroup):
                 formatter.write_dl(panels[panel])
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        formatter.write(
-            "\nEach command explains itself: recollect remember --help\nNew here? recollect tour\n"
-        )
+        formatter.write("\nEach command explains itself: recollect remember --help\nNew here? recollect tour\n")
 
     def main(
         self,
@@ -119,9 +125,7 @@ def _program(
         typer.echo(ctx.get_help())
 
 
-def command(
-    panel: str, *examples: str, name: str | None = None, writes: bool = False
-) -> Callable[[_Verb], _Verb]:
+def command(panel: str, *examples: str, name: str | None = None, writes: bool = False) -> Callable[[_Verb], _Verb]:
     """Make a function a command. It gets a `Session` first, and may return an exit code.
 
     The options that all commands share are added here; ``writes`` adds those that say on whose behalf.
@@ -150,9 +154,9 @@ def command(
         run_command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
             [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
         )
-        app.command(
-            name or verb.__name__.strip("_"), cls=Command, rich_help_panel=panel, epilog="\n".join(examples)
-        )(run_command)
+        app.command(name or verb.__name__.strip("_"), cls=Command, rich_help_panel=panel, epilog="\n".join(examples))(
+            run_command
+        )
         return verb
 
     return register

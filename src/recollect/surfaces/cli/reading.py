@@ -55,17 +55,18 @@ def read(
         FactType | None,
         typer.Option("--type", help="Only facts of this type, such as skill.", metavar="TYPE"),
     ] = None,
-    key: Annotated[
-        str | None, typer.Option("--key", "-k", help="Only under this key.", metavar="NAME")
-    ] = None,
+    key: Annotated[str | None, typer.Option("--key", "-k", help="Only under this key.", metavar="NAME")] = None,
     tag: Tags = None,
     conversation: Annotated[
         str | None, typer.Option("--session", help="Only from this conversation.", metavar="ID")
     ] = None,
     source: Annotated[
-        str | None, typer.Option("--source", help="Only from this source, such as discussion.")
+        str | None,
+        typer.Option("--source", help="Only from this source, such as discussion.", metavar="TEXT"),
     ] = None,
-    status: Annotated[str, typer.Option("--status", help="active, archived, superseded or all.")] = "active",
+    status: Annotated[
+        str, typer.Option("--status", help="active, archived, superseded or all.", metavar="NAME")
+    ] = "active",
     as_of: Annotated[str | None, typer.Option("--as-of", help="What held then.", metavar="DATE")] = None,
     newest: Annotated[bool, typer.Option("--newest", help="The newest first.")] = False,
     limit: Limit = None,
@@ -107,9 +108,7 @@ def get(session: Session, ref: Ref) -> None:
 @command(RECALL, "recollect search tea or coffee", "recollect search deadline --kind note --kind episode")
 def search(
     session: Session,
-    query: Annotated[
-        list[str], typer.Argument(help="What to look for.", metavar="WORDS...", show_default=False)
-    ],
+    query: Annotated[list[str], typer.Argument(help="What to look for.", metavar="WORDS", show_default=False)],
     kind: Annotated[
         list[str] | None, typer.Option("--kind", help="Only this kind; may be repeated.", metavar="KIND")
     ] = None,
@@ -133,9 +132,7 @@ def search(
 @command(RECALL, "recollect daily", "recollect daily 2026-02-12", "recollect daily --days")
 def daily(
     session: Session,
-    day: Annotated[
-        str | None, typer.Argument(help="The day, as YYYY-MM-DD; otherwise today.", metavar="[DAY]")
-    ] = None,
+    day: Annotated[str | None, typer.Argument(help="The day, as YYYY-MM-DD; otherwise today.", metavar="DAY")] = None,
     days: Annotated[bool, typer.Option("--days", help="List the days that have a note.")] = False,
     raw: _Raw = False,
 ) -> int:
@@ -159,9 +156,7 @@ def daily(
 @command(CHANGE, "recollect history", "recollect history role", "recollect history --run run-01k…")
 def history(
     session: Session,
-    ref: Annotated[
-        str | None, typer.Argument(help="Only of this record, by id or key.", metavar="[REF]")
-    ] = None,
+    ref: Annotated[str | None, typer.Argument(help="Only of this record, by id or key.", metavar="REF")] = None,
     run: Annotated[str | None, typer.Option("--run", help="Only of this run.", metavar="ID")] = None,
     limit: Annotated[
         int, typer.Option("--limit", "-l", help="The last so many; 0 for all.", metavar="NUMBER", min=0)

@@ -17,9 +17,7 @@ from recollect.surfaces.cli.session import DONE, NO, Session
 if TYPE_CHECKING:
     from recollect.core.memory import Memory
 
-_Topic = Annotated[
-    str | None, typer.Option("--topic", help="Everything that has all these words.", metavar="WORDS")
-]
+_Topic = Annotated[str | None, typer.Option("--topic", help="Everything that has all these words.", metavar="WORDS")]
 _MOST_LISTED = 30
 
 
@@ -28,9 +26,7 @@ def undo(
     session: Session,
     target: Annotated[
         str | None,
-        typer.Argument(
-            help="A number from the history or a run; otherwise the last change.", metavar="[TARGET]"
-        ),
+        typer.Argument(help="A number from the history or a run; otherwise the last change.", metavar="TARGET"),
     ] = None,
     yes: Yes = False,
     dry_run: DryRun = False,
@@ -61,7 +57,7 @@ def undo(
 def forget(
     session: Session,
     ref: Annotated[
-        str | None, typer.Argument(help="An id, the ending of an id, or the key of a fact.", metavar="[REF]")
+        str | None, typer.Argument(help="An id, the ending of an id, or the key of a fact.", metavar="REF")
     ] = None,
     topic: _Topic = None,
     category: Annotated[
@@ -99,9 +95,7 @@ def forget(
 
 
 def _forget_topic(session: Session, topic: str, reason: str | None, yes: bool, dry_run: bool) -> int:
-    found = [
-        record for record in session.known.erase_topic(topic, dry_run=True)[0] if record.status == "active"
-    ]
+    found = [record for record in session.known.erase_topic(topic, dry_run=True)[0] if record.status == "active"]
     if not found:
         raise NotFoundError(f"nothing is remembered about {topic!r}")
     _list(session, found)
@@ -135,12 +129,10 @@ def erase(
     session: Session,
     refs: Annotated[
         list[str] | None,
-        typer.Argument(help="Records, by id or key.", metavar="[REFS...]", show_default=False),
+        typer.Argument(help="Records, by id or key.", metavar="REFS", show_default=False),
     ] = None,
     topic: _Topic = None,
-    everything: Annotated[
-        bool, typer.Option("--everything", help="The user with everything about them.")
-    ] = False,
+    everything: Annotated[bool, typer.Option("--everything", help="The user with everything about them.")] = False,
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> int:
@@ -192,9 +184,7 @@ def clear(session: Session, yes: Yes = False, dry_run: DryRun = False) -> int:
     memory = session.known
     if dry_run:
         return _erased(session, session.rehearse(lambda trial: trial.clear()), dry_run)
-    if not session.agreed(
-        f"Erase everything that is known of {session.user!r} ({_held(memory)}), for good?", yes
-    ):
+    if not session.agreed(f"Erase everything that is known of {session.user!r} ({_held(memory)}), for good?", yes):
         return NO
     return _erased(session, memory.clear(), dry_run)
 
@@ -208,11 +198,7 @@ def pause(
     memory = session.memory
     memory.pause(incognito=incognito)
     session.out.document({"user": session.user, "mode": memory.mode})
-    what = (
-        "Incognito: nothing is stored or recalled"
-        if incognito
-        else "Paused: nothing is stored, recall still works"
-    )
+    what = "Incognito: nothing is stored or recalled" if incognito else "Paused: nothing is stored, recall still works"
     session.out.line(f"{what}, until `recollect resume`.")
 
 

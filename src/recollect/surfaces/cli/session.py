@@ -98,9 +98,7 @@ class Session:
 
         where = self.root or Config.load().database_url
         if not where.startswith(_POSTGRES):
-            raise InvalidInputError(
-                "--files", "goes with PostgreSQL; a folder (--root) holds its files itself"
-            )
+            raise InvalidInputError("--files", "goes with PostgreSQL; a folder (--root) holds its files itself")
         return where, self.files
 
     @property
@@ -148,8 +146,10 @@ class Session:
     def rehearse(self, act: Callable[[Memory], _T]) -> _T:
         """What would come of it: really done, in a transaction that is then rolled back."""
         outcome: _T
+        memory = self.known
+        memory.count()  # takes over what the person edited, so that only what was asked is rolled back
         try:
-            with self.known.batch() as trial:
+            with memory.batch() as trial:
                 outcome = act(trial)
                 raise _RollBack
         except _RollBack:
@@ -158,9 +158,7 @@ class Session:
     def may_ask(self, yes: bool, dry_run: bool = False) -> None:
         """Stop at once if a question will come up and nobody is there to answer."""
         if not yes and not dry_run and not _is_terminal():
-            raise ConfirmationError(
-                "this asks for a confirmation, and there is no terminal to ask on; add --yes"
-            )
+            raise ConfirmationError("this asks for a confirmation, and there is no terminal to ask on; add --yes")
 
     def agreed(self, question: str, yes: bool) -> bool:
         """Whether to go on: because of --yes, or because the person says so."""

@@ -104,7 +104,5 @@ def _taken(folder: Path, user: str) -> Iterator[tuple[Step, str]]:
 
 
 def _line(step: Step) -> str:
-    words = (
-        word if word.replace("-", "").replace("_", "").isalnum() else shlex.quote(word) for word in step.types
-    )
+    words = (word if word.replace("-", "").replace("_", "").isalnum() else shlex.quote(word) for word in step.types)
     return " ".join(("recollect", *words)).replace("'", '"')

@@ -29,7 +29,7 @@ _MOST_REASONS = 20
 def export(
     session: Session,
     path: Annotated[
-        Path | None, typer.Argument(help="The archive; otherwise named after user and day.", metavar="[PATH]")
+        Path | None, typer.Argument(help="The archive; otherwise named after user and day.", metavar="PATH")
     ] = None,
     yes: Yes = False,
 ) -> int:
@@ -184,9 +184,7 @@ def _rebuild_a_copy(session: Session, force: bool) -> RebuildReport:
 
     config = session.config
     if config.database_url:
-        raise InvalidInputError(
-            "--dry-run", "works on a folder; a memory in PostgreSQL is restored from a backup"
-        )
+        raise InvalidInputError("--dry-run", "works on a folder; a memory in PostgreSQL is restored from a backup")
     folder = config.memory_dir / folder_name(session.user)
     if not folder.is_dir():
         raise NotFoundError(f"There is no memory for {session.user!r} yet.")
@@ -212,10 +210,7 @@ def users(session: Session) -> int:
     if rows:
         session.out.table(
             ("user", "mode", "holds"),
-            [
-                (r["user"], r.get("mode", "?"), r.get("error") or counted(r["records"]) or "nothing")
-                for r in rows
-            ],
+            [(r["user"], r.get("mode", "?"), r.get("error") or counted(r["records"]) or "nothing") for r in rows],
         )
     else:
         session.out.aside("Nobody has a memory here yet.")

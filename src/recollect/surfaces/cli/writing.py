@@ -36,20 +36,17 @@ from recollect.surfaces.cli.session import DONE, NOT_FOUND, Session, pairs, text
 
 _Category = Annotated[
     Category | None,
-    typer.Option(
-        "--category", "-c", help=f"{', '.join(CATEGORIES[:-1])} or {CATEGORIES[-1]}.", metavar="NAME"
-    ),
+    typer.Option("--category", "-c", help=f"{', '.join(CATEGORIES[:-1])} or {CATEGORIES[-1]}.", metavar="NAME"),
 ]
 _Type = Annotated[
     FactType | None,
     typer.Option("--type", help=f"{', '.join(FACT_TYPES[:-1])} or {FACT_TYPES[-1]}.", metavar="NAME"),
 ]
-_Key = Annotated[
-    str | None, typer.Option("--key", "-k", help="The name of the fact, such as role.", metavar="NAME")
-]
+_Key = Annotated[str | None, typer.Option("--key", "-k", help="The name of the fact, such as role.", metavar="NAME")]
 _Excerpt = Annotated[str | None, typer.Option("--excerpt", help="The words that support it.", metavar="TEXT")]
 _Messages = Annotated[
-    list[str] | None, typer.Option("--message", help="The id of a message that supports it; may be repeated.")
+    list[str] | None,
+    typer.Option("--message", help="The id of a message that supports it; may be repeated.", metavar="ID"),
 ]
 _Since = Annotated[str | None, typer.Option("--since", help="When it began to be so.", metavar="DATE")]
 
@@ -67,9 +64,7 @@ def remember(
     key: _Key = None,
     category: _Category = None,
     type: _Type = None,
-    daily: Annotated[
-        bool, typer.Option("--daily", help="For today's daily note, not for MEMORY.md.")
-    ] = False,
+    daily: Annotated[bool, typer.Option("--daily", help="For today's daily note, not for MEMORY.md.")] = False,
     confidence: Confidence = 1.0,
     importance: Importance = 0.5,
     source: Source = "explicit",
@@ -77,9 +72,7 @@ def remember(
     message: _Messages = None,
     tag: Tags = None,
     since: _Since = None,
-    expires: Annotated[
-        str | None, typer.Option("--expires", help="When to forget it.", metavar="DATE")
-    ] = None,
+    expires: Annotated[str | None, typer.Option("--expires", help="When to forget it.", metavar="DATE")] = None,
     pin: Annotated[bool, typer.Option("--pin", help="Keep it in MEMORY.md whatever happens.")] = False,
     meta: Meta = None,
 ) -> int:
@@ -106,7 +99,7 @@ def remember(
 
 @command(
     REMEMBER,
-    'recollect note "The release is cut on the first Monday." --title Releases -t work',
+    'recollect note "The release is cut on the first Monday." --title Releases',
     "recollect note - --title Minutes < minutes.txt",
     writes=True,
 )
@@ -162,15 +155,13 @@ def jot(
 
 @command(
     REMEMBER,
-    'recollect observe "Retries hide the timeout bug" --category lesson -t debugging',
+    'recollect observe "Retries hide the timeout bug" --category lesson',
     writes=True,
 )
 def observe(
     session: Session,
     content: Text,
-    category: Annotated[
-        ObservationCategory, typer.Option("--category", "-c", help="What it is.")
-    ] = "finding",
+    category: Annotated[ObservationCategory, typer.Option("--category", "-c", help="What it is.")] = "finding",
     tag: Tags = None,
     source: Source = "explicit",
     confidence: Confidence = 1.0,
@@ -185,7 +176,7 @@ def observe(
 
 @command(
     REMEMBER,
-    'recollect episode "Planning the move" "Chose Lviv, in May, by train." --with Olena',
+    'recollect episode "Planning the move" "Chose Lviv, by train." --with Olena',
     writes=True,
 )
 def episode(
@@ -228,7 +219,7 @@ def episode(
 def say(
     session: Session,
     content: Text,
-    role: Annotated[str, typer.Option("--role", help="user, assistant or another.")] = "user",
+    role: Annotated[str, typer.Option("--role", help="user, assistant or another.", metavar="NAME")] = "user",
     speaker: Annotated[str | None, typer.Option("--speaker", help="Who said it.", metavar="NAME")] = None,
     at: Annotated[str | None, typer.Option("--at", help="When it was said.", metavar="DATE")] = None,
     source: Source = "conversation",
@@ -250,9 +241,7 @@ def say(
 def scratch(
     session: Session,
     key: Annotated[str, typer.Argument(help="The name of the item.", metavar="KEY", show_default=False)],
-    value: Annotated[
-        str | None, typer.Argument(help="What to keep; - reads standard input.", metavar="[VALUE]")
-    ] = None,
+    value: Annotated[str | None, typer.Argument(help="What to keep; - reads standard input.", metavar="VALUE")] = None,
 ) -> int:
     """Keep a value under a key as working memory, or get it back."""
     if value is not None:
@@ -279,9 +268,7 @@ def scratch(
 def update(
     session: Session,
     ref: Ref,
-    content: Annotated[
-        str | None, typer.Argument(help="The new text; - reads standard input.", metavar="[TEXT]")
-    ] = None,
+    content: Annotated[str | None, typer.Argument(help="The new text; - reads standard input.", metavar="TEXT")] = None,
     category: Annotated[
         AnyCategory | None, typer.Option("--category", "-c", help="Its category.", metavar="NAME")
     ] = None,
@@ -294,7 +281,7 @@ def update(
         float | None, typer.Option("--importance", help="How much it matters, from 0 to 1.", metavar="SHARE")
     ] = None,
     tag: Tags = None,
-    source: Annotated[str | None, typer.Option("--source", help="Where it comes from.")] = None,
+    source: Annotated[str | None, typer.Option("--source", help="Where it comes from.", metavar="TEXT")] = None,
     excerpt: _Excerpt = None,
     because: Annotated[
         ChangeReason,
@@ -341,9 +328,7 @@ def pin(
 @command(CHANGE, "recollect important v1w2x3y4 --level critical", writes=True)
 def important(
     session: Session,
-    messages: Annotated[
-        list[str], typer.Argument(help="The ids of messages.", metavar="MESSAGES...", show_default=False)
-    ],
+    messages: Annotated[list[str], typer.Argument(help="The ids of messages.", metavar="MESSAGES", show_default=False)],
     level: Annotated[
         Literal["high", "critical"], typer.Option("--level", help="high keeps for 60 days, critical for 365.")
     ] = "high",
@@ -365,11 +350,9 @@ def merge(
     session: Session,
     refs: Annotated[
         list[str],
-        typer.Argument(help="Two records or more, by id or key.", metavar="REFS...", show_default=False),
+        typer.Argument(help="Two records or more, by id or key.", metavar="REFS", show_default=False),
     ],
-    into: Annotated[
-        str, typer.Option("--into", help="What they become; - reads standard input.", metavar="TEXT")
-    ],
+    into: Annotated[str, typer.Option("--into", help="What they become; - reads standard input.", metavar="TEXT")],
     confidence: Annotated[
         float | None, typer.Option("--confidence", help="How sure it is, from 0 to 1.", metavar="SHARE")
     ] = None,
@@ -379,9 +362,7 @@ def merge(
     """Make one fact or note out of several."""
     text = text_of(into)
     if dry_run:
-        outcome = session.rehearse(
-            lambda trial: trial.merge(refs, text, confidence=confidence, reason=reason)
-        )
+        outcome = session.rehearse(lambda trial: trial.merge(refs, text, confidence=confidence, reason=reason))
     else:
         outcome = session.known.merge(refs, text, confidence=confidence, reason=reason)
     if not isinstance(outcome, Merged):

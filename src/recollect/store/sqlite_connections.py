@@ -1,0 +1,167 @@
+"""Connections to SQLite files: opening, migrating, recognising a file that was replaced, and SQLite's errors as ours.
+
+Knows nothing about records.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from recollect.errors import (
+    StoreBusyError,
+    StoreCorruptError,
+    StoreError,
+    StoreFullError,
+    StoreReadOnlyError,
+    storage_error,
+)
+from recollect.store.rows import load_migrations
+
+BUSY_SECONDS = 30.0
+
+
+class Handle:
+    """An open connection, and which file and process it belongs to."""
+
+    def __init__(self, path: Path, db: sqlite3.Connection) -> None:
+        self.db = db
+        self._path = path
+        self._pid = os.getpid()
+        self._inode = _inode(path)
+
+    def fresh(self) -> bool:
+        """Whether it still is this process's view of the file that is there now."""
+        if self._pid != os.getpid():
+            return False  # a forked child must not use, nor close, its parent's connection
+        if self._inode != _inode(self._path):
+            self.close()
+            return False
+        return True
+
+    def close(self) -> None:
+        if self._pid == os.getpid():
+            with suppress(sqlite3.Error):
+                self.db.close()
+
+
+def _inode(path: Path) -> int | None:
+    try:
+        return os.stat(path).st_ino
+    except OSError:
+        return None
+
+
+def connect(path: Path, *, reading: bool = False) -> sqlite3.Connection:
+    address = f"{path.absolute().as_uri()}?mode={'ro' if reading else 'rwc'}"
+    db = sqlite3.connect(
+        address,
+        uri=True,
+        timeout=BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=256,
+    )
+    try:
+        if not reading:
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA synchronous = FULL")
+            db.execute("PRAGMA secure_delete = ON")
+        db.execute("PRAGMA trusted_schema = OFF")
+        db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def connect_reading(path: Path, migrations: Path) -> sqlite3.Connection:
+    """A connection that cannot write. A user never written to reads as an empty database in memory."""
+    if not path.exists():
+        db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        migrate(db, migrations)
+        return db
+    try:
+        db = connect(path, reading=True)
+    except sqlite3.OperationalError:
+        log = path.with_name(path.name + "-wal")
+        if os.access(path.parent, os.W_OK) or (log.exists() and log.stat().st_size):
+            raise
+        # a read-only folder: SQLite cannot make its shared memory file, and with no log it needs none
+        db = sqlite3.connect(
+            f"{path.absolute().as_uri()}?immutable=1", uri=True, isolation_level=None, check_same_thread=False
+        )
+    _check_version(db, len(load_migrations(migrations)))
+    return db
+
+
+def migrate(db: sqlite3.Connection, folder: Path) -> None:
+    """Bring the schema forward, one numbered file after another, each all or nothing."""
+    migrations = load_migrations(folder)
+    version = _check_version(db, len(migrations))
+    if version == len(migrations):
+        return
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        version = _check_version(db, len(migrations))  # another process may have been first
+        for number, script in enumerate(migrations[version:], version + 1):
+            for statement in script.split(";\n"):
+                if statement.strip():
+                    db.execute(statement)
+            db.execute(f"PRAGMA user_version = {number}")
+        db.execute("COMMIT")
+    except BaseException:
+        db.execute("ROLLBACK")
+        raise
+
+
+def _check_version(db: sqlite3.Connection, known: int) -> int:
+    version = int(db.execute("PRAGMA user_version").fetchone()[0])
+    if version > known:
+        raise StoreError(
+            f"this memory was written by a newer Recollect (schema {version}, this one knows {known}); upgrade"
+        )
+    return version
+
+
+@contextmanager
+def mapped_errors(folder: Path, path: Path | None = None) -> Iterator[None]:
+    """SQLite's and the system's errors as ours."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        raise _mapped(error, folder, path) from error
+    except PermissionError as error:
+        raise StoreReadOnlyError(f"cannot write to {folder}: {error.strerror}") from error
+    except OSError as error:
+        raise storage_error(error, folder) from error
+
+
+def _mapped(error: sqlite3.DatabaseError, folder: Path, path: Path | None) -> StoreError:
+    name = getattr(error, "sqlite_errorname", None) or ""
+    where = path or folder
+    if name in ("SQLITE_CORRUPT", "SQLITE_NOTADB") or name.startswith("SQLITE_CORRUPT"):
+        return StoreCorruptError(
+            f"{where} is damaged ({error}); run `recollect rebuild` to restore what MEMORY.md and the daily notes hold"
+        )
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return StoreBusyError()
+    if name == "SQLITE_FULL" or (name.startswith("SQLITE_IOERR") and _no_space(folder)):
+        return StoreFullError()
+    if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
+        if not os.access(folder, os.W_OK):
+            return StoreReadOnlyError(f"cannot write to {folder}: it is read-only")
+        if _no_space(folder):
+            return StoreFullError()
+    return StoreError(f"{where}: {error}")
+
+
+def _no_space(folder: Path) -> bool:
+    try:
+        return shutil.disk_usage(folder).free < 64 * 1024
+    except OSError:
+        return False

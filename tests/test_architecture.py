@@ -1,0 +1,155 @@
+"""The shape of the house: imports point down, the public names are deliberate, the documents say what is true."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import recollect
+from recollect.config import Config
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "src" / "recollect"
+
+FLOORS = {
+    "errors": 0, "times": 0, "userid": 0, "records": 0, "config": 0, "text": 0,
+    "document": 1, "policy": 1,
+    "store": 2,
+    "core": 3,
+    "app": 7,
+    "surfaces": 8,
+    "testing": 9,
+}  # fmt: skip
+
+
+def _imports(path: Path) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+        elif isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+    return found
+
+
+def test_imports_point_down_only() -> None:
+    # within floor 0, and within one package, modules may use each other
+    wrong = []
+    for path in PACKAGE.rglob("*.py"):
+        room = path.relative_to(PACKAGE).with_suffix("").parts[0]
+        for module in _imports(path):
+            parts = module.split(".")
+            if parts[0] != "recollect" or room == "__init__" or len(parts) == 1:
+                continue
+            other = parts[1]
+            if other != room and FLOORS[other] >= FLOORS[room] and (FLOORS[other], FLOORS[room]) != (0, 0):
+                wrong.append(f"{path.relative_to(PACKAGE)} imports {module}")
+    assert wrong == []
+
+
+def test_only_the_stores_and_the_app_name_a_database() -> None:
+    allowed = {"store", "app", "testing"}
+    wrong = [
+        f"{path.relative_to(PACKAGE)}: {module}"
+        for path in PACKAGE.rglob("*.py")
+        for module in _imports(path)
+        if re.match(r"sqlite3|psycopg|recollect\.store\.(sqlite|postgres)", module)
+        and path.relative_to(PACKAGE).with_suffix("").parts[0] not in allowed
+    ]
+    assert wrong == []
+
+
+def test_only_config_reads_the_environment() -> None:
+    wrong = [
+        str(path.relative_to(PACKAGE))
+        for path in PACKAGE.rglob("*.py")
+        if re.search(r"os\.environ|os\.getenv|getenv\(", path.read_text(encoding="utf-8")) and path.name != "config.py"
+    ]
+    assert wrong == []
+
+
+def test_no_file_holds_more_than_it_should() -> None:
+    long = {
+        str(path.relative_to(PACKAGE)): lines
+        for path in PACKAGE.rglob("*.py")
+        if (lines := len(path.read_text(encoding="utf-8").splitlines())) > 600
+    }
+    assert long == {}
+
+
+def test_the_public_names_are_deliberate() -> None:
+    assert sorted(recollect.__all__, key=str.lower) == sorted(
+        """AsyncMemory Config Conflict DailyEntry Demoted Duplicate Episode Erased Fact Forgotten Hit InvalidInputError
+        JournalEntry Memory Merged Message NotFoundError Note Observation Outcome Receipt Recollect RecollectError Record
+        Refused ScratchItem StoreError UndoError Undone Updated Written open""".split(),
+        key=str.lower,
+    )
+    for name in recollect.__all__:
+        assert getattr(recollect, name).__doc__
+
+
+def test_importing_does_nothing_and_loads_no_surface() -> None:
+    check = (
+        "import sys, os; before = set(os.listdir('.')); import recollect;"
+        "heavy = {'typer', 'rich', 'psycopg', 'numpy', 'rapidfuzz', 'Stemmer', 'anyascii', 'pydantic'} & set(sys.modules);"
+        "assert not heavy, heavy; assert set(os.listdir('.')) == before; assert not __import__('threading').active_count() > 1"
+    )
+    subprocess.run([sys.executable, "-c", check], check=True, cwd=ROOT)
+
+
+def test_every_requirement_is_proven_and_every_proof_is_a_requirement() -> None:
+    rows = re.findall(
+        r"^\| (\w+) \| .+? \| (proven|planned) \|$", (ROOT / "docs/requirements.md").read_text(), re.MULTILINE
+    )
+    stated = dict(rows)
+    assert len(rows) == len(stated) > 60
+    named = {
+        match
+        for path in (ROOT / "tests").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef)
+        for match in re.findall(r"^test_([A-Z]\d+)_", node.name)
+    }
+    assert named - stated.keys() == set(), "tests name requirements that docs/requirements.md does not know"
+    proven = {requirement for requirement, state in stated.items() if state == "proven"}
+    assert proven - named == set(), "said to be proven, but no test is named after it"
+
+
+def test_every_setting_is_documented() -> None:
+    text = (ROOT / "docs/configuration.md").read_text(encoding="utf-8")
+    for variable, default, description in Config.table():
+        assert f"| `{variable}` | `{default}` | {description} |" in text
+
+
+def test_code_in_the_documents_runs(tmp_path: Path) -> None:
+    ran = 0
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        for number, code in enumerate(
+            re.findall(r"^```python\n(.*?)^```", path.read_text(encoding="utf-8"), re.M | re.S)
+        ):
+            if "postgresql://" in code:
+                compile(code, str(path), "exec")
+                continue
+            folder = tmp_path / f"{path.stem}-{number}"
+            folder.mkdir()
+            done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
+            assert done.returncode == 0, f"{path.name}, example {number + 1}:\n{done.stderr}"
+            ran += 1
+    assert ran >= 3
+
+
+def test_nothing_of_this_machine_is_in_the_repository() -> None:
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split(
+        "\n"
+    )
+    wrong = []
+    for name in filter(None, listed):
+        path = ROOT / name
+        if path.is_file() and path.suffix in (".py", ".md", ".toml", ".txt", ".sql", "") and path != Path(__file__):
+            text = path.read_text(encoding="utf-8", errors="replace")
+            if re.search(r"/work/(main|shared)|/root/|file:///opt|index-url|--extra-index", text):
+                wrong.append(name)
+    assert wrong == []

@@ -1,0 +1,244 @@
+"""A whole memory out and in again, and what people bring from elsewhere."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recollect
+from recollect import InvalidInputError, Memory, RecollectError
+from recollect.testing import FrozenClock, MemoryStore
+
+
+def fill(memory: Memory, clock: FrozenClock) -> None:
+    """A bit of everything, with a past."""
+    memory.remember("Kyiv", key="location", type="personal", tags=["home"], metadata={"n": [1, None, "ї"]})
+    clock.tick(days=1)
+    memory.update("location", "Lviv")
+    memory.remember("Engineer", key="role", category="work_context", excerpt="I am an engineer", messages=["m1"])
+    memory.forget("role", reason="outdated")
+    memory.remember("Likes tea")
+    memory.remember("Secret hobby", key="hobby")
+    memory.erase("hobby")
+    memory.note("A note with\n\nparagraphs 👍", title="Note", tags=["a"])
+    memory.observe("The limit is 100", "finding")
+    memory.episode("Party", "They planned a party", tags=["fun"])
+    memory.say("Hello there", session="s1")
+    memory.scratch("k", "v")
+    memory.jot("Read 6 posts", section="Reading Activity")
+    memory.search("tea")
+    memory.pause()
+    memory.resume()
+
+
+def contents(path: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def everything(memory: Memory) -> tuple[Any, ...]:
+    return (memory.read(status="all"), memory.history(), memory.show(), memory.daily("2026-02-13"), memory.mode)
+
+
+@pytest.fixture(params=["sqlite", "memory", "postgres", "postgres with files"])
+def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
+    """Where the archive goes: each kind of deployment."""
+    where: Any = {"sqlite": tmp_path / "target", "memory": MemoryStore()}.get(request.param)
+    if where is None:
+        where = request.getfixturevalue("postgres_url")
+    files = tmp_path / "files" if request.param == "postgres with files" else None
+    with recollect.open(where, files=files, clock=FrozenClock()) as app:
+        yield app.user("someone else")
+
+
+@pytest.fixture
+def clock() -> FrozenClock:
+    return FrozenClock()
+
+
+@pytest.fixture
+def source(tmp_path: Path, clock: FrozenClock) -> Iterator[Memory]:
+    with recollect.open(tmp_path / "source", clock=clock) as app:
+        memory = app.user("u1")
+        fill(memory, clock)
+        path = tmp_path / "source" / "u1" / "MEMORY.md"
+        path.write_text(
+            path.read_text().replace("\n", "\r\n") + "\r\n## My own\r\n* a line of mine\r\n<!-- kept -->\r\n",
+            newline="",
+        )
+        memory.read()
+        yield memory
+
+
+def test_R8_an_archive_comes_back_exactly_as_it_was(source: Memory, target: Memory, tmp_path: Path) -> None:
+    first = source.export(tmp_path / "a.zip")
+    report = target.import_(first)
+    assert (report.format, report.skipped) == ("recollect", []) and report.written == len(source.read(status="all"))
+    assert target.verify() == []
+    files = target._person.files.any_text()
+    expected, got = everything(source), everything(target)
+    assert got[:2] == expected[:2] and got[4] == expected[4]
+    second = contents(target.export(tmp_path / "b.zip"))
+    exported = contents(first)
+    for name in ("records.jsonl", "journal.jsonl", "state.json", "tombstones.jsonl", "recalls.jsonl"):
+        assert second[name] == exported[name], name
+    if files:
+        assert got[2:4] == expected[2:4]
+        assert second["MEMORY.md"] == exported["MEMORY.md"] and b"\r\n* a line of mine\r\n" in second["MEMORY.md"]
+    # what was erased stays erased, what was forgotten can be undone
+    assert isinstance(target.remember("Secret hobby", key="hobby", source="batch_extraction"), recollect.Refused)
+    forgotten = next(entry for entry in target.history() if entry.op == "forget")
+    target.undo(forgotten.seq)
+    assert target.get("role").content == "Engineer" and target.verify() == []
+
+
+def test_R8_importing_into_a_memory_in_use_merges_through_the_policy(
+    source: Memory, tmp_path: Path, clock: FrozenClock
+) -> None:
+    archive = source.export(tmp_path / "a.zip")
+    with recollect.open(tmp_path / "target", clock=clock) as app:
+        memory = app.user("u1")
+        memory.remember("likes TEA.")
+        memory.remember("Berlin", key="location", type="personal")
+        plan = memory.import_(archive, dry_run=True)
+        assert plan.written > 5 and len(memory.read()) == 2 and plan.run is None
+        report = memory.import_(archive)
+        assert (report.written, report.duplicates, report.conflicts) == (plan.written, plan.duplicates, plan.conflicts)
+        assert report.duplicates == 1 and report.conflicts == 1 and "location" in report.skipped[0]
+        assert memory.get("location").content == "Berlin" and "a line of mine" in memory.show()
+        again = memory.import_(archive)
+        assert again.written == 0
+        assert report.run is not None
+        memory.undo(report.run)
+        assert sorted(r.text for r in memory.read()) == ["likes TEA.", "location: Berlin"] and memory.verify() == []
+
+
+@pytest.mark.parametrize("damage", ["not a zip", "no manifest", "cut", "newer", "wrong row"])
+def test_R8_a_damaged_archive_is_refused_whole(source: Memory, tmp_path: Path, damage: str) -> None:
+    archive = source.export(tmp_path / "a.zip")
+    parts = contents(archive)
+    bad = tmp_path / "bad.zip"
+    if damage == "not a zip":
+        bad.write_bytes(b"PK\x03\x04 nonsense")
+    elif damage == "cut":
+        bad.write_bytes(archive.read_bytes()[:-200])
+    else:
+        if damage == "no manifest":
+            del parts["manifest.json"]
+        elif damage == "newer":
+            parts["manifest.json"] = json.dumps({"format": "recollect-memory", "version": 99}).encode()
+        else:
+            parts["records.jsonl"] += b'{"kind": "fact"}\n'
+        with zipfile.ZipFile(bad, "w") as out:
+            for name, data in parts.items():
+                out.writestr(name, data)
+    with recollect.open(tmp_path / "target") as app:
+        memory = app.user("u1")
+        with pytest.raises(InvalidInputError, match="path: bad.zip"):
+            memory.import_(bad)
+        assert not memory.exists
+
+
+def test_R8_a_folder_of_markdown(tmp_path: Path, clock: FrozenClock) -> None:
+    folder = tmp_path / "notes"
+    (folder / "memory").mkdir(parents=True)
+    (folder / ".obsidian").mkdir()
+    (folder / "MEMORY.md").write_text("# M\n\n## Work Context\n- Role: Engineer\n- Uses Vim\n\n## Pets\n- Rex\n")
+    (folder / "memory" / "2026-02-10.md").write_text("# 2026-02-10\n\n## Discussions\n- Discussed Rust\n")
+    (folder / "2019-05-01.md").write_text("# A day long ago\n\nWe went to the sea.\n")
+    (folder / "ideas.md").write_text("---\ntitle: My ideas\ntags: [one, two]\n---\n\nA boat that can fly.\n\nReally.\n")
+    (folder / "list.markdown").write_text("# Shopping\n\nbuy bread\n")
+    (folder / "code.md").write_text("# Snippet\n\n```python\nprint('x')\n```\n")
+    (folder / "bad.md").write_bytes(b"\xff\xfe")
+    (folder / "empty.md").write_text("")
+    (folder / ".obsidian" / "hidden.md").write_text("hidden")
+    (tmp_path / "outside.md").write_text("outside")
+    (folder / "link.md").symlink_to(tmp_path / "outside.md")
+    with recollect.open(tmp_path / "target", clock=clock) as app:
+        memory = app.user("u1")
+        report = memory.import_(folder)
+        assert report.format == "markdown" and report.written == 7
+        assert sorted(r.text for r in memory.read(kind="fact")) == ["Rex", "Role: Engineer", "Uses Vim"]
+        assert [r.text for r in memory.read(kind="daily")] == ["Discussed Rust"]
+        notes = {r.title: r for r in memory.read(kind="note")}  # type: ignore[attr-defined]
+        assert set(notes) == {"My ideas", "Shopping", "A day long ago"} and notes["My ideas"].tags == ("one", "two")
+        assert notes["My ideas"].source == "import:ideas.md" and "hidden" not in repr(memory.read())
+        assert {line.split(":")[0] for line in report.skipped} == {"bad.md", "code.md", "empty.md", "link.md"}
+        assert memory.import_(folder).written == 0
+        assert report.run is not None
+        memory.undo(report.run)
+        assert memory.read() == [] and memory.verify() == []
+
+
+def test_R8_the_mcp_memory_servers_file(tmp_path: Path) -> None:
+    rows = [
+        {
+            "type": "entity",
+            "name": "default_user",
+            "entityType": "person",
+            "observations": ["Likes tea", "Role: Engineer"],
+        },
+        {"type": "entity", "name": "Anna", "entityType": "person", "observations": ["Lives in Paris", "Plays chess"]},
+        {"type": "relation", "from": "default_user", "to": "Anna", "relationType": "is_married_to"},
+        {"type": "entity", "name": "Broken"},
+        {"type": "other"},
+        {"type": "entity", "observations": ["x"]},
+    ]
+    path = tmp_path / "memory.jsonl"
+    path.write_text("\n".join(json.dumps(row) for row in rows))
+    with recollect.open(tmp_path / "target") as app:
+        memory = app.user("u1")
+        report = memory.import_(path)
+        assert report.format == "mcp" and report.written == 5
+        assert sorted(record.text for record in memory.read()) == [
+            "Anna — Lives in Paris", "Anna — Plays chess", "Likes tea", "Role: Engineer", "default user is married to Anna",
+        ]  # fmt: skip
+        assert memory.read(type="relationship")[0].source == "import:mcp"
+        assert len(report.skipped) == 2 and "line 5" in report.skipped[0]
+        assert memory.import_(path).written == 0
+
+
+@pytest.mark.parametrize("shape", ["list", "results", "memories"])
+def test_R8_mem0s_export(tmp_path: Path, shape: str) -> None:
+    rows = [
+        {"id": "1", "memory": "Likes tea", "user_id": "anna", "created_at": "2024-05-01T10:00:00-07:00", "categories": ["food"],
+         "metadata": {"app": "x"}},
+        {"id": "2", "memory": "Is a vegetarian", "user_id": "anna", "created_at": None, "metadata": None},
+        {"id": "3", "memory": "Likes meat", "user_id": "bob"},
+        {"id": "4", "memory": "", "user_id": "anna"},
+    ]  # fmt: skip
+    path = tmp_path / "mem0.json"
+    path.write_text(json.dumps(rows if shape == "list" else {shape: rows}))
+    with recollect.open(tmp_path / "target") as app:
+        with pytest.raises(InvalidInputError, match="from_user: mem0.json holds memories of 2 users"):
+            app.user("u1").import_(path)
+        with pytest.raises(InvalidInputError, match="holds nothing of the user 'eve'"):
+            app.user("u1").import_(path, from_user="eve")
+        for memory, whose in ((app.user("u1"), "anna"), (app.user("anna"), None)):
+            report = memory.import_(path, from_user=whose)
+            assert report.format == "mem0" and report.written == 2 and len(report.skipped) == 1
+            assert [record.text for record in memory.read()] == ["Likes tea", "Is a vegetarian"]
+            tea = memory.search("tea")[0].record
+            assert (
+                tea.tags == ("food",)
+                and tea.metadata == {"app": "x"}
+                and tea.valid_from.isoformat().startswith("2024-05-01T17")
+            )
+
+
+def test_R8_anything_else_is_refused(tmp_path: Path) -> None:
+    for name, data in {"a.json": b"{}", "b.txt": b"hello", "c.bin": b"\xff\x00", "d.json": b"[1, 2]"}.items():
+        (tmp_path / name).write_bytes(data)
+        with recollect.open(tmp_path / "target") as app, pytest.raises(InvalidInputError, match="path: "):
+            app.user("u1").import_(tmp_path / name)
+
+
+def test_R8_export_to_an_impossible_place_leaves_nothing(source: Memory, tmp_path: Path) -> None:
+    with pytest.raises(RecollectError):
+        source.export(tmp_path / "no" / "such" / "folder" / "a.zip")
+    assert not (tmp_path / "no").exists()
