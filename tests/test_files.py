@@ -344,7 +344,7 @@ def test_R7_erasing_reaches_every_file(desk: Desk) -> None:
     desk.memory.jot("Talked about the zebra incident")
     desk.memory.remember("Likes tea")
     desk.memory.update("secret", "The okapi incident")
-    gone, receipt = desk.memory.erase_topic("incident")
+    _gone, receipt = desk.memory.erase_topic("incident")
     assert receipt is not None and receipt.places["lines of MEMORY.md"] == 1
     assert receipt.places["lines of daily notes"] == 1
     desk.memory._person.user.close()

@@ -14,4 +14,4 @@ from tests.contracts.store_contract import StoreContract
 class TestMemoryStore(StoreContract):
     @pytest.fixture
     def store(self) -> Iterator[Store]:
-        yield MemoryStore()
+        return MemoryStore()

@@ -139,7 +139,7 @@ def test_R8_a_damaged_archive_is_refused_whole(source: Memory, tmp_path: Path, d
                 out.writestr(name, data)
     with recollect.open(tmp_path / "target") as app:
         memory = app.user("u1")
-        with pytest.raises(InvalidInputError, match="path: bad.zip"):
+        with pytest.raises(InvalidInputError, match=r"path: bad\.zip"):
             memory.import_(bad)
         assert not memory.exists
 
@@ -215,7 +215,7 @@ def test_R8_mem0s_export(tmp_path: Path, shape: str) -> None:
     path = tmp_path / "mem0.json"
     path.write_text(json.dumps(rows if shape == "list" else {shape: rows}))
     with recollect.open(tmp_path / "target") as app:
-        with pytest.raises(InvalidInputError, match="from_user: mem0.json holds memories of 2 users"):
+        with pytest.raises(InvalidInputError, match=r"from_user: mem0\.json holds memories of 2 users"):
             app.user("u1").import_(path)
         with pytest.raises(InvalidInputError, match="holds nothing of the user 'eve'"):
             app.user("u1").import_(path, from_user="eve")

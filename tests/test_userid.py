@@ -75,7 +75,7 @@ def test_R4_two_ids_never_share_a_folder(one: str, other: str) -> None:
     ],
 )
 def test_R4_other_ids_are_refused_with_a_clear_line(bad: object, tmp_path: Path) -> None:
-    with recollect.open(tmp_path) as app, pytest.raises(InvalidInputError, match="^user: must ") as caught:
+    with recollect.open(tmp_path) as app, pytest.raises(InvalidInputError, match=r"^user: must ") as caught:
         app.user(bad)  # type: ignore[arg-type]
     assert "\n" not in str(caught.value)
     assert list(tmp_path.iterdir()) == []

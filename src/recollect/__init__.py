@@ -1,48 +1,85 @@
 """Recollect: a long-term memory for AI agents and the people who talk to them.
 
-import recollect
+    import recollect
 
-memory = recollect.open("data/memory").user("u1")
-memory.remember("Prefers concise summaries", category="preference")
+    memory = recollect.open("data/memory").user("u1")
+    memory.remember("Prefers concise summaries", category="preference")
+
+Importing the package loads nothing; each name below is loaded when it is first used.
 """
 
-from recollect.app import Recollect, open
-from recollect.config import Config
-from recollect.core.aio import AsyncMemory
-from recollect.core.memory import Memory
-from recollect.errors import (
-    InvalidInputError,
-    NotFoundError,
-    RecollectError,
-    StoreError,
-    UndoError,
-)
-from recollect.records import (
-    Conflict,
-    DailyEntry,
-    Demoted,
-    Duplicate,
-    Episode,
-    Erased,
-    Fact,
-    Forgotten,
-    Hit,
-    JournalEntry,
-    Merged,
-    Message,
-    Note,
-    Observation,
-    Outcome,
-    Receipt,
-    Record,
-    Refused,
-    ScratchItem,
-    Undone,
-    Updated,
-    Written,
-)
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from recollect.app import Recollect, open
+    from recollect.config import Config
+    from recollect.core.aio import AsyncMemory
+    from recollect.core.memory import Memory
+    from recollect.errors import InvalidInputError, NotFoundError, RecollectError, StoreError, UndoError
+    from recollect.records import (
+        Conflict,
+        DailyEntry,
+        Demoted,
+        Duplicate,
+        Episode,
+        Erased,
+        Fact,
+        Forgotten,
+        Hit,
+        JournalEntry,
+        Merged,
+        Message,
+        Note,
+        Observation,
+        Outcome,
+        Receipt,
+        Record,
+        Refused,
+        ScratchItem,
+        Undone,
+        Updated,
+        Written,
+    )
 
 __version__ = "0.1.0"
+
+_HOME = {
+    "AsyncMemory": "recollect.core.aio",
+    "Config": "recollect.config",
+    "Conflict": "recollect.records",
+    "DailyEntry": "recollect.records",
+    "Demoted": "recollect.records",
+    "Duplicate": "recollect.records",
+    "Episode": "recollect.records",
+    "Erased": "recollect.records",
+    "Fact": "recollect.records",
+    "Forgotten": "recollect.records",
+    "Hit": "recollect.records",
+    "InvalidInputError": "recollect.errors",
+    "JournalEntry": "recollect.records",
+    "Memory": "recollect.core.memory",
+    "Merged": "recollect.records",
+    "Message": "recollect.records",
+    "NotFoundError": "recollect.errors",
+    "Note": "recollect.records",
+    "Observation": "recollect.records",
+    "Outcome": "recollect.records",
+    "Receipt": "recollect.records",
+    "Recollect": "recollect.app",
+    "RecollectError": "recollect.errors",
+    "Record": "recollect.records",
+    "Refused": "recollect.records",
+    "ScratchItem": "recollect.records",
+    "StoreError": "recollect.errors",
+    "UndoError": "recollect.errors",
+    "Undone": "recollect.records",
+    "Updated": "recollect.records",
+    "Written": "recollect.records",
+    "open": "recollect.app",
+}
 
 __all__ = [
     "AsyncMemory",
@@ -78,3 +115,16 @@ __all__ = [
     "Written",
     "open",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        module = import_module(_HOME[name])
+    except KeyError:
+        raise AttributeError(f"module 'recollect' has no attribute {name!r}") from None
+    value = globals()[name] = getattr(module, name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

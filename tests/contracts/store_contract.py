@@ -449,8 +449,12 @@ class StoreContract:
             tx.log(
                 JournalEntry(seq=r.seq, at=T0, actor="agent", op="remember", record_id=r.id, after=r) for r in records
             )
+        with user.write() as tx:
+            tx.put_many([replace(record, version=2, seq=record.seq) for record in records[:3]])
+        records[:3] = [replace(record, version=2) for record in records[:3]]
         with user.read() as reader:
             assert len(reader.find(Query())) == 500
+            assert reader.versions(records[0].id) == [records[0]]
             assert reader.get(records[7].id) == records[7]
         assert user.check() == []
 

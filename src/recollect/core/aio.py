@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 from collections.abc import Callable, Coroutine
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -17,6 +16,8 @@ def _awaited(
     verb: Callable[Concatenate[Memory, _P], _T],
 ) -> Callable[Concatenate[AsyncMemory, _P], Coroutine[Any, Any, _T]]:
     async def crossing(self: AsyncMemory, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        import asyncio  # a third of the package's import time, and not needed by those who do not await
+
         return await asyncio.to_thread(verb, self.memory, *args, **kwargs)
 
     functools.update_wrapper(crossing, verb)

@@ -20,8 +20,8 @@ KINDS = ("fact", "note", "observation", "episode", "daily")
 """The kinds that are compared and searched here."""
 
 _MOST_POSTINGS = 300
-_MOST_CANDIDATES = 5
-_LEAST_SHARED = 0.3
+_MOST_CANDIDATES = 8
+_NONE: frozenset[str] = frozenset()
 
 
 @lru_cache(256)
@@ -44,6 +44,7 @@ class Known:
         self.buried: set[str] = set()
         self._records: dict[str, Record] = {}
         self._statements: dict[str, Statement] = {}
+        self._words: dict[str, frozenset[str]] = {}
         self._postings: dict[str, set[str]] = {}
         self._replaced: list[tuple[str, Record | None]] = []
         self._buried_before: set[str] | None = None
@@ -107,6 +108,7 @@ class Known:
         statement = statement_of(record)
         self._records[record.id] = record
         self._statements[record.id] = statement
+        self._words[record.id] = frozenset(statement.terms)
         for term in statement.terms:
             self._postings.setdefault(term, set()).add(record.id)
         if isinstance(record, Fact) and record.tier == "file":
@@ -116,6 +118,7 @@ class Known:
         record = self._records.pop(record_id, None)
         self.in_file.pop(record_id, None)
         statement = self._statements.pop(record_id, None)
+        self._words.pop(record_id, None)
         for term in statement.terms if statement else ():
             if ids := self._postings.get(term):
                 ids.discard(record_id)
@@ -128,23 +131,20 @@ class Known:
         return [record for record in self._records.values() if record.kind == kind]
 
     def likely(self, statement: Statement, kind: str) -> list[tuple[Record, Statement]]:
-        """The few records of a kind that share most words with a statement, best first."""
-        weights = self._weights(statement.terms)
-        least = _LEAST_SHARED * sum(weights.values())
-        rest = sum(weights.values())
+        """The few records of a kind that share at least half of a statement's words, best first."""
+        words = frozenset(statement.terms)
+        needed = (len(words) + 1) // 2
+        postings = sorted((self._postings.get(word, _NONE) for word in words), key=len)
         found: set[str] = set()
-        # rare words first; what has none of them cannot share enough with the common ones that are left
-        for term in sorted(weights, key=weights.__getitem__, reverse=True):
-            if rest < least or len(found) > _MOST_POSTINGS:
+        # whoever has half of the words has one of any larger half: the rarest ones, whose lists are short
+        for ids in postings[: len(words) - needed + 1]:
+            found |= ids
+            if len(found) > _MOST_POSTINGS:
                 break
-            found.update(self._postings.get(term, ()))
-            rest -= weights[term]
-        shared: list[tuple[float, str]] = []
-        for record_id in found:
-            weight = sum([weights[term] for term in self._statements[record_id].terms if term in weights])
-            if weight >= least and self._records[record_id].kind == kind:
-                shared.append((-weight, record_id))
-        return [(self._records[i], self._statements[i]) for _, i in nsmallest(_MOST_CANDIDATES, shared)]
+        shared = [(-len(words & self._words[record_id]), record_id) for record_id in found]
+        best = nsmallest(_MOST_CANDIDATES, [pair for pair in shared if -pair[0] >= needed])
+        likely = [(self._records[record_id], self._statements[record_id]) for _, record_id in best]
+        return [pair for pair in likely if pair[0].kind == kind]
 
     def search(
         self, terms: Iterable[str], kinds: Iterable[str], limit: int

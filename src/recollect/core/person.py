@@ -22,7 +22,7 @@ from recollect.records import new_id
 from recollect.store.contract import Reader, UserStore
 from recollect.times import Clock
 
-_ROOM_AFTER_PRUNING = 0.95
+_ROOM_AFTER_PRUNING = 0.9
 
 
 class Person:
@@ -100,12 +100,13 @@ class Person:
             key=lambda fact: (value(fact, write.now, recalled.get(fact.id)), fact.id),
         )
         surplus += int(self.config.max_words * (1 - _ROOM_AFTER_PRUNING))
-        run = new_id("run")
+        pruned = []
         for fact in candidates:
             if surplus <= 0:
                 break
             surplus -= len(fact.text.split()) + 1
-            write.apply("prune", fact, replace(fact, tier="archive"), reason="MEMORY.md was too long", run=run)
+            pruned.append((fact, replace(fact, tier="archive")))
+        write.apply_all("prune", pruned, reason="MEMORY.md was too long", run=new_id("run"))
         if self.files.words_over(write, self.config.max_words) > 0:
             write.notices.append(
                 f"MEMORY.md is longer than {self.config.max_words} words, and all of it was written or pinned by you;"

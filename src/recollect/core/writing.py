@@ -228,6 +228,31 @@ class Write:
         self.changes.append(Change(before, after, written))
         return after
 
+    def apply_all(self, op: str, pairs: Sequence[tuple[Record, Record]], *, reason: str, run: str) -> None:
+        """`apply` for many records at once."""
+        entries = []
+        for before, after in pairs:
+            self.last_seq = self.tx.next_seq()
+            changed = replace(after, seq=self.last_seq, version=before.version + 1, updated_at=self.now)
+            entry = JournalEntry(
+                seq=self.last_seq,
+                at=self.now,
+                actor=self.acting.actor,
+                op=op,
+                record_id=changed.id,
+                before=before,
+                after=changed,
+                reason=reason,
+                source=changed.source,
+                run=run,
+                call=self.acting.call,
+            )
+            entries.append(entry)
+            self.known.note(changed)
+            self.changes.append(Change(before, changed))
+        self.tx.put_many(entry.after for entry in entries if entry.after)
+        self.tx.log(entries)
+
     def mark(self, op: str, record_id: str, *, reason: str | None = None) -> None:
         """A journal entry about something that is not a change of a record's text: a pause, an erasure."""
         self.last_seq = self.tx.next_seq()

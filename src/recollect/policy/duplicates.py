@@ -1,9 +1,9 @@
 """Is this the fact we already have, said differently?
 
-Two statements about one person are compared by rules: `relation` calls them SAME only when every word that
-`statements` left of them has its counterpart and the order does not give it another role. Whatever a rule does
-not know counts as a difference: taking two facts for one loses a memory, taking one for two only keeps a second
-copy.
+Two statements about one person are compared by rules: `relation` calls them SAME only when every word that is
+left once `Statement.of` has prepared them has its counterpart, and the order does not give it another role.
+Whatever a rule does not know counts as a difference: taking two facts for one loses a memory, taking one for
+two only keeps a second copy.
 
 It has no model, and knows nothing about stores, users or conflicts. A translation is recognised only where all
 its words are in the tables of `vocabulary`.
@@ -62,6 +62,7 @@ def relation(new: Statement, known: Statement) -> Relation:
 
 
 def _close(a: Form, b: Form) -> bool:
+    """Whether they share a topic: most of their stems, or all of the shorter one's if it has several."""
     shared = len(a.stems & b.stems)
     if not shared:
         return False
@@ -70,8 +71,10 @@ def _close(a: Form, b: Form) -> bool:
 
 
 def _same(a: Form, b: Form) -> bool:
+    """Whether they say the same. The cheap questions come first: most pairs end there."""
     if len(a.bag) != len(b.bag):
         return False
+    # One beside a sentence is decoration; another one, or one beside a single word, is part of what is said.
     if a.emoji != b.emoji and ((a.emoji and b.emoji) or len(a.bag) < 2):
         return False
     if not _genders_agree(a, b):
@@ -86,6 +89,7 @@ def _same(a: Form, b: Form) -> bool:
         swap = found
     if a.links != b.links and not _compatible(a.links, b.links):
         return False
+    # With a swap a name may be in another script, where its ending cannot be compared.
     if a.names != b.names and not swap and not _names_agree(a, b):
         return False
     sequence = tuple(swap.get(form, form) for form in a.sequence) if swap else a.sequence
@@ -93,11 +97,12 @@ def _same(a: Form, b: Form) -> bool:
 
 
 def _genders_agree(a: Form, b: Form) -> bool:
+    """A statement that does not say he or she agrees with both."""
     return a.genders == b.genders or not a.genders or not b.genders
 
 
 def _compatible(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
-    """One may leave out an "in" that the other has; apart from that they must be the same."""
+    """One may leave out an "in", an "as" or a possessive that the other has; the rest must be the same."""
     more, less = Counter(a), Counter(b)
     if more.total() < less.total():
         more, less = less, more
@@ -122,7 +127,7 @@ def _counterparts(a: Form, b: Form) -> dict[str, str] | None:
         if form in right:
             right.remove(form)
         elif len(left) == 3:
-            return None
+            return None  # so many differences are no accident
         else:
             left.append(form)
     words_a = dict(zip(a.forms, a.words, strict=True))
@@ -137,7 +142,7 @@ def _counterparts(a: Form, b: Form) -> dict[str, str] | None:
                 continue
             if one.known and two.known:
                 continue
-            if one.latin != two.latin and len(one.surface) > 2:
+            if one.latin != two.latin and len(one.surface) > 2:  # a shorter one sounds like too many others
                 if skeleton(one.surface) != skeleton(two.surface):
                     continue
             elif one.known or two.known or slips or not _slip(one, two):

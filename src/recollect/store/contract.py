@@ -169,7 +169,7 @@ class Transaction(Reader, Protocol):
         ...
 
     def put_many(self, records: Iterable[Record]) -> None:
-        """`put` for many new records at once."""
+        """`put` for many records at once."""
         ...
 
     def keep(self, record: Record) -> None:

@@ -273,6 +273,10 @@ class PostgresTransaction(PostgresReader):
         self.db.execute(_SQL["put"], self._row(record, latest=True))
 
     def put_many(self, records: Iterable[Record]) -> None:
+        records = list(records)
+        older = [(self._user_id, record.id, record.version) for record in records if record.version > 1]
+        if older:
+            self._each("drop_latest", older)
         self._each("put", (self._row(record, latest=True) for record in records))
 
     def keep(self, record: Record) -> None:

@@ -368,6 +368,8 @@ class SqliteTransaction(SqliteReader):
         self.db.execute(_SQL["put"], data_to_row(data))
 
     def put_many(self, records: Iterable[Record]) -> None:
+        records = list(records)
+        self.db.executemany(_SQL["drop_latest"], [(r.id, r.version) for r in records if r.version > 1])
         self.db.executemany(_SQL["put"], map(to_row, records))
 
     def keep(self, record: Record) -> None:

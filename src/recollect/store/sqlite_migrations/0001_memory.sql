@@ -32,7 +32,7 @@ CREATE TABLE records (
     expires_at TEXT,
     extra TEXT NOT NULL,
     PRIMARY KEY (id, version)
-) STRICT;
+) STRICT, WITHOUT ROWID;
 
 CREATE INDEX records_by_kind ON records (kind, status, created_at) WHERE latest = 1;
 CREATE INDEX records_by_key ON records (key) WHERE latest = 1 AND key IS NOT NULL;

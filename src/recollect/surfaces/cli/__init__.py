@@ -11,6 +11,12 @@ import sys
 
 def main() -> None:
     """The entry point of `recollect`."""
+    if sys.argv[1:] in (["--version"], ["-V"]):
+        # typer would load much before it answers that
+        from recollect import __version__
+
+        print(f"recollect {__version__}")
+        return
     from recollect.surfaces.cli.program import run
 
     sys.exit(run(sys.argv[1:]))
