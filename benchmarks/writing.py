@@ -22,17 +22,27 @@ from pathlib import Path
 
 import recollect
 
-_SUBJECTS = ("coffee", "trains", "databases", "chess", "gardening", "Rust", "opera", "cycling", "maps", "bread")
-_VERBS = ("likes", "avoids", "studies", "teaches", "collects", "reviews", "writes about", "talks about")
-_TIMES = ("on Mondays", "in the evening", "every spring", "at work", "with friends", "abroad", "online")
+_VERBS = (
+    "likes avoids studies teaches collects reviews repairs paints sells plants records translates photographs designs "
+    "climbs visits bakes reads edits tests measures restores organises sponsors compares funds follows prefers"
+).split()
+_THINGS = (
+    "coffee trains databases chess gardens opera bicycles maps bread violins rockets novels lighthouses orchids kernels "
+    "compilers museums sailboats cheeses volcanoes podcasts murals satellites bridges recipes tulips proteins canals "
+    "dialects fossils glaciers hammocks islands jackets kettles lanterns marathons networks owls parsers quilts robots "
+    "sculptures telescopes umbrellas vaccines windmills xylophones yachts zeppelins"
+).split()
+_PLACES = (
+    "Lisbon Osaka Kyiv Toronto Nairobi Lima Oslo Bogota Hanoi Turin Lyon Galway Perth Quito Riga Sofia Tunis Utrecht "
+    "Vilnius Warsaw Zagreb Accra Bergen Cusco Dakar Essen Fez Ghent"
+).split()
 
 
 def sentence(number: int) -> str:
-    """A fact unlike the others, of ordinary length."""
-    return (
-        f"{_VERBS[number % 8].capitalize()} {_SUBJECTS[number % 10]} item {number * 7919 % 100_003}"
-        f" {_TIMES[number % 7]} since {1950 + number % 70}"
-    )
+    """A fact of ordinary length, unlike the others."""
+    verb, thing = _VERBS[number % 28], _THINGS[number // 3 % 49]
+    other, place = _THINGS[(number * 7 + 11) % 49], _PLACES[number // 5 % 28]
+    return f"{verb.capitalize()} {thing} and {other} number {number} near {place} every {number % 29 + 2} weeks"
 
 
 def timed(act: Callable[[], object]) -> float:
@@ -41,10 +51,10 @@ def timed(act: Callable[[], object]) -> float:
     return (time.perf_counter() - start) * 1e3
 
 
-def bare_insert(folder: Path) -> Callable[[], object]:
+def bare_insert(folder: Path, journal: str = "WAL") -> Callable[[], object]:
     """The yardstick: one row, one commit, synced."""
-    db = sqlite3.connect(folder / "bare.db", isolation_level=None)
-    db.execute("PRAGMA journal_mode = WAL")
+    db = sqlite3.connect(folder / f"bare-{journal}.db", isolation_level=None)
+    db.execute(f"PRAGMA journal_mode = {journal}")
     db.execute("PRAGMA synchronous = FULL")
     db.execute("CREATE TABLE facts (id INTEGER PRIMARY KEY, content TEXT)")
     return lambda: db.execute("INSERT INTO facts (content) VALUES (?)", (sentence(12345),))

@@ -1059,6 +1059,8 @@ _NOT_COMMANDS = {
     "count",
     "erase_topic",
     "mark_important",
+    "notices",
+    "set_scratch",
 }
 
 

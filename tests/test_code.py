@@ -41,8 +41,7 @@ CODE = [
     ),
     (
         "a diff",
-        "diff --git a/x.py b/x.py\nindex 3f1a2b4..9c8d7e6 100644\n--- a/x.py\n+++ b/x.py\n@@ -1 +1"
-        " @@\n-a\n+b",
+        "diff --git a/x.py b/x.py\nindex 3f1a2b4..9c8d7e6 100644\n--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-a\n+b",
     ),
     ("a diff", "@@ -10,7 +10,9 @@ def f():\n-    x\n+    y"),
     ("a diff", "--- old.txt\n+++ new.txt\n-one\n+two"),

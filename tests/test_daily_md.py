@@ -37,9 +37,7 @@ LINES = [
     "-|-", "---", "- x", "    code", "-", "- Empty:", "\x0b", "אבג",
 ]  # fmt: skip
 
-lines = st.tuples(
-    st.one_of(st.sampled_from(LINES), st.text(max_size=10)), st.sampled_from(["\n", "\n", "\r\n", "\r"])
-)
+lines = st.tuples(st.one_of(st.sampled_from(LINES), st.text(max_size=10)), st.sampled_from(["\n", "\n", "\r\n", "\r"]))
 notes = st.builds(
     lambda bom, rows, last: bom + "".join(line + end for line, end in rows) + last,
     st.sampled_from(["", "", "\ufeff"]),
@@ -161,7 +159,5 @@ def test_R7_erasing_leaves_all_other_entries(text: str, pick: int) -> None:
     if not gone:
         assert after == text
     if "```" not in text and "~~~" not in text:  # a fence that lost its neighbour may close further down
-        assert [entry for entry in said(after) if entry[1]] == [
-            entry for entry in before if entry[1] not in gone
-        ]
+        assert [entry for entry in said(after) if entry[1]] == [entry for entry in before if entry[1] not in gone]
     assert not gone & {content for _, content in said(after)}

@@ -108,9 +108,7 @@ def test_P3_an_index_of_terms_would_bring_the_same_facts_together() -> None:
     assert shared >= 0.97 * len(found)
 
 
-@pytest.mark.parametrize(
-    "text", ["Prefers dark mode", "Любить каву", "Wohnt in Köln", "喜欢喝茶", "Doesn't eat meat"]
-)
+@pytest.mark.parametrize("text", ["Prefers dark mode", "Любить каву", "Wohnt in Köln", "喜欢喝茶", "Doesn't eat meat"])
 def test_P3_signature_ignores_case_punctuation_spaces_and_unicode_form(text: str) -> None:
     expected = signature(text)
     assert expected
@@ -127,13 +125,9 @@ def test_P3_signature_ignores_case_punctuation_spaces_and_unicode_form(text: str
 
 
 def test_signature_is_the_same_in_another_process() -> None:
-    code = (
-        "from recollect.policy.duplicates import signature; print(ascii(signature('Rust, Go, Київ', 'tags')))"
-    )
+    code = "from recollect.policy.duplicates import signature; print(ascii(signature('Rust, Go, Київ', 'tags')))"
     environment = {**os.environ, "PYTHONHASHSEED": "7"}
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
     assert done.stdout.strip() == ascii(signature("Rust, Go, Київ", "tags"))
 
 
@@ -429,9 +423,7 @@ def test_P3_also_kept_apart(a: str, b: str) -> None:
     assert relation(Statement.of(a), Statement.of(b)) is not Relation.SAME
 
 
-some_text = st.one_of(
-    st.text(max_size=60), st.sampled_from(PARTS), st.lists(st.sampled_from(PARTS)).map(" ".join)
-)
+some_text = st.one_of(st.text(max_size=60), st.sampled_from(PARTS), st.lists(st.sampled_from(PARTS)).map(" ".join))
 
 
 @given(some_text)

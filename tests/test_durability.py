@@ -103,8 +103,10 @@ class Promised:
             happened = {}
             for ref, wanted in after.items():
                 record = stored.get(ref) or by_content.get(ref)
-                happened[ref] = record is not None and state_of(record) == wanted and (
-                    record.id not in self.records or self.records[record.id] != wanted
+                happened[ref] = (
+                    record is not None
+                    and state_of(record) == wanted
+                    and (record.id not in self.records or self.records[record.id] != wanted)
                 )
             assert len(set(happened.values())) <= 1, f"half an operation: {happened}"
             if all(happened.values()):
@@ -169,9 +171,7 @@ def test_F8_a_kill_at_any_instant_loses_nothing(spawner: Spawner, tmp_path: Path
 
 
 @pytest.mark.parametrize("writers", [2, 4])
-def test_F8_killing_one_of_several_writers_loses_nothing_of_any(
-    spawner: Spawner, tmp_path: Path, writers: int
-) -> None:
+def test_F8_killing_one_of_several_writers_loses_nothing_of_any(spawner: Spawner, tmp_path: Path, writers: int) -> None:
     seed = _SEED + 100 + writers
     print(f"RECOLLECT_SEED={_SEED} writers {writers}")
     chance = random.Random(seed)

@@ -226,6 +226,10 @@ def test_F4_a_lost_file_is_written_again_and_nothing_is_forgotten(desk: Desk, ho
     outcome = desk.memory.remember("Likes tea")
     assert isinstance(outcome, Duplicate) and "nothing was forgotten" in outcome.notices[0]
     assert desk.text == before and desk.memory.verify() == []
+    desk.path.unlink()
+    assert desk.facts() == ["Likes tea"]
+    assert [notice.split(" and ")[0] for notice in desk.memory.notices()] == ["MEMORY.md was missing"]
+    assert desk.memory.notices() == []
 
 
 def test_F4_deleting_all_lines_but_the_headings_forgets_all_and_can_be_undone(desk: Desk) -> None:

@@ -33,9 +33,7 @@ TEXT = """\
 
 def known_in(text: str) -> list[Known]:
     items = Document.parse(text).items
-    return [
-        Known(str(at), item.section, item.category, item.key, item.content) for at, item in enumerate(items)
-    ]
+    return [Known(str(at), item.section, item.category, item.key, item.content) for at, item in enumerate(items)]
 
 
 def after(text: str, *edits: tuple[str, str]) -> Changes:
@@ -107,18 +105,14 @@ def test_F4_sections_in_another_order_are_no_change() -> None:
 
 
 def test_F4_a_line_moved_to_another_section() -> None:
-    changes = after(
-        TEXT, ("- Role: Harbour pilot\n", ""), ("- Timezone", "- Role: Harbour pilot\n- Timezone")
-    )
+    changes = after(TEXT, ("- Role: Harbour pilot\n", ""), ("- Timezone", "- Role: Harbour pilot\n- Timezone"))
     assert told(changes) == {"moved": [("0", "Key Facts")]}
 
 
 def test_F4_a_line_moved_and_edited_at_once() -> None:
     changes = after(TEXT, ("- Role: Harbour pilot\n", ""), ("- Timezone", "- Role: Captain\n- Timezone"))
     assert told(changes) == {"changed": [("0", "role", "Captain")]}
-    changes = after(
-        TEXT, ("- Sleeps badly after night shifts\n", ""), ("- Has", "- Sleeps badly after shifts\n- Has")
-    )
+    changes = after(TEXT, ("- Sleeps badly after night shifts\n", ""), ("- Has", "- Sleeps badly after shifts\n- Has"))
     assert told(changes) == {"changed": [("2", None, "Sleeps badly after shifts")]}
     changes = after(TEXT, ("- Sleeps badly after night shifts\n", ""), ("- Has", "- Sleeps well now\n- Has"))
     assert told(changes) == {"added": [(None, "Sleeps well now")], "removed": ["2"]}
@@ -134,9 +128,7 @@ def test_F4_a_line_made_equal_to_another_is_a_repeat() -> None:
 def test_equal_facts_pair_with_equal_lines() -> None:
     text = "## Key Facts\n- Pet: cat\n- Pet: cat\n- Pet: dog called Bruno\n"
     assert told(after(text)) == {}
-    assert told(after(text, ("called Bruno", "named Bruno"))) == {
-        "changed": [("2", "pet", "dog named Bruno")]
-    }
+    assert told(after(text, ("called Bruno", "named Bruno"))) == {"changed": [("2", "pet", "dog named Bruno")]}
     known = [
         Known("a", "Key Facts", None, "pet", "tabby cat"),
         Known("b", "Key Facts", None, "pet", "old dog"),
@@ -236,9 +228,7 @@ def edited_files(draw: st.DrawFn) -> tuple[list[Line], list[Line], random.Random
         before.append(Line(draw(st.sampled_from(SECTIONS)), label, phrase(at), str(at)))
     lines: list[Line] = []
     for line in before:
-        fate = draw(
-            st.sampled_from(["same", "same", "same", "changed", "removed", "moved", "renamed", "twice"])
-        )
+        fate = draw(st.sampled_from(["same", "same", "same", "changed", "removed", "moved", "renamed", "twice"]))
         elsewhere = draw(st.sampled_from([name for name in SECTIONS if name != line.section]))
         if fate == "same" or (fate == "renamed" and not line.label):
             lines.append(line)
@@ -266,8 +256,7 @@ def edited_files(draw: st.DrawFn) -> tuple[list[Line], list[Line], random.Random
 def test_F4_any_edits_are_told_exactly(case: tuple[list[Line], list[Line], random.Random]) -> None:
     before, lines, style = case
     known = [
-        Known(line.id, line.section, None, key_of(line.label) if line.label else None, line.value)
-        for line in before
+        Known(line.id, line.section, None, key_of(line.label) if line.label else None, line.value) for line in before
     ]
     items = Document.parse(file_of(lines, style)).items
     assert len(items) == len(lines)
@@ -284,15 +273,11 @@ def test_F4_any_edits_are_told_exactly(case: tuple[list[Line], list[Line], rando
     assert found(changes.moved) == expected("moved")
     assert found(changes.changed) == expected("changed")
     assert sorted(item.content for item in changes.added) == sorted(line[2] for line in expected("added"))
-    assert sorted(item.content for item in changes.repeated) == sorted(
-        line[2] for line in expected("repeated")
-    )
+    assert sorted(item.content for item in changes.repeated) == sorted(line[2] for line in expected("repeated"))
     assert sorted(changes.removed) == sorted({line.id for line in before} - {line.id for line in lines})
 
 
-facts = st.lists(
-    st.tuples(st.sampled_from("AB"), st.sampled_from(["k", "l", None]), st.sampled_from(["x", "xy", "z"]))
-)
+facts = st.lists(st.tuples(st.sampled_from("AB"), st.sampled_from(["k", "l", None]), st.sampled_from(["x", "xy", "z"])))
 
 
 @given(facts, facts)
@@ -318,9 +303,7 @@ def test_F4_nothing_is_lost_whatever_is_compared(
 def test_twenty_thousand_items_are_compared_within_a_second(edited: int) -> None:
     known = [Known(str(at), f"S{at % 7}", None, None, phrase(at)) for at in range(20_000)]
     items = [Item(one.section, None, None, None, one.content, at, "bullet") for at, one in enumerate(known)]
-    items = [
-        item._replace(content=item.content + " and more") if item.line < edited else item for item in items
-    ]
+    items = [item._replace(content=item.content + " and more") if item.line < edited else item for item in items]
     random.Random(1).shuffle(items)
     start = time.process_time()
     changes = compare(known, items)

@@ -75,9 +75,7 @@ markdown = st.builds(
 )
 contents = st.one_of(
     st.text(min_size=1),
-    st.lists(st.one_of(st.sampled_from(FRAGMENTS), st.text(max_size=15)), min_size=1, max_size=5).map(
-        "\n".join
-    ),
+    st.lists(st.one_of(st.sampled_from(FRAGMENTS), st.text(max_size=15)), min_size=1, max_size=5).map("\n".join),
 ).filter(one_block)
 keys = st.text(min_size=1, max_size=80).map(key_of).filter(bool)
 
@@ -196,9 +194,7 @@ def test_F3_what_is_not_an_item_is_carried_along_unread(body: str) -> None:
 
 
 def test_text_above_the_first_section_is_not_read() -> None:
-    text = (
-        "---\ntitle: x\ntags:\n- tea\n---\nHello\n- tea\n\n# User Memory\nprose\n- tea\n\n## Notes\n- cup\n"
-    )
+    text = "---\ntitle: x\ntags:\n- tea\n---\nHello\n- tea\n\n# User Memory\nprose\n- tea\n\n## Notes\n- cup\n"
     assert said(Document.parse(text)) == [("Notes", None, "cup")]
 
 
@@ -210,9 +206,7 @@ def test_a_rule_above_the_sections_is_not_front_matter() -> None:
 
 
 def test_headings_of_every_kind_open_sections() -> None:
-    text = (
-        "Title\n=====\n- no\n\n## A ##\n- a\nBig B\n-----\n- b\n# C\n- c\n##D\n- d\n#hashtag\n####### seven\n"
-    )
+    text = "Title\n=====\n- no\n\n## A ##\n- a\nBig B\n-----\n- b\n# C\n- c\n##D\n- d\n#hashtag\n####### seven\n"
     assert said(Document.parse(text)) == [
         ("A", None, "a"), ("Big B", None, "b"), ("C", None, "c"), ("D", None, "d"),
         ("D", None, "#hashtag\n####### seven"),
@@ -235,9 +229,7 @@ def test_known_headings_are_known_in_any_dress(heading: str) -> None:
 
 
 def test_a_heading_inside_a_known_section_keeps_its_category() -> None:
-    document = Document.parse(
-        "## Work Context\n### Tools\n- vim\n## Tools\n- saw\n### Key Facts\n- x\n### Sub\n- y\n"
-    )
+    document = Document.parse("## Work Context\n### Tools\n- vim\n## Tools\n- saw\n### Key Facts\n- x\n### Sub\n- y\n")
     assert [(item.section, item.category) for item in document.items] == [
         ("Tools", "work_context"), ("Tools", None), ("Key Facts", "key_fact"), ("Sub", None),
     ]  # fmt: skip
@@ -373,8 +365,7 @@ def test_F3_text_that_looks_like_markdown_stays_text(content: str) -> None:
 
 def test_F2_the_template() -> None:
     assert (
-        template()
-        == "# User Memory\n\n## User Preferences\n\n## Work Context\n\n## Personal Context\n\n## Key Facts\n"
+        template() == "# User Memory\n\n## User Preferences\n\n## Work Context\n\n## Personal Context\n\n## Key Facts\n"
     )
     assert Document.parse(template()).items == ()
 
@@ -385,9 +376,7 @@ def test_F3_new_lines_look_like_the_sample() -> None:
         .add("Work Context", "Harbour pilot", key="role")
         .add("Work Context", "Night\n\nshifts ")
     )
-    document = document.add("Key Facts", "CET", key="time_zone", label="Time zone").add(
-        "Reading History", "Moby-Dick"
-    )
+    document = document.add("Key Facts", "CET", key="time_zone", label="Time zone").add("Reading History", "Moby-Dick")
     assert document.render() == (
         "# User Memory\n\n## User Preferences\n\n## Work Context\n- Role: Harbour pilot\n- Night\n  shifts\n"
         "\n## Personal Context\n\n## Reading History\n- Moby-Dick\n\n## Key Facts\n- Time zone: CET\n"
@@ -468,10 +457,7 @@ def test_renaming_keeps_the_emphasis() -> None:
     document = Document.parse("## Notes\n- **Role**: dev\n- tea\n\nprose here\n  > quoted\n")
     document = document.rename(document.items[0], "job_title").rename(document.items[1], "drink", "DRINK")
     document = document.rename(document.items[2], "a note")
-    assert (
-        document.render()
-        == "## Notes\n- **Job title**: dev\n- DRINK: tea\n\n- A note: prose here\n\n  > quoted\n"
-    )
+    assert document.render() == "## Notes\n- **Job title**: dev\n- DRINK: tea\n\n- A note: prose here\n\n  > quoted\n"
     check(document)
     assert [(item.key, item.content) for item in document.items] == [
         ("job_title", "dev"),
@@ -510,9 +496,7 @@ def test_moving_takes_the_lines_along() -> None:
     for item, section in ((x, "B"), (prose, "A"), (w, "D"), (y, "C")):
         document = document.move(item, section)
         check(document)
-    assert document.render() == (
-        "## A\n\nprose\n\n## B\n- z\n\n- **X:** 1\n  more\n\n## C\n- y\n\n## D\n- w\n"
-    )
+    assert document.render() == ("## A\n\nprose\n\n## B\n- z\n\n- **X:** 1\n  more\n\n## C\n- y\n\n## D\n- w\n")
 
 
 def test_an_item_is_found_again_after_other_changes() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from recollect.store.contract import Store
@@ -13,5 +11,5 @@ from tests.contracts.store_contract import StoreContract
 
 class TestMemoryStore(StoreContract):
     @pytest.fixture
-    def store(self) -> Iterator[Store]:
+    def store(self) -> Store:  # type: ignore[override]
         return MemoryStore()

@@ -110,9 +110,7 @@ class TestTables:
         assert sql("SELECT fact_type FROM memory WHERE active AND key = 'drink'") == [("opinion",)]
         sql("INSERT INTO memory_extraction_runs (user_id, run_date) VALUES ('u', '2026-02-12')")
         assert sql("SELECT status, tokens_used FROM memory_extraction_runs") == [("pending", 0)]
-        indexes = {
-            name for (name,) in sql("SELECT indexname FROM pg_indexes WHERE schemaname = current_schema()")
-        }
+        indexes = {name for (name,) in sql("SELECT indexname FROM pg_indexes WHERE schemaname = current_schema()")}
         assert {
             "idx_memory_user_active",
             "idx_memory_type",
@@ -163,9 +161,7 @@ class TestTables:
             "with PostgresStore(sys.argv[1]).user(sys.argv[2]).write(): pass"
         )
         processes = [
-            subprocess.Popen(
-                [sys.executable, "-c", script, postgres_url, f"process {n}"], stdin=subprocess.PIPE
-            )
+            subprocess.Popen([sys.executable, "-c", script, postgres_url, f"process {n}"], stdin=subprocess.PIPE)
             for n in range(2)
         ]
 
@@ -187,9 +183,7 @@ class TestTables:
         self, store: PostgresStore, sql: Callable[..., list[Any]]
     ) -> None:
         sql("CREATE TABLE users (id VARCHAR(64) PRIMARY KEY, email TEXT NOT NULL, secret TEXT, since DATE)")
-        sql(
-            "INSERT INTO users VALUES ('ann', 'ann@example.org', 'hers', '2020-01-01'), ('bob', '', '', NULL)"
-        )
+        sql("INSERT INTO users VALUES ('ann', 'ann@example.org', 'hers', '2020-01-01'), ('bob', '', '', NULL)")
         sql("ALTER TABLE users ADD COLUMN memory_enabled BOOLEAN DEFAULT true")
         sql("UPDATE users SET memory_enabled = false WHERE id = 'bob'")
         assert not store.user("ann").exists()
@@ -203,9 +197,7 @@ class TestTables:
             pass
         assert "they know" not in shown(caught.value)
         store.erase_user("ann")
-        assert sql("SELECT id, email, secret FROM users WHERE id = 'ann'") == [
-            ("ann", "ann@example.org", "hers")
-        ]
+        assert sql("SELECT id, email, secret FROM users WHERE id = 'ann'") == [("ann", "ann@example.org", "hers")]
         assert not store.user("ann").exists()
         assert list(store.users()) == ["bob"]
 
@@ -269,9 +261,7 @@ class TestValues:
             fact("year one", at=datetime(1, 1, 1, tzinfo=timezone.utc)),
             fact("the end", at=datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=timezone.utc)),
             fact("exact", confidence=0.1 + 0.2, importance=1 / 3),
-            fact(
-                "numbers", metadata={"big": 10**40, "float": 1e23, "small": 5e-324, "half": 1.0, "empty": {}}
-            ),
+            fact("numbers", metadata={"big": 10**40, "float": 1e23, "small": 5e-324, "half": 1.0, "empty": {}}),
             fact(
                 "escapes \\ ' \" % %s {} \x7f",
                 excerpt="a\x00b",
@@ -338,9 +328,7 @@ class TestValues:
 
 
 class TestConcurrency:
-    def test_a_busy_user_is_reported_and_others_are_not_kept(
-        self, postgres_url: str, store: PostgresStore
-    ) -> None:
+    def test_a_busy_user_is_reported_and_others_are_not_kept(self, postgres_url: str, store: PostgresStore) -> None:
         impatient = PostgresStore(postgres_url.replace("search_path", "lock_timeout%3D200ms%20-csearch_path"))
         with store.user("u").write() as tx:
             write(tx, fact())
@@ -358,9 +346,7 @@ class TestConcurrency:
 
     def test_a_writer_sees_what_was_committed_while_it_waited(self, postgres_url: str) -> None:
         store = PostgresStore(
-            postgres_url.replace(
-                "search_path", "default_transaction_isolation%3Dserializable%20-csearch_path"
-            )
+            postgres_url.replace("search_path", "default_transaction_isolation%3Dserializable%20-csearch_path")
         )
         other = PostgresStore(postgres_url)
         with store.user("u").write() as tx:
@@ -520,9 +506,7 @@ class TestErrors:
         with store.user("u").write() as tx:
             assert write(tx, fact()).seq == 1
 
-    def test_a_refused_write_leaves_nothing_and_says_nothing_of_its_content(
-        self, store: PostgresStore
-    ) -> None:
+    def test_a_refused_write_leaves_nothing_and_says_nothing_of_its_content(self, store: PostgresStore) -> None:
         user = store.user("u")
         with user.write() as tx:
             write(tx, fact())
@@ -661,9 +645,7 @@ class TestRestart:
             assert store.user(user_id).check() == []
         store.close()
 
-    def test_a_server_that_dies_during_the_hooks_does_not_undo_the_write(
-        self, mortal: PostgresServer
-    ) -> None:
+    def test_a_server_that_dies_during_the_hooks_does_not_undo_the_write(self, mortal: PostgresServer) -> None:
         store = PostgresStore(mortal.empty_url())
         with store.user("u").write() as tx:
             record = write(tx, fact())

@@ -29,7 +29,7 @@ def fill(memory: Memory, clock: FrozenClock) -> None:
     memory.observe("The limit is 100", "finding")
     memory.episode("Party", "They planned a party", tags=["fun"])
     memory.say("Hello there", session="s1")
-    memory.scratch("k", "v")
+    memory.set_scratch("k", "v")
     memory.jot("Read 6 posts", section="Reading Activity")
     memory.search("tea")
     memory.pause()

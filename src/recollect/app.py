@@ -57,9 +57,14 @@ class Recollect:
         name = check_user_id(user_id)
         with self._guard:
             self._people.pop(name, None)
-        places = self._store.erase_user(name)
-        if self._folder is not None:
-            places["files"] = places.get("files", 0) + _remove_folder(self._folder / folder_name(name))
+        folder = None if self._folder is None else self._folder / folder_name(name)
+        if folder is None or (isinstance(self._store, SqliteStore) and self._store.root == self._folder):
+            places = self._store.erase_user(name)
+        else:
+            # while the store keeps other writers out, or what they write would be deleted, or what is deleted read
+            removed: list[int] = []
+            places = self._store.erase_user(name, lambda: removed.append(_remove_folder(folder)))
+            places["files"] = places.get("files", 0) + sum(removed)
         return Receipt(at=self._clock(), ids=(), places=places)
 
     def close(self) -> None:

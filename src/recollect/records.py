@@ -27,7 +27,7 @@ Knows nothing about storage, files or policy.
 
 from __future__ import annotations
 
-import secrets
+import os
 import threading
 import time
 from dataclasses import MISSING, dataclass, field, fields
@@ -67,6 +67,8 @@ USER_EDIT = "user_edit"
 """The source of everything a person wrote into a file themselves."""
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+_PAIRS = [first + second for first in _ALPHABET for second in _ALPHABET]
+_SHIFTS = range(120, -1, -10)
 _last_stamp = 0
 _stamp_lock = threading.Lock()
 
@@ -76,13 +78,9 @@ def new_id(kind: str) -> str:
     global _last_stamp
     with _stamp_lock:
         # milliseconds and 20 bits of order within them, so that ids made in a burst still sort
-        _last_stamp = max(_last_stamp + 1, (time.time_ns() // 1_000_000) << 20)
-        number = (_last_stamp << 60) | secrets.randbits(60)
-    digits = []
-    for _ in range(26):
-        digits.append(_ALPHABET[number & 31])
-        number >>= 5
-    return f"{kind}-{''.join(reversed(digits))}"
+        stamp = _last_stamp = max(_last_stamp + 1, (time.time_ns() // 1_000_000) << 20)
+    number = (stamp << 60) | int.from_bytes(os.urandom(8), "big") >> 4
+    return f"{kind}-{''.join([_PAIRS[number >> shift & 1023] for shift in _SHIFTS])}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

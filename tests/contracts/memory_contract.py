@@ -70,7 +70,7 @@ class MemoryContract:
             memory.episode("Birthday plans", "They plan a party.", importance=0.8, valence="positive", tags=["party"])
         )
         said = written(memory.say("How do I prune?", session="s1", role="user", speaker="Anna"))
-        memory.scratch("api.endpoint", "https://api.example.com")
+        memory.set_scratch("api.endpoint", "https://api.example.com")
         for kind, record in {
             "fact": fact, "daily": jot, "note": note, "observation": seen, "episode": day, "message": said,
         }.items():  # fmt: skip
@@ -83,7 +83,7 @@ class MemoryContract:
         assert isinstance(day, Episode) and (day.topic, day.valence) == ("Birthday plans", "positive")
         assert isinstance(said, Message) and (said.role, said.speaker, said.session) == ("user", "Anna", "s1")
         assert memory.scratch("api.endpoint") == "https://api.example.com"
-        memory.scratch("api.endpoint", "https://other.example.com")
+        memory.set_scratch("api.endpoint", "https://other.example.com")
         assert memory.scratch("api.endpoint") == "https://other.example.com" and memory.scratch("nothing") is None
 
     def test_R1_ids_sort_by_time(self, memory: Memory) -> None:
@@ -283,6 +283,7 @@ class MemoryContract:
         assert memory.mode == "paused"
         for outcome in (
             memory.remember("Likes coffee"), memory.note("x y z"), memory.say("hello", session="s"), memory.jot("a b c"),
+            memory.set_scratch("plan", "x"),
             memory.update(memory.search("tea")[0].record.id, "Likes mate"), memory.observe("a fact", "finding"),
         ):  # fmt: skip
             assert isinstance(outcome, Refused) and outcome.reason == "paused"
@@ -458,6 +459,26 @@ class MemoryContract:
         assert isinstance(memory.remember("Likes coffee"), Written)
         with memory.batch() as together, pytest.raises(StoreError, match="batch"):
             memory.remember("Likes water")
+
+    def test_a_write_that_could_not_begin_or_was_rolled_back_changes_nothing_that_is_known(
+        self, memory: Memory, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        memory.remember("Likes tea")
+        with monkeypatch.context() as patched:
+
+            def busy() -> None:
+                raise StoreError("busy")
+
+            patched.setattr(memory._person.user, "write", busy)
+            with pytest.raises(StoreError, match="busy"):
+                memory.remember("Likes coffee")
+        assert memory.search("tea") and isinstance(memory.remember("likes tea"), Duplicate)
+        with pytest.raises(RuntimeError), memory.batch() as together:
+            together.erase(memory.search("tea")[0].record.id)
+            raise RuntimeError
+        assert memory.search("tea")
+        memory.forget(memory.search("tea")[0].record.id)
+        assert isinstance(memory.remember("Likes tea", source="tool:write_memory"), Written)
 
     def test_many_threads_on_one_user_lose_nothing(self, app: Recollect) -> None:
         errors: list[BaseException] = []

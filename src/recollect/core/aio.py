@@ -43,6 +43,7 @@ class AsyncMemory:
     episode = _awaited(Memory.episode)
     say = _awaited(Memory.say)
     jot = _awaited(Memory.jot)
+    set_scratch = _awaited(Memory.set_scratch)
     scratch = _awaited(Memory.scratch)
     update = _awaited(Memory.update)
     forget = _awaited(Memory.forget)
@@ -69,3 +70,4 @@ class AsyncMemory:
     verify = _awaited(Memory.verify)
     rebuild = _awaited(Memory.rebuild)
     upkeep = _awaited(Memory.upkeep)
+    notices = _awaited(Memory.notices)

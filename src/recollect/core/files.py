@@ -193,6 +193,7 @@ class DiskFiles:
         self._sheets: dict[str, _Sheet | None] = {}
         self._memory_state: FileState | None = None
         self._applied = 0
+        self._swept = False
 
     # what the person did
 
@@ -207,6 +208,8 @@ class DiskFiles:
     def take_over(self, write: Write) -> None:
         self._sheets = {}
         self._applied = 0
+        if not self._swept:
+            self._sweep(write.tx)
         state = self._memory_state = write.tx.file(MEMORY)
         if state is None:
             self._open(write, MEMORY, state)
@@ -214,6 +217,16 @@ class DiskFiles:
                 self._open(write, name, None)
         elif not self._is_as_rendered(MEMORY, state):
             self._open(write, MEMORY, state)
+
+    def _sweep(self, tx: Transaction) -> None:
+        """Once, and wherever everything is removed: what died before its commit wrote something nobody wants."""
+        for aside in [*self.folder.glob(f".{MEMORY}.new"), *self.folder.glob("memory/.????-??-??.md.new")]:
+            path = aside.with_name(aside.name[1 : -len(".new")])
+            state = tx.file(path.relative_to(self.folder).as_posix())
+            with suppress(OSError):
+                if state is None or _fingerprint(aside.read_bytes()) != state.fingerprint:
+                    aside.unlink()
+        self._swept = True
 
     def take_over_daily(self, write: Write) -> None:
         states = {state.name: state for state in write.tx.files()}
@@ -382,6 +395,7 @@ class DiskFiles:
         return removed
 
     def reset(self, write: Write) -> dict[str, int]:
+        self._sweep(write.tx)
         names = self._daily_names()
         for name in [MEMORY, *names]:
             path, _ = self._paths(name)
@@ -460,7 +474,10 @@ class DiskFiles:
             return False
         if disk is None:
             return name != MEMORY and state.fingerprint == _fingerprint(b"")
-        return disk.fingerprint == state.fingerprint and not aside.exists()
+        if disk.fingerprint == state.fingerprint and aside.exists():
+            self._seen.pop(name, None)  # so that the next write looks again, and settles it
+            return False
+        return disk.fingerprint == state.fingerprint
 
     def _look(self, path: Path) -> _Seen | None:
         """The file as it is on disk; a stat before and after tells that it was not changed while reading."""

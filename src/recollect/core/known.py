@@ -37,7 +37,9 @@ def statement_of(record: Record) -> Statement:
 class Known:
     """Active records by their words. Use it under the user's write lock, or under `guard`."""
 
-    def __init__(self) -> None:
+    def __init__(self, life: object = None) -> None:
+        self.life = life
+        """Which of the user's lives this is about: another one begins when they are erased or rebuilt."""
         self.seq = 0
         self.guard = threading.RLock()
         self.in_file: dict[str, Fact] = {}

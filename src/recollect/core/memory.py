@@ -40,7 +40,6 @@ from recollect.records import (
     Outcome,
     Receipt,
     Record,
-    Refused,
     Undone,
 )
 from recollect.store.contract import Query, Reader
@@ -240,20 +239,15 @@ class Memory:
         )
         return self._remember(entry)
 
-    def scratch(self, key: str, value: str | None = None) -> str | None:
-        """Working memory: with a value, keep it under the key; without, give it back."""
+    def set_scratch(self, key: str, value: str) -> Outcome:
+        """Keep a value under a key as working memory, in place of what was there."""
         name = check.line("key", key, 200)
-        if value is None:
-            found = self.read(kind="scratch", key=name)
-            return found[0].content if found else None
         item = self._drafts.scratch(name, value)
         with self._writing() as write:
             known = write.tx.find(Query(kinds=("scratch",), key=name))
             said = {"content": item.content}
             outcome = write.update(known[0], said, reason="correction") if known else write.remember(item)
-        if isinstance(outcome, Refused):
-            raise InvalidInputError("value", outcome.message)
-        return item.content
+        return self._told(outcome, write)
 
     def _remember(self, record: Record, *, durable: bool = True) -> Outcome:
         with self._writing() as write:
@@ -422,6 +416,11 @@ class Memory:
 
     # reading
 
+    def scratch(self, key: str) -> str | None:
+        """The value kept under a key with `set_scratch`."""
+        found = self.read(kind="scratch", key=check.line("key", key, 200))
+        return found[0].content if found else None
+
     def get(self, ref: str) -> Record:
         """One record, by id, by the key of a fact, or by the ending of an id."""
         with self._person.read() as reader:
@@ -547,6 +546,11 @@ class Memory:
             self._person.files.take_over_daily(write)
             report = remove_expired(write)
         return replace(report, notices=tuple(write.notices))
+
+    def notices(self) -> list[str]:
+        """What the person should know and no outcome told, because it came up while reading; each once."""
+        told, self._person.notices = self._person.notices, []
+        return list(dict.fromkeys(told))
 
     # inside
 

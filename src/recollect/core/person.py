@@ -19,7 +19,7 @@ from recollect.core.writing import Acting, Write
 from recollect.errors import StoreError, StoreFullError, StoreReadOnlyError, StoreUnavailableError
 from recollect.policy.retention import may_be_pruned, value
 from recollect.records import new_id
-from recollect.store.contract import Reader, UserStore
+from recollect.store.contract import Reader, State, UserStore
 from recollect.times import Clock
 
 _ROOM_AFTER_PRUNING = 0.9
@@ -36,7 +36,11 @@ class Person:
         self.known = Known()
         self.recalled: dict[str, datetime] = {}
         """Recalls not yet written down; the next write takes them along."""
+        self.notices: list[str] = []
+        """What came up while reading and was not told yet."""
         self._writing: int | None = None
+        self._turn = threading.RLock()
+        """Held until a failed write is put right, which is longer than the user's lock."""
 
     @contextmanager
     def write(self, acting: Acting) -> Iterator[Write]:
@@ -52,27 +56,43 @@ class Person:
             self.known.seq = write.last_seq
             self.recalled = {}
 
-        try:
-            with self.user.write() as tx:
-                self._writing = threading.get_ident()
-                tx.after_commit(know)
-                write = Write(tx, self, acting)
-                self.known.begin()
-                self.files.take_over(write)
-                yield write
-                self._prune(write)
-                self.files.publish(write)
-                if self.recalled:
-                    tx.set_recalled(self.recalled)
-        except BaseException as error:
-            if not committed:
-                self.known.roll_back()
-                # a database that cannot be reached may have committed: then the files written aside tell
-                self.files.discard(keep=isinstance(error, StoreUnavailableError))
-            raise
-        finally:
-            if self._writing == threading.get_ident():
+        with self._turn:
+            try:
+                with self.user.write() as tx:
+                    self._writing = threading.get_ident()
+                    tx.after_commit(know)
+                    state = tx.state()
+                    known = self.known_in(state)
+                    self.known = known if known.seq <= state.seq else Known(known.life)
+                    write = Write(tx, self, acting)
+                    self.known.begin()
+                    try:
+                        self.files.take_over(write)
+                        yield write
+                        self._prune(write)
+                        self.files.publish(write)
+                        if self.recalled:
+                            tx.set_recalled(self.recalled)
+                    except StoreUnavailableError:
+                        raise
+                    except BaseException:
+                        self.files.discard()  # here, where what is written aside is certainly this write's own
+                        raise
+            except BaseException:
+                if not committed:
+                    self.known.roll_back()
+                    # it may have been committed after all, and others may write by now: what is aside tells
+                    self.files.discard(keep=True)
+                raise
+            finally:
                 self._writing = None
+
+    def known_in(self, state: State) -> Known:
+        """What is known by heart, if it is about this life of the user; else nothing."""
+        life = (state.secret, state.created_at)
+        if self.known.life is None:
+            self.known.life = life
+        return self.known if self.known.life == life else Known(life)
 
     @contextmanager
     def read(self, *, notes: bool = False) -> Iterator[Reader]:
@@ -84,6 +104,7 @@ class Person:
                 with self.write(Acting()) as write:
                     if notes:
                         self.files.take_over_daily(write)
+                self.notices += write.notices
             except (StoreReadOnlyError, StoreFullError):
                 pass  # what cannot be written cannot be taken over either; the stored memory still answers
         with self.user.read() as reader:
@@ -116,4 +137,4 @@ class Person:
     def start_over(self) -> None:
         """The database was replaced: know nothing by heart."""
         self.known = Known()
-        self.files.discard()
+        self.files.discard(keep=True)

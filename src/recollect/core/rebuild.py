@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from recollect.core.person import Person
@@ -36,9 +36,12 @@ def rebuild(person: Person, *, force: bool = False) -> RebuildReport:
         if salvage.aside is not None:
             # if it is not known whether the person had paused, nothing is captured until they say so
             write.tx.set_mode(salvage.mode or "paused")
-            write.tx.bury(salvage.tombstones)
+            if salvage.secret is not None:
+                write.tx.set_state(replace(write.tx.state(), secret=salvage.secret))
+                write.tx.bury(salvage.tombstones)
         write.mark("rebuild", "", reason=f"set aside {salvage.aside.name}" if salvage.aside else "no database")
         restored = Counter(record.kind for record in write.tx.find(Query()))
+    person.start_over()
     return RebuildReport(
         restored=dict(restored),
         lost=tuple(_lost(salvage, restored)),
@@ -63,6 +66,6 @@ def _lost(salvage: Salvage, restored: Counter[str]) -> list[str]:
             lost.append(f"{missing} record(s) of kind {kind}, which the files do not hold")
     if salvage.aside is not None and salvage.mode is None:
         lost.append("whether memory was paused: it is paused now, `recollect resume` switches it on")
-    if salvage.aside is not None and salvage.counts is None and not salvage.tombstones:
+    if salvage.aside is not None and (salvage.secret is None or (salvage.counts is None and not salvage.tombstones)):
         lost.append("the list of what was erased: it could be learned again")
     return lost

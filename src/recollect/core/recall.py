@@ -20,7 +20,7 @@ def search(
     state = reader.state()
     if state.mode == "incognito":
         return []
-    known = person.known
+    known = person.known_in(state)
     with known.guard:
         known.catch_up(reader, max(state.seq, known.seq))
         found = known.search(Statement.of(query).terms, kinds or KINDS, limit if category is None else 10 * limit)

@@ -19,7 +19,7 @@ from recollect.core.importers import Draft, read_drafts
 from recollect.core.journal import Progress
 from recollect.core.person import Person
 from recollect.core.writing import Acting, Write
-from recollect.errors import InvalidInputError, RecollectError, storage_error
+from recollect.errors import InvalidInputError, RecollectError, StoreBusyError, storage_error
 from recollect.records import (
     Conflict,
     DailyEntry,
@@ -178,14 +178,16 @@ def _import_archive(
         ) from None
     latest = {version.id: version for version in versions}
     report = ImportReport(format="recollect")
-    if person.user.exists() or person.files.any_text():
-        drafts = [Draft(path.name, record) for record in latest.values() if record.status == "active"]
+    drafts = [Draft(path.name, record) for record in latest.values() if record.status == "active"]
+    if _in_use(person):
         return _merge(person, acting, drafts, report, dry_run, progress)
     report.written = len(latest)
     if dry_run:
         return report
     files = {name: data for name, data in content.items() if name == "MEMORY.md" or name.startswith("memory/")}
     with person.user.write() as tx:
+        if tx.state().seq:
+            raise StoreBusyError("this memory was begun by another process just now; import again to merge")
         tx.set_state(state)
         tx.put_many(latest.values())
         for version in versions:
@@ -197,6 +199,12 @@ def _import_archive(
         person.files.restore(tx, files)
     person.start_over()
     return report
+
+
+def _in_use(person: Person) -> bool:
+    """Whether there is anything; a database that was created but never written to does not count."""
+    with person.user.read() as reader:
+        return reader.state().seq > 0 or person.files.any_text()
 
 
 def _rows(data: bytes) -> Iterator[dict[str, Any]]:

@@ -249,15 +249,12 @@ class Document:
         start = next((at for at, name in self._sections() if section_key(name) == key), None)
         if start is None:
             return self._put_section(section, _block(text_with("- ") + self.newline))
-        end, lead = start + 1, "- "
-        for at in range(start + 1, len(self._blocks)):
-            block = self._blocks[at]
-            if block.kind == "heading":
-                break
-            if block.kind == "bullet":
-                end, lead = at + 1, block.lead
-            elif block.kind == "paragraph":
-                end = at + 1
+        heads = [at for at, block in enumerate(self._blocks) if block.kind == "heading" and at > start]
+        below = self._blocks[start + 1 : heads[0] if heads else None]
+        # from the end: the last item is almost always the last block
+        last = next((at for at in range(len(below) - 1, -1, -1) if below[at].kind in ("bullet", "paragraph")), -1)
+        lead = next((below[at].lead for at in range(last, -1, -1) if below[at].kind == "bullet"), "- ")
+        end = start + 2 + last
         new = _block(text_with(_next_lead(lead)) + self.newline)
         apart = new.kind == "paragraph" and self._blocks[end - 1].kind != "heading"
         return self._splice(end, end, [self._blank(), new] if apart else [new])

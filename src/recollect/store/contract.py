@@ -91,6 +91,8 @@ class Salvage:
 
     aside: Path | None = None
     mode: str | None = None
+    secret: bytes | None = None
+    """What the hashes of the tombstones are keyed with; without it they recognise nothing."""
     tombstones: tuple[Tombstone, ...] = ()
     counts: dict[str, int] | None = None
     """Active records by kind, if they could be counted."""
@@ -257,8 +259,8 @@ class Store(Protocol):
         """The ids of everyone who has a memory here, in order."""
         ...
 
-    def erase_user(self, user_id: str) -> dict[str, int]:
-        """Remove everything of a user, and say what it was, by place."""
+    def erase_user(self, user_id: str, also: Callable[[], None] | None = None) -> dict[str, int]:
+        """Remove everything of a user, and say what it was, by place. ``also`` is done before others may write."""
         ...
 
     def close(self) -> None:

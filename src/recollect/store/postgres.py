@@ -52,15 +52,19 @@ class PostgresStore:
             rows = [] if db is None else db.execute(_SQL["users"]).fetchall()
         yield from (row[0] for row in rows)
 
-    def erase_user(self, user_id: str) -> dict[str, int]:
+    def erase_user(self, user_id: str, also: Callable[[], None] | None = None) -> dict[str, int]:
         places = ("records", "journal", "files", "tombstones", "recalls", "runs", "users")
         with mapped_errors(), self.reading() as known:
             if known is None:
+                if also is not None:
+                    also()
                 return dict.fromkeys(places, 0)
         with self.user(user_id).locked([]) as db:
             row = db.execute(_SQL["erase_user"], {"user_id": user_id}).fetchone() or ()
             db.execute(_SQL["drop_user"], (user_id,))
             db.execute(_SQL["clear_user"], (user_id,))
+            if also is not None:
+                also()
         return dict(zip(places, row, strict=True))
 
     def close(self) -> None:

@@ -7,11 +7,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from recollect.errors import StoreCorruptError
 from recollect.records import Record, from_dict, to_dict
+
+_Stored = TypeVar("_Stored")
+_Loaded = TypeVar("_Loaded")
 
 COLUMNS: tuple[str, ...] = (
     "id",
@@ -53,6 +58,23 @@ def dump_record(record: Record | None) -> str | None:
     return None if record is None else dump(to_dict(record))
 
 
+def readable(load: Callable[[_Stored], _Loaded]) -> Callable[[_Stored], _Loaded]:
+    """Loads what a database gave back; what cannot be loaded was damaged, for nobody ever stored it so."""
+
+    @wraps(load)
+    def loaded(stored: _Stored) -> _Loaded:
+        try:
+            return load(stored)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise StoreCorruptError(
+                f"a stored row is damaged ({type(error).__name__}); run `recollect rebuild` to restore what"
+                " MEMORY.md and the daily notes hold"
+            ) from error
+
+    return loaded
+
+
+@readable
 def load_record(text: str | None) -> Record | None:
     """The inverse of `dump_record`."""
     return None if text is None else from_dict(json.loads(text))
@@ -70,6 +92,7 @@ def data_to_row(data: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(values)
 
 
+@readable
 def from_row(row: tuple[Any, ...]) -> Record:
     """The inverse of `to_row`; moments are text."""
     data: dict[str, Any] = json.loads(row[-1])

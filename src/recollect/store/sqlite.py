@@ -24,8 +24,18 @@ from weakref import WeakValueDictionary
 from recollect.errors import StoreCorruptError, StoreError
 from recollect.records import JournalEntry, Record, to_dict
 from recollect.store.contract import FileState, Query, Salvage, State, Tombstone
+from recollect.store.forks import close_before_forks
 from recollect.store.locks import FileLock
-from recollect.store.rows import data_to_row, dump, dump_record, from_row, load_queries, load_record, to_row
+from recollect.store.rows import (
+    data_to_row,
+    dump,
+    dump_record,
+    from_row,
+    load_queries,
+    load_record,
+    readable,
+    to_row,
+)
 from recollect.store.sqlite_connections import (
     BUSY_SECONDS,
     Handle,
@@ -34,13 +44,17 @@ from recollect.store.sqlite_connections import (
     mapped_errors,
     migrate,
 )
+from recollect.store.sqlite_salvage import salvage
 from recollect.times import from_text, to_text, utc_now
 from recollect.userid import folder_name
 
+_moment = readable(from_text)
 _HERE = Path(__file__).parent
 _SQL = load_queries(_HERE / "sqlite.sql")
 _MIGRATIONS = _HERE / "sqlite_migrations"
 _MOST_OPEN = 64
+_ERASED = ".erased-"
+"""Begins the name of a folder that is being deleted; no user's folder begins with a dot."""
 
 
 class SqliteStore:
@@ -74,20 +88,29 @@ class SqliteStore:
                     found.add(owner)
         yield from sorted(found)
 
-    def erase_user(self, user_id: str) -> dict[str, int]:
+    def erase_user(self, user_id: str, also: Callable[[], None] | None = None) -> dict[str, int]:
         user = self.user(user_id)
         places = {"folders": 0, "files": 0}
-        if user.folder.is_dir():
+        if user.folder.is_dir() or also is not None:
             with mapped_errors(user.folder), user.locked():
                 user.close()
+                if also is not None:
+                    also()
                 places["files"] = sum(1 for path in user.folder.rglob("*") if path.is_file() and path != user.lock.path)
                 places["folders"] = 1
-                shutil.rmtree(user.folder)
+                # out of the way in one step: who opens the user from now on begins anew, and a crash leaves no half
+                user.folder.rename(self.root / f"{_ERASED}{secrets.token_hex(8)}")
+        self._sweep()
         if (self.root / "recollect.db").exists():
             with mapped_errors(self.root), self._root() as db:
                 places["registrations"] = db.execute(_SQL["unregister_user"], (user_id,)).rowcount
                 db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         return places
+
+    def _sweep(self) -> None:
+        """Delete what was erased, also what a process that died left of it."""
+        for folder in self.root.glob(f"{_ERASED}*"):
+            shutil.rmtree(folder, ignore_errors=True)
 
     def close(self) -> None:
         with self._guard:
@@ -98,6 +121,7 @@ class SqliteStore:
 
     def register(self, user: SqliteUser) -> None:
         """Note in the root database that this user exists."""
+        self._sweep()
         with self._root() as db:
             row = (user.user_id, user.folder.name, to_text(utc_now()))
             if (user.user_id, user.folder.name) not in set(db.execute(_SQL["registered_users"])):
@@ -138,6 +162,7 @@ class SqliteUser:
         self._reader: Handle | None = None
         self._write_guard = threading.RLock()
         self._read_guard = threading.RLock()
+        close_before_forks(self)
 
     def exists(self) -> bool:
         return self.path.exists()
@@ -159,9 +184,9 @@ class SqliteUser:
             with mapped_errors(self.folder, self.path):
                 db = self._writing()
                 db.execute("BEGIN IMMEDIATE")
-            transaction = SqliteTransaction(db, self.user_id)
             try:
                 with mapped_errors(self.folder, self.path):
+                    transaction = SqliteTransaction(db, self.user_id)
                     yield transaction
                     transaction.finish()
                     db.execute("COMMIT")
@@ -209,32 +234,45 @@ class SqliteUser:
 
     def close_if_idle(self) -> None:
         """`close`, unless some thread is using it just now."""
-        if self._write_guard.acquire(blocking=False):
+        if self.hold(0):
             try:
-                if self._read_guard.acquire(blocking=False):
-                    try:
-                        self.close()
-                    finally:
-                        self._read_guard.release()
+                self.close()
             finally:
-                self._write_guard.release()
+                self.let_go()
+
+    def hold(self, seconds: float) -> bool:
+        """Keep all threads out until `let_go`; False if one of them does not end in time, or it is this one."""
+        if self._write_guard.acquire(timeout=seconds):
+            if self._read_guard.acquire(timeout=seconds):
+                if not any(handle and handle.busy for handle in (self._writer, self._reader)):
+                    return True
+                self._read_guard.release()
+            self._write_guard.release()
+        return False
+
+    def let_go(self) -> None:
+        """Let the threads in again."""
+        self._read_guard.release()
+        self._write_guard.release()
 
     def set_aside(self) -> Salvage:
-        if not self.exists():
-            return Salvage()
         with mapped_errors(self.folder), self.locked():
             self.close()
+            if not self.exists():
+                # a rebuild that was killed left what it had set aside: what it knew is still to be had
+                earlier = sorted(self.folder.glob("memory.db.damaged-????????T????????????"))
+                return salvage(earlier[-1]) if earlier else Salvage()
             aside = self.path.with_name(f"memory.db.damaged-{utc_now():%Y%m%dT%H%M%S%f}")
             for ending in ("-wal", "-shm"):
                 if (part := self.path.with_name("memory.db" + ending)).exists():
                     part.rename(aside.with_name(aside.name + ending))
             self.path.rename(aside)
-            return _salvage(aside)
+            return salvage(aside)
 
     def _writing(self) -> sqlite3.Connection:
         if self._writer is None or not self._writer.fresh():
             new = not self.path.exists()
-            self._writer = Handle(self.path, connect(self.path))
+            self._writer = Handle.writing(self.path)
             migrate(self._writer.db, _MIGRATIONS)
             self._check_owner(self._writer.db)
             if new or not (self._store.root / "recollect.db").exists():
@@ -244,7 +282,7 @@ class SqliteUser:
 
     def _reading(self) -> sqlite3.Connection:
         if self._reader is None or not self._reader.fresh():
-            self._reader = Handle(self.path, connect_reading(self.path, _MIGRATIONS))
+            self._reader = Handle.reading(self.path, _MIGRATIONS)
             self._check_owner(self._reader.db)
             self._store.opened(self)
         return self._reader.db
@@ -268,7 +306,7 @@ class SqliteReader:
         row = self.db.execute(_SQL["state"]).fetchone()
         if row is None:
             return State(user_id=self._user_id, created_at=utc_now())
-        return State(user_id=row[0], created_at=from_text(row[1]), seq=row[2], mode=row[3], secret=row[4])
+        return State(user_id=row[0], created_at=_moment(row[1]), seq=row[2], mode=row[3], secret=row[4])
 
     def get(self, record_id: str) -> Record | None:
         row = self.db.execute(_SQL["find"] + " WHERE id = ? AND latest = 1", (record_id,)).fetchone()
@@ -333,10 +371,10 @@ class SqliteReader:
             sql += " WHERE hash IN (SELECT value FROM json_each(?))"
             values = [json.dumps(list(hashes))]
         rows = self.db.execute(sql + " ORDER BY record_id, hash", values)
-        return [Tombstone(hash=row[0], record_id=row[1], at=from_text(row[2])) for row in rows]
+        return [Tombstone(hash=row[0], record_id=row[1], at=_moment(row[2])) for row in rows]
 
     def recalled(self) -> dict[str, datetime]:
-        return {record_id: from_text(at) for record_id, at in self.db.execute(_SQL["recalls"])}
+        return {record_id: _moment(at) for record_id, at in self.db.execute(_SQL["recalls"])}
 
 
 class SqliteTransaction(SqliteReader):
@@ -454,7 +492,7 @@ def _owner_of(folder: Path) -> str | None:
     path = folder / "memory.db"
     if path.exists():
         try:
-            db = connect_reading(path, _MIGRATIONS)
+            db, _ = connect_reading(path, _MIGRATIONS)
         except (sqlite3.Error, StoreError):
             return folder.name if folder_name(folder.name) == folder.name else None
         try:
@@ -533,7 +571,7 @@ def _conditions(query: Query) -> tuple[list[str], list[Any]]:
 def _entry(row: tuple[Any, ...]) -> JournalEntry:
     return JournalEntry(
         seq=row[0],
-        at=from_text(row[1]),
+        at=_moment(row[1]),
         actor=row[2],
         op=row[3],
         record_id=row[4],
@@ -556,23 +594,4 @@ def _file(row: tuple[Any, ...]) -> FileState:
         previous_fingerprint=row[3],
         previous_seq=row[4],
         boot=row[5],
-    )
-
-
-def _salvage(path: Path) -> Salvage:
-    """What can still be read of a damaged database."""
-    found: dict[str, list[Any]] = {"salvage_mode": [], "tombstones": [], "salvage_counts": []}
-    with suppress(sqlite3.Error):
-        db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
-        try:
-            for name, rows in found.items():
-                with suppress(sqlite3.Error):
-                    rows.extend(db.execute(_SQL[name]))
-        finally:
-            db.close()
-    return Salvage(
-        aside=path,
-        mode=found["salvage_mode"][0][0] if found["salvage_mode"] else None,
-        tombstones=tuple(Tombstone(hash=h, record_id=i, at=from_text(at)) for h, i, at in found["tombstones"]),
-        counts=dict(found["salvage_counts"]) or None,
     )

@@ -91,9 +91,9 @@ DELETE FROM records WHERE id IN (SELECT value FROM json_each(?))
 UPDATE journal SET before = NULL, after = NULL, reason = NULL, source = NULL, call = NULL, erased = 1
 WHERE record_id IN (SELECT value FROM json_each(?)) AND erased = 0
 
--- name: salvage_mode
+-- name: salvage_state
 -- From a damaged database, as far as it can be read.
-SELECT mode FROM state
+SELECT mode, secret FROM state
 
 -- name: salvage_counts
 SELECT kind, count(*) FROM records WHERE latest = 1 AND status = 'active' GROUP BY kind

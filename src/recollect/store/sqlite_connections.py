@@ -23,16 +23,32 @@ from recollect.errors import (
 from recollect.store.rows import load_migrations
 
 BUSY_SECONDS = 30.0
+_DAMAGED = frozenset({
+    "SQLITE_NOTADB", "SQLITE_IOERR_SHORT_READ", "SQLITE_CONSTRAINT_PRIMARYKEY", "SQLITE_CONSTRAINT_UNIQUE",
+})  # fmt: skip
 
 
 class Handle:
     """An open connection, and which file and process it belongs to."""
 
-    def __init__(self, path: Path, db: sqlite3.Connection) -> None:
+    def __init__(self, path: Path, db: sqlite3.Connection, inode: int | None) -> None:
         self.db = db
         self._path = path
         self._pid = os.getpid()
-        self._inode = _inode(path)
+        self._inode = inode
+
+    @classmethod
+    def writing(cls, path: Path) -> Handle:
+        """Under the user's lock, so that the file opened is the file that is there afterwards."""
+        db = connect(path)
+        return cls(path, db, _inode(path))
+
+    @classmethod
+    def reading(cls, path: Path, migrations: Path) -> Handle:
+        """The file is looked at first: if another takes its place meanwhile, the next use opens that one."""
+        inode = _inode(path)
+        db, lasting = connect_reading(path, migrations)
+        return cls(path, db, inode if lasting else -1)
 
     def fresh(self) -> bool:
         """Whether it still is this process's view of the file that is there now."""
@@ -42,6 +58,11 @@ class Handle:
             self.close()
             return False
         return True
+
+    @property
+    def busy(self) -> bool:
+        """Whether a transaction of this process is open."""
+        return self._pid == os.getpid() and self.db.in_transaction
 
     def close(self) -> None:
         if self._pid == os.getpid():
@@ -79,23 +100,35 @@ def connect(path: Path, *, reading: bool = False) -> sqlite3.Connection:
     return db
 
 
-def connect_reading(path: Path, migrations: Path) -> sqlite3.Connection:
-    """A connection that cannot write. A user never written to reads as an empty database in memory."""
+def connect_reading(path: Path, migrations: Path) -> tuple[sqlite3.Connection, bool]:
+    """A connection that cannot write, and whether it may be kept for the next use.
+
+    A user never written to reads as an empty database in memory.
+    """
     if not path.exists():
-        db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        migrate(db, migrations)
-        return db
+        return _empty(migrations), True
+    lasting = True
     try:
         db = connect(path, reading=True)
     except sqlite3.OperationalError:
         log = path.with_name(path.name + "-wal")
         if os.access(path.parent, os.W_OK) or (log.exists() and log.stat().st_size):
             raise
-        # a read-only folder: SQLite cannot make its shared memory file, and with no log it needs none
+        # a read-only folder: SQLite cannot make its shared memory file, and with no log it needs none; but
+        # who may write there can begin one at any time
+        lasting = False
         db = sqlite3.connect(
             f"{path.absolute().as_uri()}?immutable=1", uri=True, isolation_level=None, check_same_thread=False
         )
-    _check_version(db, len(load_migrations(migrations)))
+    if _check_version(db, len(load_migrations(migrations))) == 0:
+        db.close()  # whoever creates it is not done yet, or died before
+        return _empty(migrations), False
+    return db, lasting
+
+
+def _empty(migrations: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    migrate(db, migrations)
     return db
 
 
@@ -115,7 +148,8 @@ def migrate(db: sqlite3.Connection, folder: Path) -> None:
             db.execute(f"PRAGMA user_version = {number}")
         db.execute("COMMIT")
     except BaseException:
-        db.execute("ROLLBACK")
+        if db.in_transaction:  # a full disk ends it by itself
+            db.execute("ROLLBACK")
         raise
 
 
@@ -144,7 +178,10 @@ def mapped_errors(folder: Path, path: Path | None = None) -> Iterator[None]:
 def _mapped(error: sqlite3.DatabaseError, folder: Path, path: Path | None) -> StoreError:
     name = getattr(error, "sqlite_errorname", None) or ""
     where = path or folder
-    if name in ("SQLITE_CORRUPT", "SQLITE_NOTADB") or name.startswith("SQLITE_CORRUPT"):
+    # with a schema of ours, a missing table, a number used twice or text that is none cannot come from a statement
+    misread = name == "SQLITE_ERROR" and str(error).startswith("no such ")
+    undecodable = not name and "decode to UTF-8" in str(error)
+    if misread or undecodable or name in _DAMAGED or name.startswith("SQLITE_CORRUPT"):
         return StoreCorruptError(
             f"{where} is damaged ({error}); run `recollect rebuild` to restore what MEMORY.md and the daily notes hold"
         )

@@ -54,8 +54,8 @@ class MemoryStore:
             users = list(self._users.items())
         yield from sorted(user_id for user_id, user in users if user.exists())
 
-    def erase_user(self, user_id: str) -> dict[str, int]:
-        return self.user(user_id).erase_all()
+    def erase_user(self, user_id: str, also: Callable[[], None] | None = None) -> dict[str, int]:
+        return self.user(user_id).erase_all(also)
 
     def close(self) -> None:
         with self._guard:
@@ -96,10 +96,12 @@ class MemoryUser:
     def close(self) -> None:
         pass
 
-    def erase_all(self) -> dict[str, int]:
+    def erase_all(self, also: Callable[[], None] | None = None) -> dict[str, int]:
         """Drop everything."""
         with self._guard:
             data, self._data = self._data, None
+            if also is not None:
+                also()
         return {"records": len(data.latest), "journal": len(data.journal)} if data else {"records": 0, "journal": 0}
 
 
@@ -263,9 +265,7 @@ def _fits(record: Record, query: Query) -> bool:
         and (query.key is None or record.key == query.key)
         and (query.tier is None or record.tier == query.tier)
         and (query.session is None or record.session == query.session)
-        and (
-            query.source is None or record.source == query.source or record.source.startswith(query.source + ":")
-        )
+        and (query.source is None or record.source == query.source or record.source.startswith(query.source + ":"))
         and all(tag in record.tags for tag in query.tags)
         and (query.said_from is None or record.valid_from >= query.said_from)
         and (query.said_until is None or record.valid_from < query.said_until)

@@ -128,9 +128,7 @@ class PostgresServer:
             places = [Path(tempfile.gettempdir()), Path("/tmp"), Path("/var/tmp"), Path("/dev/shm")]
             usable = [p for p in places if p.is_dir() and (self._owner is None or _open_to_all(p.resolve()))]
             if not usable:
-                raise ConfigError(
-                    "no temporary folder can be reached by the user PostgreSQL runs as; set TMPDIR"
-                )
+                raise ConfigError("no temporary folder can be reached by the user PostgreSQL runs as; set TMPDIR")
             folder = Path(tempfile.mkdtemp(prefix="recollect-pg-", dir=usable[0])).resolve()
         if self._owner is not None:
             os.chown(folder, self._owner.pw_uid, self._owner.pw_gid)
@@ -145,9 +143,7 @@ class PostgresServer:
             if source.is_dir():
                 shutil.copytree(source, self.folder / "site" / source.relative_to(package.parent))
         for path in [self.folder / "site", *(self.folder / "site").rglob("*")]:
-            path.chmod(
-                path.stat().st_mode | stat.S_IROTH | (stat.S_IXOTH if path.is_dir() or _runnable(path) else 0)
-            )
+            path.chmod(path.stat().st_mode | stat.S_IROTH | (stat.S_IXOTH if path.is_dir() or _runnable(path) else 0))
         return self.folder / "site" / programs.relative_to(package.parent)
 
     def _initialise(self) -> None:
@@ -204,9 +200,7 @@ class PostgresServer:
         return self._process is not None and lines[0] == str(self._process.pid) and lines[7:8] == ["ready   "]
 
     def _as_owner(self) -> dict[str, Any]:
-        environment = {
-            name: value for name, value in os.environ.items() if not name.startswith(("PG", "LC_"))
-        }
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(("PG", "LC_"))}
         options: dict[str, Any] = {"cwd": self.folder, "env": environment}
         if self._owner is not None:
             options.update(user=self._owner.pw_uid, group=self._owner.pw_gid, extra_groups=[])

@@ -60,6 +60,8 @@ class Session:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._opened is not None:
+            if kind is None:
+                self.out.asides(self._opened.user(self.user).notices())
             self._opened.close()
 
     @property

@@ -15,6 +15,7 @@ from recollect.records import (
     FactType,
     Merged,
     ObservationCategory,
+    Refused,
     Updated,
     Valence,
 )
@@ -245,8 +246,10 @@ def scratch(
 ) -> int:
     """Keep a value under a key as working memory, or get it back."""
     if value is not None:
-        kept = session.memory.scratch(key, text_of(value))
-        session.out.document({"key": key, "value": kept})
+        outcome = session.memory.set_scratch(key, text_of(value))
+        if isinstance(outcome, Refused):
+            return session.answer(outcome)
+        session.out.document({"key": key, "value": outcome.record.content})  # type: ignore[attr-defined]
         session.out.aside(f"Kept under {key}.")
         return DONE
     found = session.known.scratch(key)

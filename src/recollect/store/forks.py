@@ -1,0 +1,61 @@
+"""Lets go of files before the process forks.
+
+SQLite remembers for each process which files it has locked. A forked child inherits that memory, but not the
+locks: the parent would take itself for the last user of a database, and delete the log that the child writes.
+So nothing is open while the process forks; parent and child open it again when they need it. A transaction
+that is open in the forking thread itself stays the parent's; the child must not use that memory.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from typing import Protocol
+from weakref import WeakSet
+
+_SECONDS = 5.0
+"""How long a fork waits for a transaction of another thread."""
+
+
+class Files(Protocol):
+    """Something with open files."""
+
+    def hold(self, seconds: float) -> bool:
+        """Keep all threads out until `let_go`; False if one of them does not end in time, or it is this one."""
+        ...
+
+    def close(self) -> None:
+        """Close the files; the next use opens them again."""
+        ...
+
+    def let_go(self) -> None:
+        """Let the threads in again."""
+        ...
+
+
+_watched: WeakSet[Files] = WeakSet()
+_held: list[Files] = []
+
+
+def close_before_forks(files: Files) -> None:
+    """Close these whenever the process forks, for as long as they exist."""
+    _watched.add(files)
+    _register()
+
+
+@cache
+def _register() -> None:
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=_close, after_in_parent=_let_go, after_in_child=_let_go)
+
+
+def _close() -> None:
+    for files in list(_watched):
+        if files.hold(_SECONDS):
+            files.close()
+            _held.append(files)
+
+
+def _let_go() -> None:
+    while _held:
+        _held.pop().let_go()
