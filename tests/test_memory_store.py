@@ -11,5 +11,5 @@ from tests.contracts.store_contract import StoreContract
 
 class TestMemoryStore(StoreContract):
     @pytest.fixture
-    def store(self) -> Store:  # type: ignore[override]
+    def store(self) -> Store:
         return MemoryStore()
