@@ -334,14 +334,14 @@ class Writer:
 
     def _edit(self, change: Callable[[str], str]) -> None:
         path = self.folder / "MEMORY.md"
-        if not path.exists():
-            return
         aside = path.with_name("4913")  # as an editor names it
         aside.write_bytes(change(path.read_bytes().decode()).encode())
         os.replace(aside, path)
         self.memory.read()
 
     def person_adds(self) -> None:
+        if not (self.folder / "MEMORY.md").exists():
+            return
         text = self.said()
         self.begin("person adds", **{text: ["fact", "active", text, False]})
         self._edit(lambda now: now + f"- {text}\n")
@@ -353,7 +353,7 @@ class Writer:
 
     def person_changes(self) -> None:
         if record := self._listed():
-            text = self.said()
+            text = f"{record.content} in part {self.random.getrandbits(40):x}"
             self.begin("person changes", **{record.id: ["fact", "active", text, record.pinned]})
             self._edit(lambda now: now.replace(record.content, text))
             self.acknowledge(record.id)
@@ -493,7 +493,7 @@ def operations() -> dict[str, Callable[[recollect.Recollect, Memory, Path], obje
         "pause": lambda app, memory, root: memory.pause(),
         "edit": edit,
         "import": lambda app, memory, root: app.user("u2").import_(root / "archive.zip"),
-        "rebuild": lambda app, memory, root: memory.rebuild(force=True),
+        "rebuild": lambda app, memory, root: app.user("u4").rebuild(force=True),
         "erase_user": lambda app, memory, root: app.erase_user("u1"),
         "first_write": lambda app, memory, root: app.user("u3").remember("Has just arrived"),
     }

@@ -29,6 +29,8 @@ from typer.testing import CliRunner, Result
 
 import recollect
 from recollect.config import Config
+from recollect.surfaces.cli import reading, removing, tour, writing  # noqa: F401  (their commands)
+from recollect.surfaces.cli import whole as _whole  # noqa: F401
 from recollect.surfaces.cli.output import Output, counted, harmless, progress, shortened
 from recollect.surfaces.cli.program import PANELS, app, exit_code, program
 from recollect.testing import FrozenClock
@@ -38,8 +40,6 @@ SOURCE = Path(recollect.__file__).parents[1]
 PROGRAM = [sys.executable, "-c", "from recollect.surfaces.cli import main; main()"]
 KEY = "sk-proj-" + "4f9aXb72Lq" * 3
 YESTERDAY = (datetime.now(timezone.utc) - timedelta(days=1)).date().isoformat()
-
-program()  # registers the commands
 
 
 @dataclass

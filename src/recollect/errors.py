@@ -7,6 +7,7 @@
     ├── NotFoundError          the caller: no such record, key, entry, run or user
     ├── AmbiguousError         the caller: several records fit; say which
     ├── UndoError              the caller: this change can no longer be undone, and why
+    ├── NothingToRebuildError  the caller: the database is in order
     ├── DocumentError          the person: a file they edited cannot be read; it is left as it is
     ├── ConfigError            the operator: a setting is wrong; names the variable
     ├── MissingExtraError      the operator: an optional package is not installed; names the extra
@@ -52,6 +53,10 @@ class AmbiguousError(RecollectError):
 
 class UndoError(RecollectError):
     """This change can no longer be undone."""
+
+
+class NothingToRebuildError(RecollectError):
+    """The database is in order, so there is nothing to rebuild; --force rebuilds it all the same."""
 
 
 class DocumentError(RecollectError):

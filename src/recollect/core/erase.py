@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from recollect.core.files import Files
 from recollect.core.writing import Change, Write
 from recollect.records import Erased, Receipt, Record
 from recollect.store.contract import Query, Tombstone
 
 
-def erase(write: Write, records: Sequence[Record], *, op: str = "erase", bury: bool = True) -> Erased:
+def erase(write: Write, files: Files, records: Sequence[Record], *, op: str = "erase", bury: bool = True) -> Erased:
     """Remove these records everywhere. With tombstones, so that they are not learned again."""
     ids = [record.id for record in records]
     if bury:
@@ -21,18 +22,18 @@ def erase(write: Write, records: Sequence[Record], *, op: str = "erase", bury: b
         write.changes.append(Change(record, None))
     if bury:
         write.known.buried = {tombstone.hash for tombstone in write.tx.tombstones()}
-        places["damaged copies"] = write.person.files.drop_damaged_copies(write)
-    places |= write.person.files.erase(write, records)
+        places["damaged copies"] = files.drop_damaged_copies(write)
+    places |= files.erase(write, records)
     return Erased(
         message=f"Erased {len(ids)} record(s); only tombstones stay." if bury else f"Removed {len(ids)} record(s).",
         receipt=Receipt(at=write.now, ids=tuple(ids), places=places),
     )
 
 
-def clear(write: Write) -> Erased:
+def clear(write: Write, files: Files) -> Erased:
     """Erase everything there is about this person, and start with an empty MEMORY.md."""
-    outcome = erase(write, write.tx.find(Query(statuses=())))
-    places = outcome.receipt.places | write.person.files.reset(write)
+    outcome = erase(write, files, write.tx.find(Query(statuses=())))
+    places = outcome.receipt.places | files.reset(write)
     return Erased(
         message=f"Cleared: {len(outcome.receipt.ids)} record(s) erased.",
         receipt=Receipt(at=write.now, ids=outcome.receipt.ids, places=places),

@@ -396,7 +396,7 @@ class Memory:
         """Remove records everywhere, for good. Only tombstones stay, so that they are not learned again."""
         with self._writing() as write:
             found = {r.id: r for ref in refs for r in find_records(write.tx, ref, any_status=True)}
-            outcome = erase(write, list(found.values()))
+            outcome = erase(write, self._person.files, list(found.values()))
         return self._told(outcome, write)
 
     def erase_topic(self, topic: str, *, dry_run: bool = False) -> tuple[list[Record], Receipt | None]:
@@ -411,7 +411,7 @@ class Memory:
     def clear(self) -> Erased:
         """Erase everything about this person and start again with an empty MEMORY.md."""
         with self._writing() as write:
-            outcome = clear(write)
+            outcome = clear(write, self._person.files)
         return self._told(outcome, write)
 
     # reading
@@ -544,7 +544,7 @@ class Memory:
         upkeep = replace(self._acting, actor="upkeep")
         with self._person.write(upkeep) as write:
             self._person.files.take_over_daily(write)
-            report = remove_expired(write)
+            report = remove_expired(write, self._person.files)
         return replace(report, notices=tuple(write.notices))
 
     def notices(self) -> list[str]:

@@ -275,7 +275,7 @@ class DayPage:
                 updated_at=write.now,
                 valid_from=write.now,
                 source=USER_EDIT,
-                expires_at=daily_expiry(self._day, write.person.config.daily_retention_days),
+                expires_at=daily_expiry(self._day, write.config.daily_retention_days),
             )
             if not _unfit(write, entry, item, name):
                 write.apply("remember", None, entry, reason=f"written into {name}", written=True)

@@ -64,7 +64,7 @@ class Person:
                     state = tx.state()
                     known = self.known_in(state)
                     self.known = known if known.seq <= state.seq else Known(known.life)
-                    write = Write(tx, self, acting)
+                    write = Write(tx, self.known, self.config, self.clock(), acting)
                     self.known.begin()
                     try:
                         self.files.take_over(write)

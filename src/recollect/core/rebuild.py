@@ -8,12 +8,8 @@ from pathlib import Path
 
 from recollect.core.person import Person
 from recollect.core.writing import Acting
-from recollect.errors import StoreCorruptError, StoreError
+from recollect.errors import NothingToRebuildError, StoreCorruptError
 from recollect.store.contract import Query, Salvage
-
-
-class NothingToRebuildError(StoreError):
-    """The database is in order, so there is nothing to rebuild; --force rebuilds it all the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +25,7 @@ class RebuildReport:
 def rebuild(person: Person, *, force: bool = False) -> RebuildReport:
     """A new database from the files. A healthy one is left alone unless forced."""
     if person.user.exists() and not force and not _is_damaged(person):
-        raise NothingToRebuildError
+        raise NothingToRebuildError()
     salvage = person.user.set_aside()
     person.start_over()
     with person.write(Acting()) as write:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from recollect.core.erase import erase
+from recollect.core.files import Files
 from recollect.core.writing import Write
 from recollect.policy.retention import IMPORTANT_DAYS
 from recollect.records import Record
@@ -21,11 +22,11 @@ class UpkeepReport:
     notices: tuple[str, ...] = ()
 
 
-def remove_expired(write: Write) -> UpkeepReport:
+def remove_expired(write: Write, files: Files) -> UpkeepReport:
     """Remove what has expired, from the files too. It can be learned again, so no tombstone stays."""
     gone = expired(write.tx, write.now)
     if gone:
-        erase(write, gone, op="expire", bury=False)
+        erase(write, files, gone, op="expire", bury=False)
     return UpkeepReport(expired=by_kind(gone))
 
 

@@ -11,9 +11,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from recollect.core.known import statement_of
+from recollect.config import Config
+from recollect.core.known import Known, statement_of
 from recollect.document.memory_md import key_of
 from recollect.errors import AmbiguousError, InvalidInputError, NotFoundError
 from recollect.policy.code import looks_like_code
@@ -39,9 +40,6 @@ from recollect.records import (
     new_id,
 )
 from recollect.store.contract import Query, Reader, Transaction
-
-if TYPE_CHECKING:
-    from recollect.core.person import Person
 
 _PROSE = frozenset({"fact", "daily", "note", "observation", "episode"})
 _COMPARED = frozenset({"fact", "note"})
@@ -72,14 +70,14 @@ class Change:
 class Write:
     """One open write. Made by `Person.write`; its methods are the verbs that change a memory."""
 
-    def __init__(self, tx: Transaction, person: Person, acting: Acting) -> None:
+    def __init__(self, tx: Transaction, known: Known, config: Config, now: datetime, acting: Acting) -> None:
         self.tx = tx
-        self.person = person
+        self.known = known
+        self.config = config
+        self.now = now
         self.acting = acting
-        self.now: datetime = person.clock()
         self.state = tx.state()
         self.last_seq = self.state.seq
-        self.known = person.known
         self.changes: list[Change] = []
         self.notices: list[str] = []
         self.known.catch_up(tx, self.state.seq)
@@ -92,7 +90,7 @@ class Write:
         if refused := self.refusal(record):
             return refused
         if isinstance(record, Fact):
-            if not durable or record.confidence < self.person.config.confidence_threshold:
+            if not durable or record.confidence < self.config.confidence_threshold:
                 return self._to_daily_note(record, demoted=durable)
             if known := self.same_key(record):
                 return self._known_key(record, known)
@@ -121,7 +119,7 @@ class Write:
         if refused := self.refusal(changed):
             return refused
         confident = not isinstance(record, Fact) or "confidence" not in changes or "content" not in changes
-        if not confident and changed.confidence < self.person.config.confidence_threshold:
+        if not confident and changed.confidence < self.config.confidence_threshold:
             assert isinstance(changed, Fact)
             return self._to_daily_note(replace(changed, id=new_id("fact")), demoted=True)
         if changed == record:
@@ -290,7 +288,7 @@ class Write:
         if not by_person:
             if self.state.mode == "incognito":
                 return Refused(reason="incognito", message="Not stored: this conversation is incognito.")
-            if self.state.mode == "paused" or not self.person.config.enabled:
+            if self.state.mode == "paused" or not self.config.enabled:
                 return Refused(reason="paused", message="Not stored: memory is paused. Resume it to store again.")
         text = record.text
         if secrets := find_secrets(text):
@@ -322,7 +320,7 @@ class Write:
             session=fact.session,
             source=fact.source,
             confidence=fact.confidence,
-            expires_at=fact.expires_at or daily_expiry(day, self.person.config.daily_retention_days),
+            expires_at=fact.expires_at or daily_expiry(day, self.config.daily_retention_days),
             excerpt=fact.excerpt,
             messages=fact.messages,
             agent=fact.agent,
@@ -334,7 +332,7 @@ class Write:
         written = self.apply("remember", None, entry)
         if not demoted:
             return Written(message=f"Noted for today: {written.text}", record=written)
-        threshold = self.person.config.confidence_threshold
+        threshold = self.config.confidence_threshold
         return Demoted(
             message=f"Confidence {fact.confidence:.2f} is below {threshold:.2f}: noted for today only: {written.text}",
             record=written,

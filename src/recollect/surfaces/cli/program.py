@@ -17,7 +17,14 @@ from typing import Any, TypeVar
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from recollect.errors import AmbiguousError, NotFoundError, RecollectError, StoreError, UndoError
+from recollect.errors import (
+    AmbiguousError,
+    NotFoundError,
+    NothingToRebuildError,
+    RecollectError,
+    StoreError,
+    UndoError,
+)
 from recollect.surfaces.cli.options import EVERYWHERE, ON_BEHALF, SHARED
 from recollect.surfaces.cli.session import DONE, INVALID, NO, NOT_FOUND, STORAGE, ConfirmationError, Session
 
@@ -171,10 +178,7 @@ def run(args: Sequence[str]) -> int:
 
 
 def program() -> Program:
-    """The program with all its commands."""
-    # importing them makes their commands part of the app
-    from recollect.surfaces.cli import reading, removing, tour, whole, writing  # noqa: F401
-
+    """The program with the commands that were imported."""
     built = typer.main.get_command(app)
     assert isinstance(built, Program)
     return built
@@ -182,8 +186,6 @@ def program() -> Program:
 
 def exit_code(error: RecollectError) -> int:
     """The exit code that tells a script what kind of problem it was."""
-    from recollect.core.rebuild import NothingToRebuildError
-
     if isinstance(error, NotFoundError | AmbiguousError):
         return NOT_FOUND
     if isinstance(error, UndoError | NothingToRebuildError):

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import shlex
+import shutil
+import sys
 import tempfile
 import textwrap
 from collections.abc import Iterator
@@ -86,7 +89,8 @@ def tour(session: Session) -> None:
             for line in output.splitlines():
                 session.out.line(textwrap.fill(line, 78, initial_indent="  ", subsequent_indent="  ") or "")
     session.out.line("\nThat was it; the folder is gone again. How to go on:\n")
-    session.out.pairs(NEXT)
+    name = "recollect" if shutil.which("recollect") else os.path.relpath(sys.argv[0])
+    session.out.pairs([(line.replace("recollect", name, 1), meaning) for line, meaning in NEXT])
 
 
 def _taken(folder: Path, user: str) -> Iterator[tuple[Step, str]]:
