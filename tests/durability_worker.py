@@ -13,6 +13,7 @@ import importlib
 import json
 import os
 import random
+import resource
 import selectors
 import signal
 import socket
@@ -22,12 +23,14 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import recollect
 from recollect import Memory, Merged, Record, Updated, Written
 from recollect.testing import FrozenClock
+from recollect.times import utc_now
 
 State = list[Any]
 """What a record is: its kind, status, content, and whether it is pinned."""
@@ -509,6 +512,136 @@ def perform(tell: Tell, root: str, operation: str, point: int, warm: bool) -> No
     points.install()
     operations()[operation](app, memory, Path(root))
     tell(done=points.count)
+
+
+# one thing each, for the faults
+
+
+def wait_for(fifo: str) -> None:
+    """Go on when the test opens the other end."""
+    with open(fifo, "rb") as waiting:
+        waiting.read()
+
+
+def read_without_rights(tell: Tell, root: str, fifo: str | None = None) -> None:
+    """As a user who may read the folder and not write there."""
+    if os.getuid() == 0:
+        os.setgroups([])
+        os.setgid(65534)
+        os.setuid(65534)
+    app = recollect.open(root, clock=FrozenClock())
+    memory = app.user("u1")
+
+    def look() -> dict[str, Any]:
+        found = memory.search("tea")
+        return {
+            "read": sorted(r.text for r in memory.read()),
+            "search": [hit.record.text for hit in found],
+            "why": memory.why(found[0].record.id).message,
+            "show": memory.show(),
+            "history": len(memory.history()),
+            "daily": memory.daily(),
+            "verify": memory.verify(),
+            "users": list(app.users()),
+        }
+
+    tell(first=look())
+    for verb in (
+        lambda: memory.remember("Likes coffee"),
+        lambda: memory.forget("role"),
+        lambda: memory.jot("Something"),
+        lambda: memory.clear(),
+        lambda: app.erase_user("u1"),
+        lambda: app.user("u2").remember("Someone new"),
+    ):
+        try:
+            verb()
+            tell(refused=["nothing", "it was done"])
+        except recollect.RecollectError as error:
+            tell(refused=[type(error).__name__, str(error)])
+    tell(tried=True)
+    if fifo is not None:
+        wait_for(fifo)
+    tell(second=look())
+
+
+def fill(tell: Tell, root: str, limit: int) -> None:
+    """Write until the disk is full, where a limit on the size of files stands for it."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+    memory = recollect.open(root).user("u1")
+    try:
+        for number in range(10_000):
+            outcome = memory.note(f"{number} {'x' * 1000}")
+            assert isinstance(outcome, Written), outcome
+            tell(ack=outcome.record.id)
+    except recollect.StoreError as error:
+        tell(full=[type(error).__name__, str(error)])
+
+
+def hold_batch(tell: Tell, root: str, fifo: str) -> None:
+    """Keep a batch open until told to end it."""
+    with recollect.open(root).user("u1").batch() as batch:
+        batch.note("Written in a long batch")
+        tell(open=True)
+        wait_for(fifo)
+    tell(done=True)
+
+
+def write_notes(tell: Tell, root: str, name: str, number: int, clock_hours: float = 0) -> None:
+    """So many notes, facts and daily entries, each acknowledged."""
+    clock = (lambda: utc_now() + timedelta(hours=clock_hours)) if clock_hours else utc_now
+    memory = recollect.open(root, clock=clock).user("u1")
+    for n in range(number):
+        text = f"{name} {n} {_THINGS[n % len(_THINGS)]} {n * 7919 % 10007}"
+        tell(begin=text)
+        outcome = memory.jot(text) if n % 5 == 4 else memory.remember(text) if n % 2 else memory.note(text)
+        assert isinstance(outcome, Written), outcome
+        tell(ack=text)
+
+
+def change_shared(tell: Tell, root: str, number: int, clock_hours: float) -> None:
+    """Update, forget and bring back one fact that others change too."""
+    memory = recollect.open(root, clock=lambda: utc_now() + timedelta(hours=clock_hours)).user("u1")
+    for n in range(number):
+        outcome = memory.update("shared", f"value {clock_hours} {n}")
+        assert isinstance(outcome, Updated), outcome
+        if n % 4 == 3:
+            own = memory.remember(f"{clock_hours} owns {n * 7919 % 10007}")
+            assert isinstance(own, Written)
+            memory.update(own.record.id, f"{clock_hours} owned {n * 7907 % 10007}")
+            memory.forget(own.record.id)
+            memory.undo(memory.history(own.record.id)[-1].seq)
+        tell(ack=outcome.record.content)
+
+
+def fork_and_write(tell: Tell, root: str) -> None:
+    """A process that used a memory forks; both go on, and the parent is the first to close it."""
+    app = recollect.open(root)
+    memory = app.user("u1")
+
+    def note(text: str) -> None:
+        assert isinstance(memory.note(text), Written)
+        tell(ack=text)
+
+    note("The parent, before the fork")
+    memory.search("parent")
+    ready, go = os.pipe(), os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        for n in range(10):
+            note(f"The child, while the parent has it open, {n}")
+        os.write(ready[1], b".")
+        os.read(go[0], 1)
+        for n in range(10):
+            note(f"The child, after the parent closed it, {n}")
+        os.kill(os.getpid(), signal.SIGKILL)
+    for n in range(10):
+        note(f"The parent, while the child writes, {n}")
+    os.read(ready[0], 1)
+    app.close()
+    os.write(go[1], b".")
+    os.waitpid(pid, 0)
+    note("The parent, after the child died")
 
 
 def lines_of(text: str) -> Iterator[str]:

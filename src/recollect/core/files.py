@@ -319,6 +319,7 @@ class DiskFiles:
                 self._write_aside(write.tx, name, sheet, write.last_seq, write.notices)
 
     def _bring_up_to_date(self, write: Write) -> None:
+        net: dict[str, dict[str, tuple[Record | None, Record | None]]] = {}
         number = self._applied
         while number < len(write.changes):  # opening a page can add changes of its own
             change = write.changes[number]
@@ -327,9 +328,15 @@ class DiskFiles:
                 name = MEMORY if isinstance(record, Fact) else _daily_name(record.day)
                 sheet = self._sheet(write, name)
                 if sheet is not None and number >= sheet.holds:
-                    sheet.dirty |= sheet.page.put(change.before, change.after)
+                    changed = net.setdefault(name, {})
+                    first = changed[record.id][0] if record.id in changed else change.before
+                    changed[record.id] = (first, change.after)
             number += 1
         self._applied = number
+        for name, changed in net.items():
+            sheet = self._sheets[name]
+            if sheet is not None:
+                sheet.dirty |= sheet.page.put_all(list(changed.values()))
 
     def _write_aside(self, tx: Transaction, name: str, sheet: _Sheet, seq: int, notices: list[str]) -> None:
         _, aside = self._paths(name)

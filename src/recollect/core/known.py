@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterable
 from functools import lru_cache
 from heapq import nsmallest
+from itertools import islice
 
 from recollect.policy.duplicates import Statement
 from recollect.records import Fact, Record
@@ -19,7 +20,7 @@ from recollect.store.contract import Query, Reader
 KINDS = ("fact", "note", "observation", "episode", "daily")
 """The kinds that are compared and searched here."""
 
-_MOST_POSTINGS = 300
+_MOST_POSTINGS = 64
 _MOST_CANDIDATES = 8
 _NONE: frozenset[str] = frozenset()
 
@@ -32,6 +33,14 @@ def _statement(content: str, key: str | None) -> Statement:
 def statement_of(record: Record) -> Statement:
     """A record as it is compared; a new one is looked up first and noted then, so it is kept for a while."""
     return _statement(record.content, record.key if record.kind == "fact" else None)
+
+
+def _discard(lists: dict[str, set[str]], name: str, record_id: str) -> None:
+    ids = lists.get(name)
+    if ids is not None:
+        ids.discard(record_id)
+        if not ids:
+            del lists[name]
 
 
 class Known:
@@ -47,6 +56,7 @@ class Known:
         self._records: dict[str, Record] = {}
         self._statements: dict[str, Statement] = {}
         self._words: dict[str, frozenset[str]] = {}
+        self._signatures: dict[str, set[str]] = {}
         self._postings: dict[str, set[str]] = {}
         self._replaced: list[tuple[str, Record | None]] = []
         self._buried_before: set[str] | None = None
@@ -111,6 +121,7 @@ class Known:
         self._records[record.id] = record
         self._statements[record.id] = statement
         self._words[record.id] = frozenset(statement.terms)
+        self._signatures.setdefault(statement.signature, set()).add(record.id)
         for term in statement.terms:
             self._postings.setdefault(term, set()).add(record.id)
         if isinstance(record, Fact) and record.tier == "file":
@@ -121,11 +132,10 @@ class Known:
         self.in_file.pop(record_id, None)
         statement = self._statements.pop(record_id, None)
         self._words.pop(record_id, None)
-        for term in statement.terms if statement else ():
-            if ids := self._postings.get(term):
-                ids.discard(record_id)
-                if not ids:
-                    del self._postings[term]
+        if statement is not None:
+            _discard(self._signatures, statement.signature, record_id)
+            for term in statement.terms:
+                _discard(self._postings, term, record_id)
         return record
 
     def of_kind(self, kind: str) -> list[Record]:
@@ -133,18 +143,16 @@ class Known:
         return [record for record in self._records.values() if record.kind == kind]
 
     def likely(self, statement: Statement, kind: str) -> list[tuple[Record, Statement]]:
-        """The few records of a kind that share at least half of a statement's words, best first."""
+        """The few records of a kind that could say the same as a statement, the likeliest first."""
         words = frozenset(statement.terms)
-        needed = (len(words) + 1) // 2
-        postings = sorted((self._postings.get(word, _NONE) for word in words), key=len)
-        found: set[str] = set()
-        # whoever has half of the words has one of any larger half: the rarest ones, whose lists are short
-        for ids in postings[: len(words) - needed + 1]:
-            found |= ids
-            if len(found) > _MOST_POSTINGS:
+        found = set(self._signatures.get(statement.signature, ()))
+        # rare words first: whoever says the same shares most of them, and their lists are short
+        for ids in sorted((self._postings.get(word, _NONE) for word in words), key=len):
+            if found and len(found) + len(ids) > _MOST_POSTINGS:
                 break
+            found |= ids if len(ids) <= _MOST_POSTINGS else set(islice(ids, _MOST_POSTINGS))
         shared = [(-len(words & self._words[record_id]), record_id) for record_id in found]
-        best = nsmallest(_MOST_CANDIDATES, [pair for pair in shared if -pair[0] >= needed])
+        best = nsmallest(_MOST_CANDIDATES, [pair for pair in shared if -2 * pair[0] >= len(words)])
         likely = [(self._records[record_id], self._statements[record_id]) for _, record_id in best]
         return [pair for pair in likely if pair[0].kind == kind]
 

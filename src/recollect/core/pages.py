@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeGuard
 
 from recollect.core.known import statement_of
 from recollect.core.writing import Write
@@ -42,6 +42,10 @@ class Page(Protocol):
 
     def put(self, before: Record | None, after: Record | None) -> bool:
         """Follow a change of a record; whether the text changed."""
+        ...
+
+    def put_all(self, changes: Sequence[tuple[Record | None, Record | None]]) -> bool:
+        """`put` for changes of different records."""
         ...
 
     def wipe(self, records: Iterable[Record]) -> int:
@@ -84,8 +88,8 @@ class MemoryPage:
         return self._item(record) is not None
 
     def put(self, before: Record | None, after: Record | None) -> bool:
-        old = before if isinstance(before, Fact) and _belongs(before) else None
-        new = after if isinstance(after, Fact) and _belongs(after) else None
+        old = before if _is_shown(before) else None
+        new = after if _is_shown(after) else None
         item = self._item(old) if old else None
         if old and new and item:
             return self._rewrite(item, old, new)
@@ -94,6 +98,20 @@ class MemoryPage:
         elif item is not None:
             self._document = self._document.remove(item)
         return new is not None or item is not None
+
+    def put_all(self, changes: Sequence[tuple[Record | None, Record | None]]) -> bool:
+        leaving = [old for old, new in changes if _is_shown(old) and not _is_shown(new)]
+        changed = False
+        if len(leaving) > 1:  # looked up together, and taken out from the bottom so that the places above stay right
+            said = {(fact.key, _folded(fact.content)) for fact in leaving}
+            items = [item for item in self._document.items if (item.key, _folded(item.content)) in said]
+            for item in reversed(items):
+                self._document = self._document.remove(item)
+                changed = True
+            changes = [(old, new) for old, new in changes if not _is_shown(old) or _is_shown(new)]
+        for old, new in changes:
+            changed |= self.put(old, new)
+        return changed
 
     def _rewrite(self, item: Item, old: Fact, new: Fact) -> bool:
         document = self._document
@@ -236,6 +254,9 @@ class DayPage:
             self._text = daily_md.append(text, self._day, after.section, after.content)
         return self._text != text
 
+    def put_all(self, changes: Sequence[tuple[Record | None, Record | None]]) -> bool:
+        return sum(self.put(before, after) for before, after in changes) > 0
+
     def wipe(self, records: Iterable[Record]) -> int:
         before = len(daily_md.entries(self._text))
         self._text = daily_md.remove(self._text, [one_block(record.content) for record in records])
@@ -284,8 +305,9 @@ class DayPage:
                 self.put(None, record)
 
 
-def _belongs(fact: Fact) -> bool:
-    return fact.status == "active" and fact.tier == "file"
+def _is_shown(record: Record | None) -> TypeGuard[Fact]:
+    """Whether MEMORY.md shows it."""
+    return isinstance(record, Fact) and record.status == "active" and record.tier == "file"
 
 
 def _section(fact: Fact) -> str:
@@ -318,7 +340,7 @@ def _facts_at(write: Write, now: Mapping[str, Fact], base_seq: int) -> dict[str,
     if base_seq < write.state.seq:
         for entry in reversed(write.tx.entries(after=base_seq)):
             base.pop(entry.record_id, None)
-            if isinstance(entry.before, Fact) and _belongs(entry.before):
+            if _is_shown(entry.before):
                 base[entry.record_id] = entry.before
     return base
 

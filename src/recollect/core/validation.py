@@ -30,6 +30,8 @@ def text(field: str, value: object, limit: int = MAX_TEXT) -> str:
         raise InvalidInputError(field, f"must be text, not {_type(value)}")
     if len(value) > limit:
         raise InvalidInputError(field, f"has {len(value):,} characters; at most {limit:,} are allowed")
+    if value.isprintable() and (cleaned := value.strip()):
+        return cleaned
     if found := _FORBIDDEN.search(value.replace("\r\n", "\n").replace("\r", "\n")):
         raise InvalidInputError(
             field,
@@ -95,6 +97,8 @@ def positive(field: str, value: object, most: int = 1_000_000) -> int:
 
 def words(field: str, value: object, most: int = MAX_TAGS) -> tuple[str, ...]:
     """Several short texts, each once, in their order."""
+    if value == ():
+        return ()
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise InvalidInputError(field, f"must be a list of texts, not {_type(value)}")
     if len(value) > most:

@@ -258,32 +258,33 @@ class SqliteUser:
     def set_aside(self) -> Salvage:
         with mapped_errors(self.folder), self.locked():
             self.close()
-            if not self.exists():
-                # a rebuild that was killed left what it had set aside: what it knew is still to be had
-                earlier = sorted(self.folder.glob("memory.db.damaged-????????T????????????"))
-                return salvage(earlier[-1]) if earlier else Salvage()
-            aside = self.path.with_name(f"memory.db.damaged-{utc_now():%Y%m%dT%H%M%S%f}")
-            for ending in ("-wal", "-shm"):
-                if (part := self.path.with_name("memory.db" + ending)).exists():
-                    part.rename(aside.with_name(aside.name + ending))
-            self.path.rename(aside)
-            return salvage(aside)
+            return salvage(self.path)
 
     def _writing(self) -> sqlite3.Connection:
         if self._writer is None or not self._writer.fresh():
             new = not self.path.exists()
-            self._writer = Handle.writing(self.path)
-            migrate(self._writer.db, _MIGRATIONS)
-            self._check_owner(self._writer.db)
-            if new or not (self._store.root / "recollect.db").exists():
-                self._store.register(self)
+            writer = Handle.writing(self.path)
+            try:
+                migrate(writer.db, _MIGRATIONS)
+                self._check_owner(writer.db)
+                if new or not (self._store.root / "recollect.db").exists():
+                    self._store.register(self)
+            except BaseException:
+                writer.close()
+                raise
+            self._writer = writer
             self._store.opened(self)
         return self._writer.db
 
     def _reading(self) -> sqlite3.Connection:
         if self._reader is None or not self._reader.fresh():
-            self._reader = Handle.reading(self.path, _MIGRATIONS)
-            self._check_owner(self._reader.db)
+            reader = Handle.reading(self.path, _MIGRATIONS)
+            try:
+                self._check_owner(reader.db)
+            except BaseException:
+                reader.close()
+                raise
+            self._reader = reader
             self._store.opened(self)
         return self._reader.db
 

@@ -1,7 +1,8 @@
-"""What can still be read of a damaged SQLite database, as far as the files of the person do not tell it."""
+"""A damaged SQLite database: set aside whole, and what the person's files do not tell read from it."""
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from contextlib import suppress
 from pathlib import Path
@@ -10,14 +11,39 @@ from typing import Any
 from recollect.errors import StoreCorruptError
 from recollect.store.contract import Salvage, Tombstone
 from recollect.store.rows import load_queries, readable
-from recollect.times import from_text
+from recollect.times import from_text, utc_now
 
 _SQL = load_queries(Path(__file__).parent / "sqlite.sql")
 _moment = readable(from_text)
 
 
 def salvage(path: Path) -> Salvage:
-    """What can still be read of a damaged database."""
+    """Move a damaged database out of the way, and read what can still be read of it.
+
+    If it is gone already, because an earlier attempt was killed, read what that one set aside.
+    """
+    if path.exists():
+        return _read(_set_aside(path))
+    earlier = sorted(path.parent.glob(f"{path.name}.damaged-????????T????????????"))
+    return _read(earlier[-1]) if earlier else Salvage()
+
+
+def _set_aside(path: Path) -> Path:
+    aside = path.with_name(f"{path.name}.damaged-{utc_now():%Y%m%dT%H%M%S%f}")
+    parts = [path.with_name(path.name + ending) for ending in ("", "-wal", "-shm")]
+    parts = [part for part in parts if part.exists()]
+    for part in parts:  # all of them first: a crash must not part the database from its log
+        copy = aside.with_name(aside.name + part.name.removeprefix(path.name))
+        try:
+            copy.hardlink_to(part)
+        except OSError:  # not every file system has links
+            shutil.copyfile(part, copy)
+    for part in parts:
+        part.unlink()
+    return aside
+
+
+def _read(path: Path) -> Salvage:
     found: dict[str, list[Any]] = {"salvage_state": [], "tombstones": [], "salvage_counts": []}
     with suppress(sqlite3.Error):
         db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
