@@ -20,8 +20,8 @@ from recollect.store.contract import Query, Reader
 KINDS = ("fact", "note", "observation", "episode", "daily")
 """The kinds that are compared and searched here."""
 
-_MOST_POSTINGS = 64
-_MOST_CANDIDATES = 8
+_MOST_POSTINGS = 32
+_MOST_CANDIDATES = 6
 _NONE: frozenset[str] = frozenset()
 
 
@@ -145,15 +145,15 @@ class Known:
     def likely(self, statement: Statement, kind: str) -> list[tuple[Record, Statement]]:
         """The few records of a kind that could say the same as a statement, the likeliest first."""
         words = frozenset(statement.terms)
-        found = set(self._signatures.get(statement.signature, ()))
+        found = dict.fromkeys(self._signatures.get(statement.signature, ()))
         # rare words first: whoever says the same shares most of them, and their lists are short
         for ids in sorted((self._postings.get(word, _NONE) for word in words), key=len):
             if found and len(found) + len(ids) > _MOST_POSTINGS:
                 break
-            found |= ids if len(ids) <= _MOST_POSTINGS else set(islice(ids, _MOST_POSTINGS))
-        shared = [(-len(words & self._words[record_id]), record_id) for record_id in found]
+            found.update(dict.fromkeys(islice(ids, _MOST_POSTINGS)))
+        shared = [(-len(words & self._words[record_id]), order, record_id) for order, record_id in enumerate(found)]
         best = nsmallest(_MOST_CANDIDATES, [pair for pair in shared if -2 * pair[0] >= len(words)])
-        likely = [(self._records[record_id], self._statements[record_id]) for _, record_id in best]
+        likely = [(self._records[record_id], self._statements[record_id]) for _, _, record_id in best]
         return [pair for pair in likely if pair[0].kind == kind]
 
     def search(
