@@ -418,7 +418,8 @@ class _Points:
         connect = sqlite3.connect
 
         def connect_counted(*args: Any, **options: Any) -> sqlite3.Connection:
-            return connect(*args, **options | {"factory": Connection})
+            made: sqlite3.Connection = connect(*args, **options | {"factory": Connection})
+            return made
 
         sqlite3.connect = connect_counted  # type: ignore[assignment]
         for name in ("replace", "rename", "unlink", "rmdir", "mkdir"):
@@ -451,7 +452,7 @@ class _Points:
             opened.discard(fd)
             close(fd)
 
-        os.open, os.write, os.close = open_counted, write_counted, close_counted  # type: ignore[assignment]
+        os.open, os.write, os.close = open_counted, write_counted, close_counted
 
     def _around(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def counted(path: Any, *rest: Any, **options: Any) -> Any:

@@ -324,6 +324,8 @@ def test_F8_a_kill_at_every_point_of_an_operation_leaves_it_done_or_not_done(
                 if path.is_file() and path.name != "archive.zip":
                     assert trace.encode() not in path.read_bytes(), f"{where}: {trace!r} is still in {path}"
     assert done, "there is no end to it"
-    assert any(name.startswith("after rename u1" if operation == "erase_user" else "after COMMIT") for name in seen), seen
+    assert any(name.startswith("after rename u1" if operation == "erase_user" else "after COMMIT") for name in seen), (
+        seen
+    )
     if operation not in ("note", "pause", "erase_user", "edit", "rebuild"):
         assert any("replace" in name for name in seen) and "in the middle of write" in seen, seen

@@ -361,6 +361,16 @@ def test_R7_erasing_reaches_every_file(desk: Desk) -> None:
     assert [record.text for record in memory.read()] == ["Likes tea"] and memory.verify() == []
 
 
+def test_R7_erasing_an_entry_of_a_note_that_was_just_edited(desk: Desk) -> None:
+    entry = desk.memory.jot("Talked about the zebra incident")
+    assert isinstance(entry, Written)
+    path = desk.folder / "memory" / "2026-02-12.md"
+    path.write_text(path.read_text().replace("zebra incident", "zebra incident again") + "- Ran 5 km\n")
+    desk.memory.erase(entry.record.id)
+    assert [record.text for record in desk.memory.read()] == ["Ran 5 km"]
+    assert "zebra" not in path.read_text() and "Ran 5 km" in path.read_text() and desk.memory.verify() == []
+
+
 def test_R7_clear_resets_the_files_and_what_the_person_wrote_in_them(desk: Desk) -> None:
     desk.memory.remember("Likes tea")
     desk.memory.jot("Read 6 posts")

@@ -375,6 +375,16 @@ class MemoryContract:
         assert texts(memory) == ["Likes tea"]
         assert "distributed" not in memory.show() + memory.daily() + repr(memory.history())
 
+    def test_R7_erasing_within_a_batch(self, memory: Memory) -> None:
+        old = written(memory.remember("The zebra incident"))
+        with memory.batch() as batch:
+            batch.remember("Likes tea")
+            new = written(batch.remember("The okapi incident"))
+            batch.erase(old.id, new.id)
+            batch.remember("Likes coffee")
+        assert sorted(texts(memory)) == ["Likes coffee", "Likes tea"]
+        assert "incident" not in memory.show() and "- Likes coffee" in memory.show() and "- Likes tea" in memory.show()
+
     def test_R7_clear_removes_everything_and_nothing_comes_back(self, memory: Memory) -> None:
         memory.remember("Likes tea")
         memory.forget(memory.search("tea")[0].record.id)

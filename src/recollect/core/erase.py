@@ -13,9 +13,14 @@ from recollect.store.contract import Query, Tombstone
 def erase(write: Write, files: Files, records: Sequence[Record], *, op: str = "erase", bury: bool = True) -> Erased:
     """Remove these records everywhere. With tombstones, so that they are not learned again."""
     ids = [record.id for record in records]
+    if any(record.kind == "daily" for record in records):
+        # an edit of a note that was not taken over yet would bring back what is erased below it
+        files.take_over_daily(write)
+        records = write.tx.find(Query(ids=ids, statuses=()))
     if bury:
         write.tx.bury([tombstone for record in records for tombstone in _tombstones(write, record)])
-    places = {"records": len(ids), **write.tx.erase(ids)}
+    lines = files.erase(write, records)
+    places = {"records": len(ids), **write.tx.erase(ids), **lines}
     for record in records:
         write.mark(op, record.id)
         write.known.drop(record.id)
@@ -23,7 +28,6 @@ def erase(write: Write, files: Files, records: Sequence[Record], *, op: str = "e
     if bury:
         write.known.buried = {tombstone.hash for tombstone in write.tx.tombstones()}
         places["damaged copies"] = files.drop_damaged_copies(write)
-    places |= files.erase(write, records)
     return Erased(
         message=f"Erased {len(ids)} record(s); only tombstones stay." if bury else f"Removed {len(ids)} record(s).",
         receipt=Receipt(at=write.now, ids=tuple(ids), places=places),

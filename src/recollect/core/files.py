@@ -231,8 +231,11 @@ class DiskFiles:
     def take_over_daily(self, write: Write) -> None:
         states = {state.name: state for state in write.tx.files()}
         for name in sorted({*self._daily_names(), *states} - {MEMORY}):
-            if not self._is_as_rendered(name, states.get(name)):
-                self._open(write, name, states.get(name))
+            state = states.get(name)
+            if not self._is_as_rendered(name, state):
+                self._open(write, name, state)
+            elif state is not None and state.fingerprint == _fingerprint(b""):
+                write.tx.drop_file(name)  # removed with its last entry, and gone
 
     def _sheet(self, write: Write, name: str) -> _Sheet | None:
         """The file as this write sees it, the person's edits taken over; None if it cannot be read."""
@@ -387,7 +390,7 @@ class DiskFiles:
     # removing
 
     def erase(self, write: Write, records: Sequence[Record]) -> dict[str, int]:
-        self._applied = len(write.changes)
+        self._bring_up_to_date(write)
         removed = {"lines of MEMORY.md": 0, "lines of daily notes": 0}
         names = {MEMORY} | {_daily_name(record.day) for record in records if isinstance(record, DailyEntry)}
         for name in sorted(names):

@@ -48,7 +48,13 @@ def rebuild(person: Person, *, force: bool = False) -> RebuildReport:
 
 def _is_damaged(person: Person) -> bool:
     try:
-        return bool(person.user.check())
+        if person.user.check():
+            return True
+        with person.user.read() as reader:  # what the database takes for whole may still say nonsense
+            reader.find(Query(statuses=()))
+            reader.entries()
+            reader.tombstones()
+        return False
     except StoreCorruptError:
         return True
 
@@ -62,6 +68,6 @@ def _lost(salvage: Salvage, restored: Counter[str]) -> list[str]:
             lost.append(f"{missing} record(s) of kind {kind}, which the files do not hold")
     if salvage.aside is not None and salvage.mode is None:
         lost.append("whether memory was paused: it is paused now, `recollect resume` switches it on")
-    if salvage.aside is not None and (salvage.secret is None or (salvage.counts is None and not salvage.tombstones)):
+    if salvage.aside is not None and (salvage.secret is None or not salvage.all_tombstones):
         lost.append("the list of what was erased: it could be learned again")
     return lost

@@ -130,7 +130,8 @@ class Write:
                 return Conflict(message=_conflict(taken), record=taken)
         moves_on = changed.content != record.content and reason not in _IN_PLACE
         if moves_on:
-            start = since or self.now
+            # without a date it holds from now; a clock that is behind the one that wrote the old value does not matter
+            start = since or max(self.now, record.valid_from)
             if start < record.valid_from:
                 raise InvalidInputError(
                     "valid_from",

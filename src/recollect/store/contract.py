@@ -94,6 +94,8 @@ class Salvage:
     secret: bytes | None = None
     """What the hashes of the tombstones are keyed with; without it they recognise nothing."""
     tombstones: tuple[Tombstone, ...] = ()
+    all_tombstones: bool = False
+    """Whether these are all there were."""
     counts: dict[str, int] | None = None
     """Active records by kind, if they could be counted."""
 

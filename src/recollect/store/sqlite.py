@@ -36,6 +36,7 @@ from recollect.store.rows import (
     readable,
     to_row,
 )
+from recollect.store.sqlite_conditions import conditions_of
 from recollect.store.sqlite_connections import (
     BUSY_SECONDS,
     Handle,
@@ -52,6 +53,7 @@ _moment = readable(from_text)
 _HERE = Path(__file__).parent
 _SQL = load_queries(_HERE / "sqlite.sql")
 _MIGRATIONS = _HERE / "sqlite_migrations"
+_ROOT_MIGRATIONS = _HERE / "sqlite_root_migrations"
 _MOST_OPEN = 64
 _ERASED = ".erased-"
 """Begins the name of a folder that is being deleted; no user's folder begins with a dot."""
@@ -75,10 +77,7 @@ class SqliteStore:
 
     def users(self) -> Iterator[str]:
         found: set[str] = set()
-        registered: dict[str, str] = {}
-        if (self.root / "recollect.db").exists():
-            with self._root() as db:
-                registered = {folder: user_id for user_id, folder in db.execute(_SQL["registered_users"])}
+        registered = self._registered()
         if self.root.is_dir():
             for folder in self.root.iterdir():
                 if folder.name in registered:
@@ -136,6 +135,15 @@ class SqliteStore:
         for idle in surplus:
             idle.close_if_idle()
 
+    def _registered(self) -> dict[str, str]:
+        """User ids by folder; a folder that cannot be written to tells them too."""
+        with mapped_errors(self.root):
+            db, _ = connect_reading(self.root / "recollect.db", _ROOT_MIGRATIONS)
+            try:
+                return {folder: user_id for user_id, folder in db.execute(_SQL["registered_users"])}
+            finally:
+                db.close()
+
     @contextmanager
     def _root(self) -> Iterator[sqlite3.Connection]:
         path = self.root / "recollect.db"
@@ -143,7 +151,7 @@ class SqliteStore:
             self.root.mkdir(parents=True, exist_ok=True)
             db = connect(path)
             try:
-                migrate(db, _HERE / "sqlite_root_migrations")
+                migrate(db, _ROOT_MIGRATIONS)
                 yield db
             finally:
                 db.close()
@@ -314,7 +322,7 @@ class SqliteReader:
         return None if row is None else from_row(row)
 
     def find(self, query: Query) -> list[Record]:
-        conditions, values = _conditions(query)
+        conditions, values = conditions_of(query)
         order = "created_at DESC, id DESC, version DESC" if query.newest_first else "created_at, id, version"
         if query.changed_after is not None:
             order = "seq DESC" if query.newest_first else "seq"
@@ -507,66 +515,6 @@ def _owner_of(folder: Path) -> str | None:
     if (path.exists() or (folder / "MEMORY.md").exists()) and folder_name(folder.name) == folder.name:
         return folder.name
     return None
-
-
-_SETS = {"kinds": "kind", "categories": "category", "types": "type", "statuses": "status"}
-
-
-def _conditions(query: Query) -> tuple[list[str], list[Any]]:
-    conditions: list[str] = []
-    values: list[Any] = []
-
-    def add(condition: str, *new: Any) -> None:
-        conditions.append(condition)
-        values.extend(new)
-
-    def among(column: str, allowed: Sequence[str]) -> None:
-        if len(allowed) == 1:
-            add(f"{column} = ?", allowed[0])
-        else:
-            add(f"{column} IN (SELECT value FROM json_each(?))", json.dumps(list(allowed)))
-
-    if query.valid_at is None:
-        add("latest = 1")
-    else:
-        moment = to_text(query.valid_at)
-        add(
-            """version = (SELECT max(held.version) FROM records AS held WHERE held.id = records.id
-            AND held.status <> 'archived' AND held.valid_from <= ?
-            AND (held.valid_until IS NULL OR held.valid_until > ?))""",
-            moment,
-            moment,
-        )
-        add("id NOT IN (SELECT gone.id FROM records AS gone WHERE gone.latest = 1 AND gone.status = 'archived')")
-    for name, column in _SETS.items():
-        allowed = getattr(query, name)
-        if allowed and (name != "statuses" or query.valid_at is None):
-            among(column, allowed)
-    if query.ids is not None:
-        among("id", query.ids)
-    for column in ("key", "tier", "session"):
-        if (value := getattr(query, column)) is not None:
-            add(f"{column} = ?", value)
-    if query.source is not None:
-        add(
-            "(source = ? OR substr(source, 1, ?) = ?)",
-            query.source,
-            len(query.source) + 1,
-            query.source + ":",
-        )
-    for tag in query.tags:
-        add("EXISTS (SELECT 1 FROM json_each(extra, '$.tags') WHERE value = ?)", tag)
-    if query.said_from is not None:
-        add("valid_from >= ?", to_text(query.said_from))
-    if query.said_until is not None:
-        add("valid_from < ?", to_text(query.said_until))
-    if query.changed_after is not None:
-        add("seq > ?", query.changed_after)
-    if query.alive_at is not None:
-        add("(expires_at IS NULL OR expires_at > ?)", to_text(query.alive_at))
-    if query.expired_at is not None:
-        add("expires_at <= ?", to_text(query.expired_at))
-    return conditions, values
 
 
 def _entry(row: tuple[Any, ...]) -> JournalEntry:

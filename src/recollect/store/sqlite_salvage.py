@@ -45,12 +45,14 @@ def _set_aside(path: Path) -> Path:
 
 def _read(path: Path) -> Salvage:
     found: dict[str, list[Any]] = {"salvage_state": [], "tombstones": [], "salvage_counts": []}
+    whole: set[str] = set()
     with suppress(sqlite3.Error):
         db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
         try:
             for name, rows in found.items():
                 with suppress(sqlite3.Error):
                     rows.extend(db.execute(_SQL[name]))
+                    whole.add(name)
         finally:
             db.close()
     mode, secret = found["salvage_state"][0] if found["salvage_state"] else (None, None)
@@ -63,5 +65,6 @@ def _read(path: Path) -> Salvage:
         mode=mode if mode in ("on", "paused", "incognito") else None,
         secret=secret if isinstance(secret, bytes) and secret else None,
         tombstones=tuple(tombstones),
-        counts=dict(found["salvage_counts"]) or None,
+        all_tombstones="tombstones" in whole and len(tombstones) == len(found["tombstones"]),
+        counts=dict(found["salvage_counts"]) if "salvage_counts" in whole else None,
     )
