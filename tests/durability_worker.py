@@ -373,11 +373,23 @@ class _ChangedMindError(Exception):
     """Ends a batch."""
 
 
+def open_memory(root: str | Path, url: str | None, **settings: Any) -> recollect.Recollect:
+    """The folder itself, or the database at an address with its files in the folder."""
+    return recollect.open(root, **settings) if url is None else recollect.open(url, files=root, **settings)
+
+
 def write_randomly(
-    tell: Tell, root: str, name: str, seed: int, max_words: int, edits: bool = True, steps: int = 100_000
+    tell: Tell,
+    root: str,
+    name: str,
+    seed: int,
+    max_words: int,
+    url: str | None = None,
+    edits: bool = True,
+    steps: int = 100_000,
 ) -> None:
     """Open the memory of user u1 and do random things until killed."""
-    app = recollect.open(root, max_words=max_words)
+    app = open_memory(root, url, max_words=max_words)
     Writer(tell, app.user("u1"), Path(root) / "u1", name, seed, edits).work(steps)
 
 

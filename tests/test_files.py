@@ -319,6 +319,8 @@ def test_F7_daily_notes_are_only_appended(desk: Desk) -> None:
         "# 2026-02-12\n\n## Discussions\n- Discussed «PG 18» (12 messages)\n  - Interested in async I/O\n- Discussed Raft\n\n"
         "## Explicit Memories\n- Presents next week\n\n## Discussions\n- Discussed CRDTs\n"
     )
+    with pytest.raises(recollect.InvalidInputError, match="only ever added to"):
+        desk.memory.update(desk.memory.search("raft")[0].record.id, "Discussed Paxos")
     desk.memory.forget(desk.memory.search("raft")[0].record.id)
     assert path.read_bytes() == seen and len(desk.memory.read(kind="daily")) == 3
     desk.memory.undo()

@@ -269,6 +269,8 @@ class MemoryContract:
             memory.remember(f"My API key is {secret}"),
             memory.remember(secret, key="token"),
             memory.note(f"Remember {secret}"),
+            memory.note("A harmless text", title=f"token {secret}"),
+            memory.remember("Something harmless", tags=[secret]),
         ):
             assert isinstance(attempt, Refused) and attempt.reason == "secret" and secret not in attempt.message
         memory.remember("Uses OpenAI", excerpt=f"my key {secret} works", metadata={"raw": [f"x {secret}"]})
@@ -289,8 +291,9 @@ class MemoryContract:
             assert isinstance(outcome, Refused) and outcome.reason == "paused"
         assert texts(memory) == ["Likes tea"] and memory.search("tea")
         assert isinstance(memory.forget(memory.search("tea")[0].record.id), Forgotten)
-        memory.resume()
-        assert isinstance(memory.remember("Likes coffee"), Written)
+        with memory.batch() as batch:
+            batch.resume()
+            assert isinstance(batch.remember("Likes coffee"), Written)
         assert [e.op for e in memory.history() if not e.record_id] == ["pause", "resume"]
 
     def test_P7_incognito_neither_reads_nor_writes(self, memory: Memory) -> None:

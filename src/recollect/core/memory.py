@@ -377,6 +377,7 @@ class Memory:
         with self._writing() as write:
             if write.state.mode != mode:
                 write.tx.set_mode(mode)
+                write.state = replace(write.state, mode=mode)
                 write.mark({"on": "resume", "paused": "pause"}.get(mode, mode), "")
 
     # taking back and removing

@@ -115,6 +115,10 @@ class Write:
         since: datetime | None = None,
     ) -> Outcome:
         """A new version of a record. A correction was always so; an update holds from ``since`` or now."""
+        if record.kind == "daily" and changes.get("content", record.content) != record.content:
+            raise InvalidInputError(
+                "content", "of a daily note is only ever added to; jot a new entry, or erase this one"
+            )
         changed = self._clean(replace(record, **changes))
         if refused := self.refusal(changed):
             return refused
@@ -201,56 +205,45 @@ class Write:
         written: bool = False,
     ) -> Record:
         """One change of one record: store it and its journal entry."""
-        seq = self.last_seq = self.tx.next_seq()
-        version = before.version + 1 if before else after.version
-        after = replace(after, seq=seq, version=version, updated_at=self.now if before else after.updated_at)
-        self.tx.put(after)
-        self.tx.log(
-            [
-                JournalEntry(
-                    seq=seq,
-                    at=self.now,
-                    actor=self.acting.actor,
-                    op=op,
-                    record_id=after.id,
-                    before=before,
-                    after=after,
-                    reason=reason,
-                    source=after.source,
-                    run=run or self.acting.run,
-                    call=self.acting.call,
-                    undoes=undoes,
-                )
-            ]
-        )
-        self.known.note(after)
-        self.changes.append(Change(before, after, written))
-        return after
+        entry = self._entry(op, before, after, reason, run, undoes)
+        assert entry.after is not None
+        self.tx.put(entry.after)
+        self.tx.log([entry])
+        self.known.note(entry.after)
+        self.changes.append(Change(before, entry.after, written))
+        return entry.after
 
     def apply_all(self, op: str, pairs: Sequence[tuple[Record, Record]], *, reason: str, run: str) -> None:
         """`apply` for many records at once."""
-        entries = []
-        for before, after in pairs:
-            self.last_seq = self.tx.next_seq()
-            changed = replace(after, seq=self.last_seq, version=before.version + 1, updated_at=self.now)
-            entry = JournalEntry(
-                seq=self.last_seq,
-                at=self.now,
-                actor=self.acting.actor,
-                op=op,
-                record_id=changed.id,
-                before=before,
-                after=changed,
-                reason=reason,
-                source=changed.source,
-                run=run,
-                call=self.acting.call,
-            )
-            entries.append(entry)
-            self.known.note(changed)
-            self.changes.append(Change(before, changed))
-        self.tx.put_many(entry.after for entry in entries if entry.after)
+        entries = [self._entry(op, before, after, reason, run, None) for before, after in pairs]
+        changed = [entry.after for entry in entries if entry.after is not None]
+        self.tx.put_many(changed)
         self.tx.log(entries)
+        for (before, _), after in zip(pairs, changed, strict=True):
+            self.known.note(after)
+            self.changes.append(Change(before, after))
+
+    def _entry(
+        self, op: str, before: Record | None, after: Record, reason: str | None, run: str | None, undoes: int | None
+    ) -> JournalEntry:
+        """The journal entry of a change, with the record's next version in it."""
+        self.last_seq = self.tx.next_seq()
+        version, updated = (before.version + 1, self.now) if before else (after.version, after.updated_at)
+        after = replace(after, seq=self.last_seq, version=version, updated_at=updated)
+        return JournalEntry(
+            seq=self.last_seq,
+            at=self.now,
+            actor=self.acting.actor,
+            op=op,
+            record_id=after.id,
+            before=before,
+            after=after,
+            reason=reason,
+            source=after.source,
+            run=run or self.acting.run,
+            call=self.acting.call,
+            undoes=undoes,
+        )
 
     def mark(self, op: str, record_id: str, *, reason: str | None = None) -> None:
         """A journal entry about something that is not a change of a record's text: a pause, an erasure."""
@@ -292,7 +285,7 @@ class Write:
             if self.state.mode == "paused" or not self.config.enabled:
                 return Refused(reason="paused", message="Not stored: memory is paused. Resume it to store again.")
         text = record.text
-        if secrets := find_secrets(text):
+        if secrets := find_secrets(text) or find_secrets(_margin(record)):
             found = f"Not stored: it seems to hold a secret ({secrets[0].kind}). Leave the secret out and try again."
             return Refused(reason="secret", message=found)
         if record.kind in _PROSE and (code := looks_like_code(text) or looks_like_code(record.content)):
@@ -420,6 +413,11 @@ def section_of_day(fact: Record) -> str:
 
 def _conflict(known: Fact) -> str:
     return f"{known.key} is already known as {known.content!r}. Update it if that has changed."
+
+
+def _margin(record: Record) -> str:
+    """What is written beside the text: the title of a note, and the tags."""
+    return "\n".join([getattr(record, "title", None) or "", *record.tags])
 
 
 def _masked(value: Any) -> Any:
