@@ -29,7 +29,8 @@ from typing import Any
 
 import recollect
 from recollect import Memory, Merged, Record, Updated, Written
-from recollect.testing import FrozenClock
+from recollect.store.sqlite import SqliteStore
+from recollect.testing import FrozenClock, MemoryStore
 from recollect.times import utc_now
 
 State = list[Any]
@@ -144,6 +145,7 @@ class Spawner:
 
 def main(control: int) -> None:
     """Fork a worker for each request, until the tests hang up."""
+    _warm_up()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for a worker: its pipe tells that it ended
     here = socket.socket(fileno=control)
     while True:
@@ -157,6 +159,15 @@ def main(control: int) -> None:
             _work(fds[0], **json.loads(request))
         os.close(fds[0])
         here.send(str(pid).encode())
+
+
+def _warm_up() -> None:
+    """Load and compile what every worker needs, so that it inherits it."""
+    memory = recollect.open(MemoryStore()).user("u1")
+    Writer(lambda **_: None, memory, Path("/nowhere"), "warm", 0, edits=False).work(60)
+    memory.search("anything")
+    memory.verify()
+    SqliteStore(Path("/nowhere"))
 
 
 def _work(pipe: int, job: str, arguments: dict[str, Any]) -> None:
@@ -440,11 +451,12 @@ class _Points:
         open_, write, close = os.open, os.write, os.close
 
         def open_counted(path: Any, flags: int, *rest: Any, **options: Any) -> int:
-            ours = str(path).endswith((".new", ".lock"))
+            writing = str(path).endswith((".new", ".md")) and flags & os.O_WRONLY
+            ours = writing or str(path).endswith(".lock")
             if ours:
                 points.reach(f"before open {Path(path).name}")
             fd = open_(path, flags, *rest, **options)
-            if str(path).endswith(".new"):
+            if writing:
                 opened.add(fd)
                 points.reach(f"after open {Path(path).name}")
             return fd

@@ -10,6 +10,7 @@ import hashlib
 import os
 import random
 import shutil
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -22,7 +23,7 @@ import pytest
 import recollect
 from recollect import Fact, Memory, Record
 from recollect.testing import FrozenClock
-from tests.durability_worker import Spawner, State, Worker, lines_of, operations, state_of
+from tests.durability_worker import Spawner, State, Worker, lines_of, open_memory, operations, state_of
 
 _SEED = int(os.environ.get("RECOLLECT_SEED") or random.SystemRandom().getrandbits(32))
 _HEADINGS = ["# User Memory", "## User Preferences", "## Work Context", "## Personal Context", "## Key Facts"]
@@ -38,6 +39,7 @@ def spawner() -> Iterator[Spawner]:
 class Promised:
     """What was acknowledged, and what each process was about to do when it was last heard of."""
 
+    url: str | None = None
     records: dict[str, State] = field(default_factory=dict)
     jots: list[str] = field(default_factory=list)
     shown: str = ""
@@ -68,7 +70,7 @@ class Promised:
             self._check_whole(raw.decode("utf-8"))
             if not self.in_flight and self.shown:
                 assert hashlib.sha256(raw).hexdigest() == self.shown
-        with recollect.open(root, max_words=100_000) as app:
+        with open_memory(root, self.url, max_words=100_000) as app:
             memory = app.user("u1")
             _written(memory.say("The first one creates the files", session="s"))
             stored = {record.id: record for record in memory.read(status="all")}
@@ -137,17 +139,41 @@ def _written(outcome: recollect.Outcome) -> Record:
 # one process, killed at any instant
 
 
-@pytest.mark.parametrize("part", range(15))
-def test_F8_a_kill_at_any_instant_loses_nothing(spawner: Spawner, tmp_path: Path, part: int) -> None:
+@pytest.fixture
+def url(request: pytest.FixtureRequest) -> str | None:
+    """Where the records are: in the folder of the files, or in a database at this address."""
+    return str(request.getfixturevalue("postgres_url")) if request.param == "postgres" else None
+
+
+@pytest.fixture
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """In memory, where more fits into the time, unless the disk is asked for, where a commit takes longer."""
+    if getattr(request, "param", "memory") == "disk" or not os.access("/dev/shm", os.W_OK):
+        yield tmp_path
+        return
+    folder = Path(tempfile.mkdtemp(prefix="recollect-", dir="/dev/shm"))
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+_PARTS = [("sqlite", "disk", 4), ("sqlite", "memory", 9), ("postgres", "memory", 3)]
+
+
+@pytest.mark.parametrize(
+    ("url", "folder", "part"),
+    [(url, folder, part) for url, folder, parts in _PARTS for part in range(parts)],
+    indirect=["url", "folder"],
+)
+def test_F8_a_kill_at_any_instant_loses_nothing(spawner: Spawner, folder: Path, url: str | None, part: int) -> None:
     seed = _SEED + part
     print(f"RECOLLECT_SEED={_SEED} part {part}")
     chance = random.Random(seed)
-    promised = Promised()
+    promised = Promised(url)
     for life in range(20):
         # in some lives MEMORY.md is so short that every few writes something is pruned from it
         words = chance.choice([80, 300, 100_000])
         worker = spawner.start(
-            "write_randomly", root=tmp_path, name=f"w{part}", seed=chance.getrandbits(32), max_words=words
+            "write_randomly", root=folder, url=url, name=f"w{part}", seed=chance.getrandbits(32), max_words=words
         )
         acknowledgements = chance.choice([0, 1, 2, 3, 5, 8, 13])
         heard = 0
@@ -160,7 +186,7 @@ def test_F8_a_kill_at_any_instant_loses_nothing(spawner: Spawner, tmp_path: Path
             promised.hear(worker.pid, worker.lines(moment - time.perf_counter()))
         promised.hear(worker.pid, worker.kill())
         try:
-            promised.check(tmp_path)
+            promised.check(folder)
         except BaseException as error:
             told = "\n".join(map(str, promised.last[-6:]))
             error.add_note(f"RECOLLECT_SEED={_SEED} part {part} life {life}; the last lines:\n{told}")
@@ -171,18 +197,22 @@ def test_F8_a_kill_at_any_instant_loses_nothing(spawner: Spawner, tmp_path: Path
 
 
 @pytest.mark.parametrize("writers", [2, 4])
-def test_F8_killing_one_of_several_writers_loses_nothing_of_any(spawner: Spawner, tmp_path: Path, writers: int) -> None:
+@pytest.mark.parametrize("url", ["sqlite", "postgres"], indirect=True)
+def test_F8_killing_one_of_several_writers_loses_nothing_of_any(
+    spawner: Spawner, folder: Path, url: str | None, writers: int
+) -> None:
     seed = _SEED + 100 + writers
     print(f"RECOLLECT_SEED={_SEED} writers {writers}")
     chance = random.Random(seed)
-    promised = Promised()
+    promised = Promised(url)
     names = iter(range(10_000))
 
     def start() -> Worker:
         words = chance.choice([300, 100_000])
         return spawner.start(
             "write_randomly",
-            root=tmp_path,
+            root=folder,
+            url=url,
             name=f"p{next(names)}",
             seed=chance.getrandbits(32),
             max_words=words,
@@ -190,7 +220,7 @@ def test_F8_killing_one_of_several_writers_loses_nothing_of_any(spawner: Spawner
         )
 
     try:
-        for _ in range(4):
+        for _ in range(3):
             crew = [start() for _ in range(writers)]
             for _ in range(8):
                 _until_acknowledged(promised, crew, chance.randint(3, 12))
@@ -202,7 +232,7 @@ def test_F8_killing_one_of_several_writers_loses_nothing_of_any(spawner: Spawner
             for worker in crew:
                 promised.hear(worker.pid, worker.kill())
             promised.shown = ""  # which of them was last is not known
-            promised.check(tmp_path)
+            promised.check(folder)
     except BaseException as error:
         told = "\n".join(map(str, promised.last[-12:]))
         error.add_note(f"RECOLLECT_SEED={_SEED} writers {writers}; the last lines:\n{told}")
@@ -276,6 +306,19 @@ def _perform(spawner: Spawner, root: Path, operation: str, point: int, warm: boo
     return (names[0] if names else None), any("done" in line for line in lines)
 
 
+def _next_write(root: Path, user: str) -> None:
+    with recollect.open(root, clock=FrozenClock()) as app:
+        app.user(user).say("Life goes on", session="s")
+
+
+def _check_next_write(work: Path, copy: Path, user: str, where: str) -> None:
+    """Whatever the next write is, it works, and clears away what the dead one left."""
+    shutil.copytree(work, copy)
+    _next_write(copy, user)
+    assert not list((copy / user).rglob("*.new")), where
+    shutil.rmtree(copy)
+
+
 _USERS = {"import": "u2", "first_write": "u3", "rebuild": "u4"}
 _REMOVING = {"erase": ("A zebra called", "zebra keeper"), "erase_topic": ("zebra", "Fed the"),
              "clear": ("zebra", "Architect", "train"), "erase_user": ("zebra", "Architect", "train")}  # fmt: skip
@@ -286,10 +329,10 @@ _EVERY = [(name, warm) for name in sorted(operations()) for warm in (False, True
 
 @pytest.mark.parametrize(("operation", "warm"), _EVERY)
 def test_F8_a_kill_at_every_point_of_an_operation_leaves_it_done_or_not_done(
-    spawner: Spawner, template: Path, tmp_path: Path, operation: str, warm: bool
+    spawner: Spawner, template: Path, folder: Path, operation: str, warm: bool
 ) -> None:
     user = _USERS.get(operation, "u1")
-    work = tmp_path / "work"
+    work = folder / "work"
     shutil.copytree(template, work)
     before = _dump(work, user)
     _, done = _perform(spawner, work, operation, 0, warm)
@@ -306,6 +349,7 @@ def test_F8_a_kill_at_every_point_of_an_operation_leaves_it_done_or_not_done(
         assert name is not None
         seen.append(name)
         where = f"killed at point {point} of {operation}: {name}"
+        _check_next_write(work, folder / "copy", user, where)
         now = None if operation == "rebuild" else _dump(work, user)
         if operation == "rebuild":
             # its only promise is that one more attempt completes it, with all that the damaged database knew
@@ -315,10 +359,7 @@ def test_F8_a_kill_at_every_point_of_an_operation_leaves_it_done_or_not_done(
             assert now == before, where
             assert _perform(spawner, work, operation, 0, warm)[1], where  # it can simply be done again
             assert _dump(work, user) == after, where
-        with recollect.open(work, clock=FrozenClock()) as app:
-            # the next write, or the next user, finishes what the dead began
-            app.user("u5" if operation == "erase_user" else user).say("Life goes on", session="s")
-        assert not list(work.rglob("*.new")), where
+        _next_write(work, "u5" if operation == "erase_user" else user)
         for trace in _REMOVING.get(operation, ()):
             for path in work.rglob("*"):
                 if path.is_file() and path.name != "archive.zip":

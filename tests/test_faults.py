@@ -21,10 +21,10 @@ from typing import Any
 import pytest
 
 import recollect
-from recollect import Fact, Memory, NotFoundError, Record, Recollect, Refused, Updated, Written
+from recollect import Fact, Memory, NotFoundError, Record, Refused, Updated, Written
 from recollect.core import files as files_module
-from recollect.core.rebuild import NothingToRebuildError
 from recollect.errors import (
+    NothingToRebuildError,
     StoreBusyError,
     StoreCorruptError,
     StoreFullError,
@@ -34,7 +34,7 @@ from recollect.errors import (
 from recollect.testing import FrozenClock
 from recollect.testing.postgres import PostgresServer
 from recollect.times import utc_now
-from tests.durability_worker import Spawner, lines_of
+from tests.durability_worker import Spawner, lines_of, open_memory
 
 
 @pytest.fixture(scope="module")
@@ -85,13 +85,17 @@ def test_F8_a_full_disk_is_told_and_loses_nothing(spawner: Spawner, tmp_path: Pa
             with pytest.raises(StoreFullError, match="disk is full") as told:
                 for number in range(5000):
                     text = f"{number} {number * 7919 % 10007} tea"
-                    add = (memory.remember, memory.jot, lambda t: memory.note(t + "\n" + "x" * 3000))[number % 3]
-                    acknowledged[written(add(text)).id] = text
+                    if number % 3 == 0:
+                        outcome = memory.remember(text)
+                    else:
+                        outcome = memory.jot(text) if number % 3 == 1 else memory.note(text + "x" * 3000)
+                    acknowledged[written(outcome).id] = text
             assert "sqlite" not in str(told.value).lower() and "\n" not in str(told.value)
             assert len(acknowledged) > 20
-            for verb in (lambda: memory.jot("more " * 40), lambda: memory.note("n" * 90_000)):
-                with pytest.raises(StoreFullError):
-                    verb()
+            with pytest.raises(StoreFullError):
+                memory.jot("more " * 40)
+            with pytest.raises(StoreFullError):
+                memory.note("n" * 90_000)
             newcomer = app.user("newcomer")
             with pytest.raises(StoreFullError):
                 for number in range(1000):
@@ -430,7 +434,7 @@ def test_F9_a_damaged_database_says_so_and_is_rebuilt_from_the_files(
     shutil.copytree(large, root)
     with recollect.open(large, clock=FrozenClock()) as app:
         before = {
-            r.content for r in app.user("u1").read() if r.kind == "fact" and r.tier == "file" or r.kind == "daily"
+            r.content for r in app.user("u1").read() if (r.kind == "fact" and r.tier == "file") or r.kind == "daily"
         }
     damage(root / "u1" / "memory.db", random.Random(seed))
     shown = (root / "u1" / "MEMORY.md").read_bytes()
@@ -586,36 +590,30 @@ def test_F8_a_failing_thread_does_not_spoil_what_another_is_writing(
     with recollect.open(tmp_path) as app:
         memory = app.user("u1")
         memory.remember("Likes tea")
-        known, files = memory._person.known, memory._person.files
-        failing, other_began = threading.Event(), threading.Event()
-        roll_back, take_over = known.roll_back, files.take_over
+        failing, in_the_middle, put_right = threading.Event(), threading.Event(), threading.Event()
+        roll_back = memory._person.known.roll_back
 
         def slow_roll_back() -> None:
             failing.set()
-            other_began.wait(1)  # if nothing keeps the other thread out, it is in the middle of its write now
+            in_the_middle.wait(0.5)  # if nothing keeps the other thread out, it is in the middle of its write now
             roll_back()
-            files.discard()
-
-        def noticed(write: Any) -> None:
-            take_over(write)
-            if threading.current_thread() is not threading.main_thread():
-                other_began.set()
-                time.sleep(0)
 
         def work() -> None:
             assert failing.wait(20)
             with memory.batch() as batch:
                 outcomes.append(batch.remember("Likes coffee"))
+                in_the_middle.set()
+                assert put_right.wait(20)
                 outcomes.append(batch.jot("Read 6 posts"))
 
         outcomes: list[recollect.Outcome] = []
         thread = threading.Thread(target=work)
         thread.start()
         with monkeypatch.context() as patched:
-            patched.setattr(known, "roll_back", slow_roll_back)
-            patched.setattr(files, "take_over", noticed)
+            patched.setattr(memory._person.known, "roll_back", slow_roll_back)
             with pytest.raises(NotFoundError):
                 memory.forget("nothing of that name")
+        put_right.set()
         thread.join()
         assert all(isinstance(outcome, Written) for outcome in outcomes) and len(outcomes) == 2
         assert {record.text for record in memory.read()} == {"Likes tea", "Likes coffee", "Read 6 posts"}
@@ -649,13 +647,8 @@ def test_F8_parent_and_child_of_a_fork_both_go_on(spawner: Spawner, tmp_path: Pa
 def test_R7_a_user_erased_by_one_process_begins_anew_in_the_other(
     request: pytest.FixtureRequest, tmp_path: Path, kind: str
 ) -> None:
-    where = tmp_path if kind == "sqlite" else request.getfixturevalue("postgres_url")
-    options = {} if kind == "sqlite" else {"files": tmp_path}
-
-    def open_one() -> Recollect:
-        return recollect.open(where, **options)
-
-    with open_one() as one, open_one() as other:
+    url = str(request.getfixturevalue("postgres_url")) if kind == "postgres" else None
+    with open_memory(tmp_path, url) as one, open_memory(tmp_path, url) as other:
         one.user("u1").remember("Owes money to Max")
         one.user("u1").remember("Likes tea")
         one.user("u1").jot("Talked about money")
@@ -670,6 +663,16 @@ def test_R7_a_user_erased_by_one_process_begins_anew_in_the_other(
         for someone in (memory, one.user("u1")):
             assert len(someone.read()) == 4 and someone.search("tea") == [] and len(someone.search("money")) == 1
             check_agreement(someone, tmp_path / "u1")
+        one.erase_user("u1")
+        for number in range(20):  # by now the new life is longer than the old one was
+            one.user("u1").remember(f"Counts to {number} and {number * 7919}")
+        assert memory.search("coffee") == [] and isinstance(memory.remember("Likes maps"), Written)
+        with memory.batch() as batch:
+            batch.remember("Likes coffee")
+            batch.forget(memory.search("maps")[0].record.id)
+        (tmp_path / "u1" / "MEMORY.md").unlink()  # to be written again from what is known
+        assert len(memory.read()) == 21 and "money" not in memory.show()
+        check_agreement(memory, tmp_path / "u1")
 
 
 def test_R7_a_user_is_erased_while_another_process_writes(spawner: Spawner, tmp_path: Path) -> None:

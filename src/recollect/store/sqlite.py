@@ -18,10 +18,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 from weakref import WeakValueDictionary
 
-from recollect.errors import StoreCorruptError, StoreError
+from recollect.errors import StoreCorruptError, StoreError, storage_error
 from recollect.records import JournalEntry, Record, to_dict
 from recollect.store.contract import FileState, Query, Salvage, State, Tombstone
 from recollect.store.forks import close_before_forks
@@ -44,6 +45,7 @@ from recollect.store.sqlite_connections import (
     connect_reading,
     mapped_errors,
     migrate,
+    raise_mapped,
 )
 from recollect.store.sqlite_salvage import salvage
 from recollect.times import from_text, to_text, utc_now
@@ -186,40 +188,39 @@ class SqliteUser:
                 if db.in_transaction:
                     db.execute("ROLLBACK")
 
-    @contextmanager
-    def write(self) -> Iterator[SqliteTransaction]:
-        with self.locked():
-            with mapped_errors(self.folder, self.path):
-                db = self._writing()
-                db.execute("BEGIN IMMEDIATE")
-            try:
-                with mapped_errors(self.folder, self.path):
-                    transaction = SqliteTransaction(db, self.user_id)
-                    yield transaction
-                    transaction.finish()
-                    db.execute("COMMIT")
-            except BaseException:
-                with suppress(sqlite3.Error):
-                    if db.in_transaction:
-                        db.execute("ROLLBACK")
-                raise
-            for hook in transaction.hooks:
-                hook()
-            if transaction.erased:
-                # what was erased must not survive in the write-ahead log
-                with mapped_errors(self.folder, self.path):
-                    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    def write(self) -> SqliteWriting:
+        return SqliteWriting(self)
+
+    def begin(self) -> sqlite3.Connection:
+        """The writing connection, with a transaction begun. The caller holds `locked`."""
+        db = self._writing()
+        db.execute("BEGIN IMMEDIATE")
+        return db
 
     @contextmanager
     def locked(self) -> Iterator[None]:
         """The lock that keeps all other writers of this user out, in this process and in others."""
-        with self._write_guard:
-            with mapped_errors(self.folder):
-                self.lock.acquire()
-            try:
-                yield
-            finally:
-                self.lock.release()
+        self.acquire()
+        try:
+            yield
+        finally:
+            self.release()
+
+    def acquire(self) -> None:
+        """Take the lock of `locked`."""
+        self._write_guard.acquire()
+        try:
+            self.lock.acquire()
+        except BaseException as error:
+            self._write_guard.release()
+            if isinstance(error, OSError):
+                raise storage_error(error, self.folder) from error
+            raise
+
+    def release(self) -> None:
+        """Give it back."""
+        self.lock.release()
+        self._write_guard.release()
 
     def check(self) -> list[str]:
         if not self.exists():
@@ -302,6 +303,57 @@ class SqliteUser:
             raise StoreError(
                 f"the folder {self.folder.name} holds another user's memory; use export and import to copy a memory"
             )
+
+
+class SqliteWriting:
+    """From taking the lock to giving it back: one transaction. A class, because it is on every write's path."""
+
+    def __init__(self, user: SqliteUser) -> None:
+        self._user = user
+
+    def __enter__(self) -> SqliteTransaction:
+        user = self._user
+        user.acquire()
+        self._db: sqlite3.Connection | None = None
+        try:
+            self._db = user.begin()
+            self._transaction = SqliteTransaction(self._db, user.user_id)
+        except BaseException as error:
+            self._leave()
+            raise_mapped(error, user.folder, user.path)
+        return self._transaction
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        user, transaction, db = self._user, self._transaction, self._transaction.db
+        if isinstance(error, sqlite3.DatabaseError):
+            self._leave()
+            raise_mapped(error, user.folder, user.path)
+        if error is None:
+            try:
+                transaction.finish()
+                db.execute("COMMIT")
+                for hook in transaction.hooks:
+                    hook()
+                if transaction.erased:
+                    # what was erased must not survive in the write-ahead log
+                    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            except sqlite3.DatabaseError as problem:
+                self._leave()
+                raise_mapped(problem, user.folder, user.path)
+            except BaseException:
+                self._leave()
+                raise
+        self._leave()
+
+    def _leave(self) -> None:
+        try:
+            with suppress(sqlite3.Error):
+                if self._db is not None and self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+        finally:
+            self._user.release()
 
 
 class SqliteReader:

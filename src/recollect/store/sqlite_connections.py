@@ -11,6 +11,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NoReturn
 
 from recollect.errors import (
     StoreBusyError,
@@ -167,12 +168,17 @@ def mapped_errors(folder: Path, path: Path | None = None) -> Iterator[None]:
     """SQLite's and the system's errors as ours."""
     try:
         yield
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, OSError) as error:
+        raise_mapped(error, folder, path)
+
+
+def raise_mapped(error: BaseException, folder: Path, path: Path | None = None) -> NoReturn:
+    """Raise an error of SQLite's or the system's as ours, any other as it is."""
+    if isinstance(error, sqlite3.DatabaseError):
         raise _mapped(error, folder, path) from error
-    except PermissionError as error:
-        raise StoreReadOnlyError(f"cannot write to {folder}: {error.strerror}") from error
-    except OSError as error:
+    if isinstance(error, OSError):
         raise storage_error(error, folder) from error
+    raise error
 
 
 def _mapped(error: sqlite3.DatabaseError, folder: Path, path: Path | None) -> StoreError:
