@@ -382,6 +382,11 @@ def _text(path: Path, chance: random.Random) -> None:
     path.write_bytes(data)
 
 
+def _nonsense(path: Path, chance: random.Random) -> None:
+    """Not even the text is damaged, only what it means."""
+    path.write_bytes(path.read_bytes().replace(b'":', b'";'))
+
+
 def _truncated(path: Path, chance: random.Random) -> None:
     os.truncate(path, path.stat().st_size // 2 + 1000)
 
@@ -404,7 +409,7 @@ def _first_pages(path: Path, chance: random.Random) -> None:
         file.write(chance.randbytes(8 * 4096))
 
 
-_DAMAGES: list[Damage] = [_header, _first_pages, _pages, _text, _truncated, _emptied, _deleted, _log]
+_DAMAGES: list[Damage] = [_header, _first_pages, _pages, _text, _nonsense, _truncated, _emptied, _deleted, _log]
 
 
 @pytest.fixture(scope="module")
@@ -460,7 +465,7 @@ def test_F9_a_damaged_database_says_so_and_is_rebuilt_from_the_files(
             except StoreCorruptError as error:
                 told += 1
                 assert "recollect rebuild" in str(error) and "\n" not in str(error)
-        if damage in (_header, _first_pages, _text, _truncated):
+        if damage in (_header, _first_pages, _text, _nonsense, _truncated):
             assert told > 0
         lost = damage in (_emptied, _deleted)  # to SQLite a new database, which takes over the files
         problems = memory.verify() if not told else ["something"]

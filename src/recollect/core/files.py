@@ -219,13 +219,19 @@ class DiskFiles:
             self._open(write, MEMORY, state)
 
     def _sweep(self, tx: Transaction) -> None:
-        """Once, and wherever everything is removed: what died before its commit wrote something nobody wants."""
+        """Once: finish what a process that died had committed, and delete what it had not."""
         for aside in [*self.folder.glob(f".{MEMORY}.new"), *self.folder.glob("memory/.????-??-??.md.new")]:
             path = aside.with_name(aside.name[1 : -len(".new")])
-            state = tx.file(path.relative_to(self.folder).as_posix())
+            name = path.relative_to(self.folder).as_posix()
+            state = tx.file(name)
             with suppress(OSError):
-                if state is None or _fingerprint(aside.read_bytes()) != state.fingerprint:
+                disk, written = self._look(path), self._look(aside)
+                if state is None or written is None or written.fingerprint != state.fingerprint:
                     aside.unlink()
+                elif (disk.fingerprint if disk else "") == state.previous_fingerprint:
+                    os.replace(aside, path)
+                    if not written.data and name != MEMORY:
+                        path.unlink()
         self._swept = True
 
     def take_over_daily(self, write: Write) -> None:

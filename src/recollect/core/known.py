@@ -107,6 +107,11 @@ class Known:
         if record.kind not in KINDS:
             return
         with self.guard:
+            known = self._records.get(record.id)
+            if known and record.status == "active" and (known.content, known.key) == (record.content, record.key):
+                self._replaced.append((record.id, known))  # it says the same, so it is found by the same words
+                self._place(record)
+                return
             self._replaced.append((record.id, self._remove(record.id)))
             if record.status == "active":
                 self._insert(record)
@@ -118,14 +123,19 @@ class Known:
 
     def _insert(self, record: Record) -> None:
         statement = statement_of(record)
-        self._records[record.id] = record
+        self._place(record)
         self._statements[record.id] = statement
         self._words[record.id] = frozenset(statement.terms)
         self._signatures.setdefault(statement.signature, set()).add(record.id)
         for term in statement.terms:
             self._postings.setdefault(term, set()).add(record.id)
+
+    def _place(self, record: Record) -> None:
+        self._records[record.id] = record
         if isinstance(record, Fact) and record.tier == "file":
             self.in_file[record.id] = record
+        else:
+            self.in_file.pop(record.id, None)
 
     def _remove(self, record_id: str) -> Record | None:
         record = self._records.pop(record_id, None)

@@ -74,7 +74,7 @@ class Person:
                         if self.recalled:
                             tx.set_recalled(self.recalled)
                     except StoreUnavailableError:
-                        raise
+                        raise  # the lock went with the connection: what is aside may be another's by now
                     except BaseException:
                         self.files.discard()  # here, where what is written aside is certainly this write's own
                         raise
