@@ -29,7 +29,7 @@ def rebuild(person: Person, *, force: bool = False) -> RebuildReport:
     salvage = person.user.set_aside()
     person.start_over()
     with person.write(Acting()) as write:
-        if salvage.aside is not None:
+        if salvage.aside is not None or salvage.lost:
             # if it is not known whether the person had paused, nothing is captured until they say so
             write.tx.set_mode(salvage.mode or "paused")
             if salvage.secret is not None:
@@ -66,8 +66,9 @@ def _lost(salvage: Salvage, restored: Counter[str]) -> list[str]:
     else:
         for kind, missing in sorted((Counter(salvage.counts) - restored).items()):
             lost.append(f"{missing} record(s) of kind {kind}, which the files do not hold")
-    if salvage.aside is not None and salvage.mode is None:
+    gone = salvage.aside is not None or salvage.lost
+    if gone and salvage.mode is None:
         lost.append("whether memory was paused: it is paused now, `recollect resume` switches it on")
-    if salvage.aside is not None and (salvage.secret is None or not salvage.all_tombstones):
+    if gone and (salvage.secret is None or not salvage.all_tombstones):
         lost.append("the list of what was erased: it could be learned again")
     return lost

@@ -285,7 +285,8 @@ class Write:
             if self.state.mode == "paused" or not self.config.enabled:
                 return Refused(reason="paused", message="Not stored: memory is paused. Resume it to store again.")
         text = record.text
-        if secrets := find_secrets(text) or find_secrets(_margin(record)):
+        beside = _margin(record)
+        if secrets := find_secrets(f"{text}\n{beside}" if beside else text):
             found = f"Not stored: it seems to hold a secret ({secrets[0].kind}). Leave the secret out and try again."
             return Refused(reason="secret", message=found)
         if record.kind in _PROSE and (code := looks_like_code(text) or looks_like_code(record.content)):
@@ -417,7 +418,7 @@ def _conflict(known: Fact) -> str:
 
 def _margin(record: Record) -> str:
     """What is written beside the text: the title of a note, and the tags."""
-    return "\n".join([getattr(record, "title", None) or "", *record.tags])
+    return "\n".join([*filter(None, [getattr(record, "title", None)]), *record.tags])
 
 
 def _masked(value: Any) -> Any:

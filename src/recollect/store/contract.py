@@ -96,6 +96,8 @@ class Salvage:
     tombstones: tuple[Tombstone, ...] = ()
     all_tombstones: bool = False
     """Whether these are all there were."""
+    lost: bool = False
+    """There was data, but nothing of it is left."""
     counts: dict[str, int] | None = None
     """Active records by kind, if they could be counted."""
 

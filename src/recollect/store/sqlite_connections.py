@@ -133,6 +133,12 @@ def _empty(migrations: Path) -> sqlite3.Connection:
     return db
 
 
+def is_empty(path: Path) -> bool:
+    """Whether there is no database, or one without a single byte."""
+    log = path.with_name(path.name + "-wal")
+    return not any(part.exists() and part.stat().st_size for part in (path, log))
+
+
 def migrate(db: sqlite3.Connection, folder: Path) -> None:
     """Bring the schema forward, one numbered file after another, each all or nothing."""
     migrations = load_migrations(folder)

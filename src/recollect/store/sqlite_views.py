@@ -1,0 +1,242 @@
+"""Views of one user's SQLite database: a reader, and the one open transaction."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import sqlite3
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from recollect.records import JournalEntry, Record, to_dict
+from recollect.store.contract import FileState, Query, State, Tombstone
+from recollect.store.rows import data_to_row, dump, dump_record, from_row, load_queries, load_record, readable, to_row
+from recollect.store.sqlite_conditions import conditions_of
+from recollect.times import from_text, to_text, utc_now
+
+_SQL = load_queries(Path(__file__).parent / "sqlite.sql")
+_moment = readable(from_text)
+
+
+class SqliteReader:
+    """A view of one user's database."""
+
+    def __init__(self, db: sqlite3.Connection, user_id: str) -> None:
+        self.db = db
+        self._user_id = user_id
+
+    def state(self) -> State:
+        row = self.db.execute(_SQL["state"]).fetchone()
+        if row is None:
+            return State(user_id=self._user_id, created_at=utc_now())
+        return State(user_id=row[0], created_at=_moment(row[1]), seq=row[2], mode=row[3], secret=row[4])
+
+    def get(self, record_id: str) -> Record | None:
+        row = self.db.execute(_SQL["find"] + " WHERE id = ? AND latest = 1", (record_id,)).fetchone()
+        return None if row is None else from_row(row)
+
+    def find(self, query: Query) -> list[Record]:
+        conditions, values = conditions_of(query)
+        order = "created_at DESC, id DESC, version DESC" if query.newest_first else "created_at, id, version"
+        if query.changed_after is not None:
+            order = "seq DESC" if query.newest_first else "seq"
+        sql = f"{_SQL['find']} WHERE {' AND '.join(conditions)} ORDER BY {order}"
+        if query.limit is not None or query.offset:
+            sql += " LIMIT ? OFFSET ?"
+            values += [-1 if query.limit is None else query.limit, query.offset]
+        return [from_row(row) for row in self.db.execute(sql, values)]
+
+    def count(self) -> dict[tuple[str, str], int]:
+        return {(kind, status): number for kind, status, number in self.db.execute(_SQL["count"])}
+
+    def versions(self, record_id: str) -> list[Record]:
+        rows = self.db.execute(_SQL["find"] + " WHERE id = ? ORDER BY version", (record_id,))
+        return [from_row(row) for row in rows]
+
+    def ids_ending(self, ending: str) -> list[str]:
+        return [row[0] for row in self.db.execute(_SQL["ids_ending"], (ending,))]
+
+    def entry(self, seq: int) -> JournalEntry | None:
+        row = self.db.execute(_SQL["entries"] + " WHERE seq = ?", (seq,)).fetchone()
+        return None if row is None else _entry(row)
+
+    def entries(
+        self,
+        *,
+        record_id: str | None = None,
+        run: str | None = None,
+        undoes: int | None = None,
+        after: int = 0,
+        newest_first: bool = False,
+        limit: int | None = None,
+    ) -> list[JournalEntry]:
+        conditions, values = ["seq > ?"], [after]
+        for column, value in (("record_id", record_id), ("run", run), ("undoes", undoes)):
+            if value is not None:
+                conditions.append(f"{column} = ?")
+                values.append(value)  # type: ignore[arg-type]
+        sql = f"{_SQL['entries']} WHERE {' AND '.join(conditions)} ORDER BY seq{' DESC' if newest_first else ''}"
+        if limit is not None:
+            sql += " LIMIT ?"
+            values.append(limit)
+        return [_entry(row) for row in self.db.execute(sql, values)]
+
+    def file(self, name: str) -> FileState | None:
+        row = self.db.execute(_SQL["files"] + " WHERE name = ?", (name,)).fetchone()
+        return None if row is None else _file(row)
+
+    def files(self) -> list[FileState]:
+        return [_file(row) for row in self.db.execute(_SQL["files"] + " ORDER BY name")]
+
+    def tombstones(self, hashes: Sequence[str] | None = None) -> list[Tombstone]:
+        sql, values = _SQL["tombstones"], []
+        if hashes is not None:
+            sql += " WHERE hash IN (SELECT value FROM json_each(?))"
+            values = [json.dumps(list(hashes))]
+        rows = self.db.execute(sql + " ORDER BY record_id, hash", values)
+        return [Tombstone(hash=row[0], record_id=row[1], at=_moment(row[2])) for row in rows]
+
+    def recalled(self) -> dict[str, datetime]:
+        return {record_id: _moment(at) for record_id, at in self.db.execute(_SQL["recalls"])}
+
+
+class SqliteTransaction(SqliteReader):
+    """The one open transaction of a user."""
+
+    def __init__(self, db: sqlite3.Connection, user_id: str) -> None:
+        super().__init__(db, user_id)
+        self.hooks: list[Callable[[], None]] = []
+        self.erased = False
+        self._dumped: tuple[Record | None, str | None] = (None, None)
+        """The record put last, as it will stand in the journal too."""
+        self._state = super().state()
+        if not self._state.secret:
+            self.set_state(replace(self._state, secret=secrets.token_bytes(16)))
+        self._seq = self._state.seq
+
+    def state(self) -> State:
+        return replace(self._state, seq=self._seq) if self._seq != self._state.seq else self._state
+
+    def next_seq(self) -> int:
+        self._seq += 1
+        return self._seq
+
+    def put(self, record: Record) -> None:
+        if record.version > 1:
+            self.db.execute(_SQL["drop_latest"], (record.id, record.version))
+        data = to_dict(record)
+        self._dumped = (record, dump(data))
+        self.db.execute(_SQL["put"], data_to_row(data))
+
+    def put_many(self, records: Iterable[Record]) -> None:
+        records = list(records)
+        self.db.executemany(_SQL["drop_latest"], [(r.id, r.version) for r in records if r.version > 1])
+        self.db.executemany(_SQL["put"], map(to_row, records))
+
+    def keep(self, record: Record) -> None:
+        self.db.execute(_SQL["keep"], to_row(record))
+
+    def log(self, entries: Iterable[JournalEntry]) -> None:
+        self.db.executemany(
+            _SQL["log"],
+            (
+                (
+                    e.seq,
+                    to_text(e.at),
+                    e.actor,
+                    e.op,
+                    e.record_id,
+                    dump_record(e.before),
+                    self._dumped[1] if e.after is self._dumped[0] else dump_record(e.after),
+                    e.reason,
+                    e.source,
+                    e.run,
+                    e.call,
+                    e.undoes,
+                    int(e.erased),
+                )
+                for e in entries
+            ),
+        )
+
+    def set_mode(self, mode: str) -> None:
+        self.db.execute(_SQL["set_mode"], (mode,))
+        self._state = replace(self._state, mode=mode)
+
+    def set_state(self, state: State) -> None:
+        self.db.execute(
+            _SQL["create_state"],
+            (self._user_id, to_text(state.created_at), state.seq, state.mode, state.secret),
+        )
+        self._state = replace(state, user_id=self._user_id)
+        self._seq = state.seq
+
+    def set_file(self, state: FileState) -> None:
+        self.db.execute(
+            _SQL["set_file"],
+            (
+                state.name,
+                state.fingerprint,
+                state.seq,
+                state.previous_fingerprint,
+                state.previous_seq,
+                state.boot,
+            ),
+        )
+
+    def drop_file(self, name: str) -> None:
+        self.db.execute(_SQL["drop_file"], (name,))
+
+    def bury(self, tombstones: Iterable[Tombstone]) -> None:
+        self.db.executemany(_SQL["bury"], ((t.hash, t.record_id, to_text(t.at)) for t in tombstones))
+
+    def set_recalled(self, moments: Mapping[str, datetime]) -> None:
+        self.db.executemany(_SQL["set_recall"], ((record_id, to_text(at)) for record_id, at in moments.items()))
+
+    def erase(self, record_ids: Sequence[str]) -> dict[str, int]:
+        ids = json.dumps(list(record_ids))
+        self.db.execute(_SQL["erase_recalls"], (ids,))
+        journal = self.db.execute(_SQL["erase_journal"], (ids,)).rowcount
+        versions = self.db.execute(_SQL["erase_records"], (ids,)).rowcount
+        self.erased = True
+        return {"versions": versions, "journal": journal}
+
+    def after_commit(self, hook: Callable[[], None]) -> None:
+        self.hooks.append(hook)
+
+    def finish(self) -> None:
+        """Write down the last sequence number taken."""
+        if self._seq != self._state.seq:
+            self.db.execute(_SQL["set_seq"], (self._seq,))
+
+
+def _entry(row: tuple[Any, ...]) -> JournalEntry:
+    return JournalEntry(
+        seq=row[0],
+        at=_moment(row[1]),
+        actor=row[2],
+        op=row[3],
+        record_id=row[4],
+        before=load_record(row[5]),
+        after=load_record(row[6]),
+        reason=row[7],
+        source=row[8],
+        run=row[9],
+        call=row[10],
+        undoes=row[11],
+        erased=bool(row[12]),
+    )
+
+
+def _file(row: tuple[Any, ...]) -> FileState:
+    return FileState(
+        name=row[0],
+        fingerprint=row[1],
+        seq=row[2],
+        previous_fingerprint=row[3],
+        previous_seq=row[4],
+        boot=row[5],
+    )
