@@ -127,12 +127,13 @@ def _label_for(key: str, label: str | None) -> str:
 class Document:
     """The whole file. What `render` gives was in the text that was parsed, or was asked for since."""
 
-    __slots__ = ("_blocks", "_fenced", "_items", "_parts", "_words", "newline")
+    __slots__ = ("_blocks", "_fenced", "_heads", "_items", "_parts", "_words", "newline")
 
     def __init__(self, blocks: Sequence[Block], newline: str, words: int, *, fenced: bool) -> None:
         self._blocks = tuple(blocks)
         self._words = words
         self._fenced = fenced  # code may reach across blank lines, so a change can be felt further away
+        self._heads: list[int] | None = None  # where the headings are, handed on where a change does not touch one
         self._items: tuple[Item, ...] | None = None
         self._parts: dict[str, _Parts] = {}  # of each block by its text, handed on from document to document
         self.newline = newline
@@ -159,8 +160,15 @@ class Document:
             self._items = tuple(item for _, item in self._read())
         return self._items
 
+    def _headings(self) -> list[int]:
+        if self._heads is None:
+            self._heads = [at for at, block in enumerate(self._blocks) if block.kind == "heading"]
+        return self._heads
+
     def _sections(self) -> Iterator[tuple[int, str]]:
-        return headings(self._blocks, category_of)
+        places = self._headings()
+        found = headings([self._blocks[at] for at in places], category_of)
+        return ((places[number], name) for number, name in found)
 
     def _read(self) -> list[tuple[int, Item]]:
         found: list[tuple[int, Item]] = []
@@ -249,8 +257,7 @@ class Document:
         start = next((at for at, name in self._sections() if section_key(name) == key), None)
         if start is None:
             return self._put_section(section, _block(text_with("- ") + self.newline))
-        heads = [at for at, block in enumerate(self._blocks) if block.kind == "heading" and at > start]
-        below = self._blocks[start + 1 : heads[0] if heads else None]
+        below = self._blocks[start + 1 : next((at for at in self._headings() if at > start), None)]
         # from the end: the last item is almost always the last block
         last = next((at for at in range(len(below) - 1, -1, -1) if below[at].kind in ("bullet", "paragraph")), -1)
         lead = next((below[at].lead for at in range(last, -1, -1) if below[at].kind == "bullet"), "- ")
@@ -301,6 +308,9 @@ class Document:
         words = self._words + _words(new) - _words(old[start:stop])
         document = Document(blocks, self.newline, words, fenced=False)
         document._parts = self._parts
+        if not any(block.kind == "heading" for block in (*new, *old[start:stop])):
+            moved = len(blocks) - len(old)
+            document._heads = [at if at < start else at + moved for at in self._headings()]
         return document
 
 
