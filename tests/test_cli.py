@@ -1064,6 +1064,16 @@ _NOT_COMMANDS = {
 }
 
 
+def test_U3_shared_options_may_stand_before_the_command(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "from recollect.surfaces.cli import main; main()"]
+    before = ["--root", str(tmp_path), "--user=anna", "--json"]
+    for line in (["remember", "Likes tea"], ["read", "--kind", "fact"]):
+        done = subprocess.run([*command, *before, *line], capture_output=True, text=True, check=True)
+        answer = json.loads(done.stdout)
+    assert [record["content"] for record in answer] == ["Likes tea"] and (tmp_path / "anna").is_dir()
+    assert subprocess.run([*command, "--root", str(tmp_path)], capture_output=True, text=True).returncode == 2
+
+
 def test_U3_every_verb_of_the_api_is_a_command() -> None:
     verbs = [name for name in vars(recollect.Memory) if not name.startswith("_")]
     missing = {name.strip("_") for name in verbs} - set(program().commands) - _NOT_COMMANDS

@@ -191,6 +191,8 @@ def _fill_and_close(root: Path) -> None:
         memory.remember("Likes tea")
         memory.remember("Engineer", key="role")
         memory.jot("Read 6 posts")
+    for path in [root, *root.rglob("*")]:  # as an operator who lets another account read it
+        path.chmod(path.stat().st_mode | (0o055 if path.is_dir() else 0o044))
 
 
 def _forbid(root: Path) -> None:

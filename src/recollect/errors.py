@@ -25,6 +25,7 @@ is not an error: it is an outcome value, see ``recollect.records``.
 from __future__ import annotations
 
 import errno
+import os
 from pathlib import Path
 
 
@@ -103,6 +104,8 @@ def storage_error(error: OSError, folder: Path) -> StoreError:
     """What an error of the file system means for a store."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return StoreFullError()
+    if error.errno in (errno.EACCES, errno.EPERM) and folder.exists() and not os.access(folder, os.R_OK | os.X_OK):
+        return StoreError(f"cannot read {folder}: {error.strerror}")
     if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
         return StoreReadOnlyError(f"cannot write to {folder}: {error.strerror}")
     return StoreError(f"cannot use {folder}: {error.strerror or error}")

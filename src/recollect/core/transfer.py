@@ -65,6 +65,7 @@ def export_archive(person: Person, path: Path, progress: Progress | None = None)
             for name, text in _members(person, reader, progress):
                 # a fixed time, so that the same memory gives the same archive
                 archive.writestr(zipfile.ZipInfo(name, _EPOCH), text, zipfile.ZIP_DEFLATED)
+        aside.chmod(0o600)
         os.replace(aside, path)
     except OSError as error:
         aside.unlink(missing_ok=True)

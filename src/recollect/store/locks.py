@@ -92,7 +92,8 @@ class FileLock:
                 self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
                 return
             except FileNotFoundError:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
+                # a person's folder is for whoever runs this, and nobody else on the machine
+                self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def _is_at_path(self) -> bool:
         try:

@@ -95,7 +95,7 @@ class Program(TyperGroup):
         windows_expand_args: bool = True,
         **extra: Any,
     ) -> Any:
-        given = list(sys.argv[1:] if args is None else args)
+        given = _shared_last(list(sys.argv[1:] if args is None else args))
         as_json = "--json" in given[: given.index("--") if "--" in given else None]
         try:
             code = super().main(given, "recollect", complete_var, standalone_mode=False, **extra) or DONE
@@ -108,6 +108,15 @@ class Program(TyperGroup):
         if standalone_mode:
             sys.exit(code)
         return code
+
+
+def _shared_last(args: list[str]) -> list[str]:
+    """The options that every command has may stand before the command, too."""
+    moved: list[str] = []
+    while args and (name := args[0].partition("=")[0]) in ("--user", "-u", "--root", "--files", "--json"):
+        size = 1 if "=" in args[0] or name == "--json" else 2
+        moved, args = moved + args[:size], args[size:]
+    return [*args[:1], *moved, *args[1:]] if args else moved
 
 
 app = typer.Typer(
