@@ -7,7 +7,7 @@ memory.remember("Senior engineer at Stripe", key="role", category="work_context"
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -250,7 +250,7 @@ class Memory:
         return self._told(outcome, write)
 
     def _remember(self, record: Record, *, durable: bool = True) -> Outcome:
-        with self._writing() as write:
+        with self._person.write(self._acting) if self._open is None else nullcontext(self._open) as write:
             outcome = write.remember(record, durable=durable)
         return self._told(outcome, write)
 

@@ -289,7 +289,9 @@ class Write:
         if secrets := find_secrets(f"{text}\n{beside}" if beside else text):
             found = f"Not stored: it seems to hold a secret ({secrets[0].kind}). Leave the secret out and try again."
             return Refused(reason="secret", message=found)
-        if record.kind in _PROSE and (code := looks_like_code(text) or looks_like_code(record.content)):
+        if record.kind in _PROSE and (
+            code := looks_like_code(text) or (record.key and looks_like_code(record.content))
+        ):
             return Refused(
                 reason="code", message=f"Not stored: it looks like {code}. Say in plain words what to remember."
             )

@@ -343,7 +343,6 @@ class SqliteWriting:
             raise_mapped(error, user.folder, user.path)
         if error is None:
             try:
-                transaction.finish()
                 db.execute("COMMIT")
                 for hook in transaction.hooks:
                     hook()

@@ -1,18 +1,14 @@
 -- Every statement the SQLite store runs. Lists of values are passed as JSON arrays.
 
 -- name: state
--- The one row about the user.
-SELECT user_id, created_at, seq, mode, secret FROM state
+-- The one row about the user. The last sequence number is the journal's; writing it down twice would cost a page.
+SELECT user_id, created_at, max(seq, (SELECT coalesce(max(journal.seq), 0) FROM journal)), mode, secret FROM state
 
 -- name: create_state
 -- First write of a user.
 INSERT INTO state (only, user_id, created_at, seq, mode, secret) VALUES (1, ?, ?, ?, ?, ?)
 ON CONFLICT (only) DO UPDATE SET user_id = excluded.user_id, created_at = excluded.created_at,
     seq = excluded.seq, mode = excluded.mode, secret = excluded.secret
-
--- name: set_seq
--- Once at the end of a transaction: the last number taken.
-UPDATE state SET seq = ?
 
 -- name: set_mode
 UPDATE state SET mode = ?

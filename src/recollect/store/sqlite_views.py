@@ -207,11 +207,6 @@ class SqliteTransaction(SqliteReader):
     def after_commit(self, hook: Callable[[], None]) -> None:
         self.hooks.append(hook)
 
-    def finish(self) -> None:
-        """Write down the last sequence number taken."""
-        if self._seq != self._state.seq:
-            self.db.execute(_SQL["set_seq"], (self._seq,))
-
 
 def _entry(row: tuple[Any, ...]) -> JournalEntry:
     return JournalEntry(
