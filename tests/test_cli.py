@@ -1020,9 +1020,7 @@ def test_an_unreachable_database_is_one_line() -> None:
 
 
 def test_U3_the_tour_shows_real_commands_and_leaves_nothing(tmp_path: Path) -> None:
-    began = time.monotonic()
     result = run("tour", TMPDIR=str(tmp_path))
-    took = time.monotonic() - began
     shown = result.stdout.decode()
     assert (result.returncode, result.stderr) == (0, b"")
     for part in (
@@ -1040,7 +1038,6 @@ def test_U3_the_tour_shows_real_commands_and_leaves_nothing(tmp_path: Path) -> N
         assert part in shown
     assert max(map(len, shown.splitlines())) <= 80
     assert list(tmp_path.iterdir()) == []
-    assert took < 10, "two seconds on an idle machine"
 
 
 def test_the_tour_as_json(cli: Cli) -> None:
