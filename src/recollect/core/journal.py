@@ -83,18 +83,17 @@ def undo(write: Write, target: int | str) -> Undone:
         if not entries:
             raise NotFoundError(f"there is no run {target}")
         run = new_id("run")
-        done = [_take_back(write, entry, run) for entry in entries if entry.before or entry.after]
+        done = [_take_back(write, entry, run) for entry in entries if entry.after]
         if not done:
             raise UndoError(f"run {target} changed nothing that could be taken back")
-    told = "; ".join(f"{e.op} of {(e.after or e.before).text}" for e in done[:3] if e.after or e.before)  # type: ignore[union-attr]
+    told = "; ".join(f"{entry.op} of {entry.after.text}" for entry in done[:3] if entry.after)
     return Undone(message=f"Undone: {told}" + ("; …" if len(done) > 3 else ""), entries=tuple(done))
 
 
-def last_change(reader: Reader, actor_of: str | None = None) -> JournalEntry:
-    """The newest entry that could be taken back."""
+def last_change(reader: Reader) -> JournalEntry:
+    """The newest entry that could be taken back: not an undo, and nothing that Recollect did by itself."""
     for entry in reader.entries(newest_first=True, limit=200):
-        undone = any(True for _ in reader.entries(undoes=entry.seq))
-        if entry.op not in ("undo", "prune") and not undone and not entry.erased and (entry.before or entry.after):
+        if entry.op not in ("undo", "prune") and entry.after and not reader.entries(undoes=entry.seq, limit=1):
             return entry
     raise NotFoundError("there is nothing to undo")
 
@@ -106,7 +105,7 @@ def _take_back(write: Write, entry: JournalEntry, run: str | None) -> JournalEnt
         raise UndoError(f"entry {entry.seq} ({entry.op}) changed no record, so there is nothing to take back")
     current = write.tx.get(entry.record_id)
     if current is None or _substance(current) != _substance(entry.after):
-        if any(True for _ in write.tx.entries(undoes=entry.seq)):
+        if write.tx.entries(undoes=entry.seq, limit=1):
             raise UndoError(f"entry {entry.seq} has been undone already")
         later = [e.seq for e in write.tx.entries(record_id=entry.record_id, after=entry.seq) if e.op != "prune"]
         raise UndoError(

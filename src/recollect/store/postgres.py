@@ -24,7 +24,16 @@ from recollect.errors import ConfigError, StoreCorruptError, StoreError
 from recollect.records import JournalEntry, Record
 from recollect.store.contract import FileState, Query, Salvage, State, Tombstone
 from recollect.store.postgres_connections import Connections, mapped_errors, parse_url
-from recollect.store.rows import dump_record, from_row, load_migrations, load_queries, load_record, to_row
+from recollect.store.rows import (
+    entry_from_row,
+    entry_to_row,
+    file_from_row,
+    file_to_row,
+    from_row,
+    load_migrations,
+    load_queries,
+    to_row,
+)
 from recollect.times import from_text, to_text, utc_now
 
 if TYPE_CHECKING:
@@ -207,7 +216,7 @@ class PostgresReader:
 
     def entry(self, seq: int) -> JournalEntry | None:
         rows = self._rows(_SQL["entries"] + " AND seq = %s", seq)
-        return _entry(rows[0]) if rows else None
+        return entry_from_row(rows[0]) if rows else None
 
     def entries(
         self,
@@ -225,14 +234,14 @@ class PostgresReader:
                 sql += f" AND {column} = %s"
                 values.append(value)  # type: ignore[arg-type]
         sql += f" ORDER BY seq{' DESC' if newest_first else ''} LIMIT %s"
-        return [_entry(row) for row in self._rows(sql, *values, limit)]
+        return [entry_from_row(row) for row in self._rows(sql, *values, limit)]
 
     def file(self, name: str) -> FileState | None:
         rows = self._rows(_SQL["files"] + " AND name = %s", name)
-        return _file(rows[0]) if rows else None
+        return file_from_row(rows[0]) if rows else None
 
     def files(self) -> list[FileState]:
-        return [_file(row) for row in self._rows(_SQL["files"] + " ORDER BY name")]
+        return [file_from_row(row) for row in self._rows(_SQL["files"] + " ORDER BY name")]
 
     def tombstones(self, hashes: Sequence[str] | None = None) -> list[Tombstone]:
         sql, values = _SQL["tombstones"], []
@@ -287,28 +296,7 @@ class PostgresTransaction(PostgresReader):
         self.db.execute(_SQL["put"], self._row(record, latest=False))
 
     def log(self, entries: Iterable[JournalEntry]) -> None:
-        self._each(
-            "log",
-            (
-                (
-                    self._user_id,
-                    e.seq,
-                    to_text(e.at),
-                    e.actor,
-                    e.op,
-                    e.record_id,
-                    dump_record(e.before),
-                    dump_record(e.after),
-                    e.reason,
-                    e.source,
-                    e.run,
-                    e.call,
-                    e.undoes,
-                    e.erased,
-                )
-                for e in entries
-            ),
-        )
+        self._each("log", ((self._user_id, *entry_to_row(entry)) for entry in entries))
 
     def set_mode(self, mode: str) -> None:
         self._state = replace(self._state, mode=mode)
@@ -320,15 +308,7 @@ class PostgresTransaction(PostgresReader):
         self._change_user("set_state", self._state)
 
     def set_file(self, state: FileState) -> None:
-        values = (
-            state.name,
-            state.fingerprint,
-            state.seq,
-            state.previous_fingerprint,
-            state.previous_seq,
-            state.boot,
-        )
-        self.db.execute(_SQL["set_file"], (self._user_id, *values))
+        self.db.execute(_SQL["set_file"], (self._user_id, *file_to_row(state)))
 
     def drop_file(self, name: str) -> None:
         self.db.execute(_SQL["drop_file"], (self._user_id, name))
@@ -469,32 +449,3 @@ def _conditions(query: Query) -> tuple[list[str], list[Any]]:
 
 def _state(row: tuple[Any, ...], user_id: str) -> State:
     return State(user_id=user_id, created_at=from_text(row[0]), seq=row[1], mode=row[2], secret=row[3])
-
-
-def _entry(row: tuple[Any, ...]) -> JournalEntry:
-    return JournalEntry(
-        seq=row[0],
-        at=from_text(row[1]),
-        actor=row[2],
-        op=row[3],
-        record_id=row[4],
-        before=load_record(row[5]),
-        after=load_record(row[6]),
-        reason=row[7],
-        source=row[8],
-        run=row[9],
-        call=row[10],
-        undoes=row[11],
-        erased=row[12],
-    )
-
-
-def _file(row: tuple[Any, ...]) -> FileState:
-    return FileState(
-        name=row[0],
-        fingerprint=row[1],
-        seq=row[2],
-        previous_fingerprint=row[3],
-        previous_seq=row[4],
-        boot=row[5],
-    )

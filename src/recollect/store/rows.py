@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from recollect.errors import StoreCorruptError
-from recollect.records import Record, from_dict, to_dict
+from recollect.records import JournalEntry, Record, from_dict, to_dict
+from recollect.store.contract import FileState
+from recollect.times import from_text, to_text
 
 _Stored = TypeVar("_Stored")
 _Loaded = TypeVar("_Loaded")
@@ -100,6 +102,64 @@ def from_row(row: tuple[Any, ...]) -> Record:
         if value is not None:
             data[name] = value
     return from_dict(data)
+
+
+def entry_to_row(entry: JournalEntry, after: str | None = None) -> tuple[Any, ...]:
+    """A journal entry as a row; ``after`` if the record after the change is JSON text already."""
+    return (
+        entry.seq,
+        to_text(entry.at),
+        entry.actor,
+        entry.op,
+        entry.record_id,
+        dump_record(entry.before),
+        after or dump_record(entry.after),
+        entry.reason,
+        entry.source,
+        entry.run,
+        entry.call,
+        entry.undoes,
+        entry.erased,
+    )
+
+
+@readable
+def entry_from_row(row: tuple[Any, ...]) -> JournalEntry:
+    """The inverse of `entry_to_row`."""
+    return JournalEntry(
+        seq=row[0],
+        at=from_text(row[1]),
+        actor=row[2],
+        op=row[3],
+        record_id=row[4],
+        before=load_record(row[5]),
+        after=load_record(row[6]),
+        reason=row[7],
+        source=row[8],
+        run=row[9],
+        call=row[10],
+        undoes=row[11],
+        erased=bool(row[12]),
+    )
+
+
+def file_to_row(state: FileState) -> tuple[Any, ...]:
+    """The state of a file as a row."""
+    fingerprints = (state.fingerprint, state.seq, state.previous_fingerprint, state.previous_seq)
+    return (state.name, *fingerprints, state.boot)
+
+
+def file_from_row(row: tuple[Any, ...]) -> FileState:
+    """The inverse of `file_to_row`."""
+    name, fingerprint, seq, previous_fingerprint, previous_seq, boot = row
+    return FileState(
+        name=name,
+        fingerprint=fingerprint,
+        seq=seq,
+        previous_fingerprint=previous_fingerprint,
+        previous_seq=previous_seq,
+        boot=boot,
+    )
 
 
 _NAMED = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)

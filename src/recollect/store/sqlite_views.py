@@ -9,11 +9,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from recollect.records import JournalEntry, Record, to_dict
 from recollect.store.contract import FileState, Query, State, Tombstone
-from recollect.store.rows import data_to_row, dump, dump_record, from_row, load_queries, load_record, readable, to_row
+from recollect.store.rows import (
+    data_to_row,
+    dump,
+    entry_from_row,
+    entry_to_row,
+    file_from_row,
+    file_to_row,
+    from_row,
+    load_queries,
+    readable,
+    to_row,
+)
 from recollect.store.sqlite_conditions import conditions_of
 from recollect.times import from_text, to_text, utc_now
 
@@ -61,7 +71,7 @@ class SqliteReader:
 
     def entry(self, seq: int) -> JournalEntry | None:
         row = self.db.execute(_SQL["entries"] + " WHERE seq = ?", (seq,)).fetchone()
-        return None if row is None else _entry(row)
+        return None if row is None else entry_from_row(row)
 
     def entries(
         self,
@@ -82,14 +92,14 @@ class SqliteReader:
         if limit is not None:
             sql += " LIMIT ?"
             values.append(limit)
-        return [_entry(row) for row in self.db.execute(sql, values)]
+        return [entry_from_row(row) for row in self.db.execute(sql, values)]
 
     def file(self, name: str) -> FileState | None:
         row = self.db.execute(_SQL["files"] + " WHERE name = ?", (name,)).fetchone()
-        return None if row is None else _file(row)
+        return None if row is None else file_from_row(row)
 
     def files(self) -> list[FileState]:
-        return [_file(row) for row in self.db.execute(_SQL["files"] + " ORDER BY name")]
+        return [file_from_row(row) for row in self.db.execute(_SQL["files"] + " ORDER BY name")]
 
     def tombstones(self, hashes: Sequence[str] | None = None) -> list[Tombstone]:
         sql, values = _SQL["tombstones"], []
@@ -140,27 +150,9 @@ class SqliteTransaction(SqliteReader):
         self.db.execute(_SQL["keep"], to_row(record))
 
     def log(self, entries: Iterable[JournalEntry]) -> None:
-        self.db.executemany(
-            _SQL["log"],
-            (
-                (
-                    e.seq,
-                    to_text(e.at),
-                    e.actor,
-                    e.op,
-                    e.record_id,
-                    dump_record(e.before),
-                    self._dumped[1] if e.after is self._dumped[0] else dump_record(e.after),
-                    e.reason,
-                    e.source,
-                    e.run,
-                    e.call,
-                    e.undoes,
-                    int(e.erased),
-                )
-                for e in entries
-            ),
-        )
+        record, dumped = self._dumped
+        rows = [entry_to_row(entry, dumped if entry.after is record else None) for entry in entries]
+        self.db.executemany(_SQL["log"], rows)
 
     def set_mode(self, mode: str) -> None:
         self.db.execute(_SQL["set_mode"], (mode,))
@@ -175,17 +167,7 @@ class SqliteTransaction(SqliteReader):
         self._seq = state.seq
 
     def set_file(self, state: FileState) -> None:
-        self.db.execute(
-            _SQL["set_file"],
-            (
-                state.name,
-                state.fingerprint,
-                state.seq,
-                state.previous_fingerprint,
-                state.previous_seq,
-                state.boot,
-            ),
-        )
+        self.db.execute(_SQL["set_file"], file_to_row(state))
 
     def drop_file(self, name: str) -> None:
         self.db.execute(_SQL["drop_file"], (name,))
@@ -206,32 +188,3 @@ class SqliteTransaction(SqliteReader):
 
     def after_commit(self, hook: Callable[[], None]) -> None:
         self.hooks.append(hook)
-
-
-def _entry(row: tuple[Any, ...]) -> JournalEntry:
-    return JournalEntry(
-        seq=row[0],
-        at=_moment(row[1]),
-        actor=row[2],
-        op=row[3],
-        record_id=row[4],
-        before=load_record(row[5]),
-        after=load_record(row[6]),
-        reason=row[7],
-        source=row[8],
-        run=row[9],
-        call=row[10],
-        undoes=row[11],
-        erased=bool(row[12]),
-    )
-
-
-def _file(row: tuple[Any, ...]) -> FileState:
-    return FileState(
-        name=row[0],
-        fingerprint=row[1],
-        seq=row[2],
-        previous_fingerprint=row[3],
-        previous_seq=row[4],
-        boot=row[5],
-    )
