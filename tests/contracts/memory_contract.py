@@ -461,8 +461,10 @@ class MemoryContract:
 
     def test_batch_is_all_or_nothing(self, memory: Memory) -> None:
         with memory.batch() as together:
-            together.remember("Likes tea")
-            assert isinstance(together.remember("likes tea."), Duplicate)
+            together.remember("Likes tea", key="drink")
+            assert isinstance(together.remember("likes tea.", key="drink"), Duplicate)
+            assert together.get("drink").content == "Likes tea" and together.search("tea")
+            assert len(together.history()) == len(together.read()) == 1
             together.note("A note of the batch")
         assert len(memory.read()) == 2
         with pytest.raises(RuntimeError), memory.batch() as together:

@@ -61,6 +61,11 @@ class Known:
         self._replaced: list[tuple[str, Record | None]] = []
         self._buried_before: set[str] | None = None
 
+    @property
+    def is_open(self) -> bool:
+        """Whether a write has begun that may still be rolled back."""
+        return self._buried_before is not None
+
     def begin(self) -> None:
         """From here on `roll_back` can return to what was known."""
         self._replaced = []

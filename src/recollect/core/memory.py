@@ -403,7 +403,7 @@ class Memory:
     def erase_topic(self, topic: str, *, dry_run: bool = False) -> tuple[list[Record], Receipt | None]:
         """Remove every record that speaks of a topic. A dry run tells which ones that would be."""
         words = check.text("topic", topic, check.MAX_SHORT)
-        with self._person.read() as reader:
+        with self._reading() as reader:
             found = speaking_of(reader, words)
         if dry_run or not found:
             return found, None
@@ -424,7 +424,7 @@ class Memory:
 
     def get(self, ref: str) -> Record:
         """One record, by id, by the key of a fact, or by the ending of an id."""
-        with self._person.read() as reader:
+        with self._reading() as reader:
             return find_record(reader, check.line("ref", ref, 200))
 
     def read(
@@ -459,12 +459,12 @@ class Memory:
             limit=None if limit is None else check.positive("limit", limit),
             offset=offset,
         )
-        with self._person.read(notes=kind in (None, "daily")) as reader:
+        with self._reading(notes=kind in (None, "daily")) as reader:
             return [] if reader.state().mode == "incognito" else reader.find(query)
 
     def count(self) -> dict[str, int]:
         """How many active records of each kind there are."""
-        with self._person.read(notes=True) as reader:
+        with self._reading(notes=True) as reader:
             found = reader.count()
         return {kind: number for (kind, status), number in sorted(found.items()) if status == "active"}
 
@@ -474,18 +474,18 @@ class Memory:
         """Records that speak of something, best first."""
         text = check.text("query", query)
         wanted = tuple(check.one_of("kinds", kind, KINDS) for kind in kinds)
-        with self._person.read(notes=True) as reader:
+        with self._reading(notes=True) as reader:
             return search(self._person, reader, text, check.positive("limit", limit), wanted, category)
 
     def show(self) -> str:
         """MEMORY.md as it is now."""
-        with self._person.read() as reader:
+        with self._reading() as reader:
             return self._person.files.text(reader)
 
     def daily(self, day: date | str | None = None) -> str:
         """The daily note of a day, today's by default; empty if there is none."""
         when = self._person.clock().date() if day is None else parse_day("day", day)
-        with self._person.read(notes=True) as reader:
+        with self._reading(notes=True) as reader:
             return self._person.files.daily_text(reader, when)
 
     def days(self) -> list[date]:
@@ -497,14 +497,14 @@ class Memory:
         self, ref: str | None = None, *, run: str | None = None, limit: int | None = None
     ) -> list[JournalEntry]:
         """What happened, oldest first: to one record, in one run, or altogether (the last ``limit``)."""
-        with self._person.read() as reader:
+        with self._reading() as reader:
             record_id = None if ref is None else _id_of(reader, ref)
             newest = reader.entries(record_id=record_id, run=run, newest_first=True, limit=limit)
             return newest[::-1]
 
     def why(self, ref: str) -> Why:
         """Why this is known."""
-        with self._person.read() as reader:
+        with self._reading() as reader:
             return why(reader, find_record(reader, check.line("ref", ref, 200), any_status=True))
 
     # the whole memory
@@ -540,7 +540,7 @@ class Memory:
     def upkeep(self, *, dry_run: bool = False) -> UpkeepReport:
         """Remove what has expired, keep MEMORY.md short, settle the files. A dry run tells what has expired."""
         if dry_run:
-            with self._person.read(notes=True) as reader:
+            with self._reading(notes=True) as reader:
                 return UpkeepReport(expired=by_kind(expired(reader, self._person.clock())))
         upkeep = replace(self._acting, actor="upkeep")
         with self._person.write(upkeep) as write:
@@ -554,6 +554,15 @@ class Memory:
         return list(dict.fromkeys(told))
 
     # inside
+
+    @contextmanager
+    def _reading(self, *, notes: bool = False) -> Iterator[Reader]:
+        """A consistent view; within a batch, one that sees what the batch did."""
+        if self._open is not None:
+            yield self._open.tx
+        else:
+            with self._person.read(notes=notes) as reader:
+                yield reader
 
     @contextmanager
     def _writing(self) -> Iterator[Write]:

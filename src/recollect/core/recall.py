@@ -22,7 +22,8 @@ def search(
         return []
     known = person.known_in(state)
     with known.guard:
-        known.catch_up(reader, max(state.seq, known.seq))
+        if not known.is_open:  # else it is ahead of the store, and knows what the open write did
+            known.catch_up(reader, max(state.seq, known.seq))
         found = known.search(Statement.of(query).terms, kinds or KINDS, limit if category is None else 10 * limit)
     wanted = Query(
         ids=[record_id for record_id, _, _ in found],
