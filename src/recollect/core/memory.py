@@ -20,9 +20,10 @@ from recollect.core.journal import Progress, Why, last_change, undo, verify, why
 from recollect.core.person import Person
 from recollect.core.rebuild import RebuildReport, rebuild
 from recollect.core.recall import search, speaking_of
+from recollect.core.references import find_record, find_records, find_to_change, id_of
 from recollect.core.transfer import ImportReport, export_archive, import_any
 from recollect.core.upkeep import UpkeepReport, by_kind, expired, mark_important, remove_expired
-from recollect.core.writing import Acting, Write, find_record, find_records
+from recollect.core.writing import Acting, Write
 from recollect.document.memory_md import key_of
 from recollect.errors import InvalidInputError, NotFoundError
 from recollect.policy.retention import IMPORTANT_DAYS
@@ -298,7 +299,7 @@ class Memory:
         check.optional_one_of("type", type, FACT_TYPES)
         with self._writing() as write:
             try:
-                record = _find_to_change(write.tx, check.line("ref", ref, 200), category, type)
+                record = find_to_change(write.tx, check.line("ref", ref, 200), category, type)
             except NotFoundError:
                 if content is None or "-" in ref:
                     raise
@@ -498,7 +499,7 @@ class Memory:
     ) -> list[JournalEntry]:
         """What happened, oldest first: to one record, in one run, or altogether (the last ``limit``)."""
         with self._reading() as reader:
-            record_id = None if ref is None else _id_of(reader, ref)
+            record_id = None if ref is None else id_of(reader, check.line("ref", ref, 200))
             newest = reader.entries(record_id=record_id, run=run, newest_first=True, limit=limit)
             return newest[::-1]
 
@@ -580,26 +581,3 @@ class Memory:
     def _drafts(self) -> Drafts:
         now = self._open.now if self._open is not None else self._person.clock()
         return Drafts(self._acting, self._person.config, now)
-
-
-def _id_of(reader: Reader, ref: str) -> str:
-    """The id of a record, also of one that was erased and lives on only in the journal."""
-    try:
-        return find_record(reader, check.line("ref", ref, 200), any_status=True).id
-    except NotFoundError:
-        if reader.entries(record_id=ref, limit=1):
-            return ref
-        raise
-
-
-def _find_to_change(reader: Reader, ref: str, category: str | None, fact_type: str | None) -> Record:
-    """Category and type tell records with the same key apart; if that finds none, they are to be changed."""
-    if category or fact_type:
-        try:
-            return find_record(reader, ref, category=category, fact_type=fact_type)
-        except NotFoundError:
-            pass
-    record = find_record(reader, ref)
-    if record.status != "active":
-        raise NotFoundError(f"{record.id} is {record.status}; undo that before changing it")
-    return record

@@ -15,14 +15,12 @@ from typing import Any
 
 from recollect.config import Config
 from recollect.core.known import Known, statement_of
-from recollect.document.memory_md import key_of
-from recollect.errors import AmbiguousError, InvalidInputError, NotFoundError
+from recollect.errors import InvalidInputError, NotFoundError
 from recollect.policy.code import looks_like_code
 from recollect.policy.duplicates import Relation, relation, signature
 from recollect.policy.retention import daily_expiry
 from recollect.policy.secrets import find_secrets, mask
 from recollect.records import (
-    RECORD_TYPES,
     USER_EDIT,
     Conflict,
     DailyEntry,
@@ -39,7 +37,7 @@ from recollect.records import (
     Written,
     new_id,
 )
-from recollect.store.contract import Query, Reader, Transaction
+from recollect.store.contract import Query, Transaction
 
 _PROSE = frozenset({"fact", "daily", "note", "observation", "episode"})
 _COMPARED = frozenset({"fact", "note"})
@@ -362,44 +360,6 @@ class Write:
             if found is Relation.NEAR:
                 similar.append(known)
         return None, similar
-
-
-def find_record(
-    reader: Reader, ref: str, *, category: str | None = None, fact_type: str | None = None, any_status: bool = False
-) -> Record:
-    """The record meant by an id, by the key of a fact, or by the ending of an id."""
-    found = find_records(reader, ref, category=category, fact_type=fact_type, any_status=any_status)
-    active = [record for record in found if record.status == "active"]
-    found = active or found[-1:]
-    if len(found) > 1:
-        raise AmbiguousError(f"{ref!r} could be any of: " + "; ".join(f"{r.id} ({r.text[:60]})" for r in found))
-    return found[0]
-
-
-def find_records(
-    reader: Reader, ref: str, *, category: str | None = None, fact_type: str | None = None, any_status: bool = False
-) -> list[Record]:
-    """All that a reference could mean; never none. An id finds a record of any status."""
-    kind, dash, rest = ref.partition("-")
-    if dash and kind in RECORD_TYPES and len(rest) == 26:
-        record = reader.get(ref)
-        if record is None:
-            raise NotFoundError(f"there is no record {ref}")
-        return [record]
-    by_key = Query(
-        kinds=("fact",),
-        key=key_of(ref),
-        categories=(category,) if category else (),
-        types=(fact_type,) if fact_type else (),
-        statuses=() if any_status else ("active",),
-    )
-    found = reader.find(by_key)
-    if not found and len(ref) >= 4 and not category and not fact_type:
-        by_ending = (reader.get(record_id) for record_id in reader.ids_ending(ref.lower()))
-        found = [record for record in by_ending if record and (any_status or record.status == "active")]
-    if not found:
-        raise NotFoundError(f"nothing is remembered under {ref!r}")
-    return found
 
 
 def section_of_day(fact: Record) -> str:

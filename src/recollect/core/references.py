@@ -1,0 +1,69 @@
+"""Which record is meant: by its id, by the ending of its id, or, for a fact, by its key."""
+
+from __future__ import annotations
+
+from recollect.document.memory_md import key_of
+from recollect.errors import AmbiguousError, NotFoundError
+from recollect.records import RECORD_TYPES, Record
+from recollect.store.contract import Query, Reader
+
+
+def find_record(
+    reader: Reader, ref: str, *, category: str | None = None, fact_type: str | None = None, any_status: bool = False
+) -> Record:
+    """The record meant by an id, by the key of a fact, or by the ending of an id."""
+    found = find_records(reader, ref, category=category, fact_type=fact_type, any_status=any_status)
+    active = [record for record in found if record.status == "active"]
+    found = active or found[-1:]
+    if len(found) > 1:
+        raise AmbiguousError(f"{ref!r} could be any of: " + "; ".join(f"{r.id} ({r.text[:60]})" for r in found))
+    return found[0]
+
+
+def find_records(
+    reader: Reader, ref: str, *, category: str | None = None, fact_type: str | None = None, any_status: bool = False
+) -> list[Record]:
+    """All that a reference could mean; never none. An id finds a record of any status."""
+    kind, dash, rest = ref.partition("-")
+    if dash and kind in RECORD_TYPES and len(rest) == 26:
+        record = reader.get(ref)
+        if record is None:
+            raise NotFoundError(f"there is no record {ref}")
+        return [record]
+    by_key = Query(
+        kinds=("fact",),
+        key=key_of(ref),
+        categories=(category,) if category else (),
+        types=(fact_type,) if fact_type else (),
+        statuses=() if any_status else ("active",),
+    )
+    found = reader.find(by_key)
+    if not found and len(ref) >= 4 and not category and not fact_type:
+        by_ending = (reader.get(record_id) for record_id in reader.ids_ending(ref.lower()))
+        found = [record for record in by_ending if record and (any_status or record.status == "active")]
+    if not found:
+        raise NotFoundError(f"nothing is remembered under {ref!r}")
+    return found
+
+
+def id_of(reader: Reader, ref: str) -> str:
+    """The id of a record, also of one that was erased and lives on only in the journal."""
+    try:
+        return find_record(reader, ref, any_status=True).id
+    except NotFoundError:
+        if reader.entries(record_id=ref, limit=1):
+            return ref
+        raise
+
+
+def find_to_change(reader: Reader, ref: str, category: str | None, fact_type: str | None) -> Record:
+    """Category and type tell records with the same key apart; if that finds none, they are to be changed."""
+    if category or fact_type:
+        try:
+            return find_record(reader, ref, category=category, fact_type=fact_type)
+        except NotFoundError:
+            pass
+    record = find_record(reader, ref)
+    if record.status != "active":
+        raise NotFoundError(f"{record.id} is {record.status}; undo that before changing it")
+    return record
