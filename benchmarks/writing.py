@@ -3,7 +3,8 @@
     python benchmarks/writing.py [--json]
 
 A bare SQLite insert with the same sync to disk is measured in turn with ours, so that a noisy machine
-disturbs both alike. Prints a table; ratios are what counts.
+disturbs both alike. Two yardsticks: SQLite as this project uses it (WAL), and SQLite as it comes (rollback journal); both sync
+every commit. Prints a table; ratios are what counts.
 """
 
 from __future__ import annotations
@@ -179,9 +180,10 @@ def main() -> None:
         print(json.dumps(figures, indent=2))
         return
     goals = {
-        "fact / bare insert": "<= 3",
-        "note / bare insert": "<= 3",
-        "message / bare insert": "<= 3",
+        "fact / bare insert": "3 is the aim; missed",
+        "note / bare insert": "3 is the aim; missed",
+        "message / bare insert": "3 is the aim",
+        "fact / bare insert, defaults": "<= 3",
         "10,000th write / 100th": "<= 1.5",
         "open 10,000 records, ms": "< 50",
         "memory after 1,000 users / after 200": "about 1",
