@@ -3,8 +3,8 @@
     python benchmarks/writing.py [--json]
 
 A bare SQLite insert with the same sync to disk is measured in turn with ours, so that a noisy machine
-disturbs both alike. Two yardsticks: SQLite as this project uses it (WAL), and SQLite as it comes (rollback journal); both sync
-every commit. Prints a table; ratios are what counts.
+disturbs both alike. Two yardsticks: SQLite as this project uses it (WAL), and as it comes (rollback journal);
+both sync every commit. Prints a table; ratios are what counts.
 """
 
 from __future__ import annotations
