@@ -310,6 +310,8 @@ class MemoryContract:
     def test_F5_update_of_an_unknown_key_adds_and_removing_one_says_so(self, memory: Memory) -> None:
         assert isinstance(memory.update("role", "Engineer", category="work_context"), Written)
         assert memory.get("role").category == "work_context"
+        assert isinstance(memory.update("favourite-colour", "blue"), Written)
+        assert memory.get("favourite_colour").content == "blue"
         with pytest.raises(NotFoundError, match="nothing is remembered under 'company'"):
             memory.forget("company")
         with pytest.raises(NotFoundError):

@@ -20,7 +20,7 @@ from recollect.core.journal import Progress, Why, last_change, undo, verify, why
 from recollect.core.person import Person
 from recollect.core.rebuild import RebuildReport, rebuild
 from recollect.core.recall import search, speaking_of
-from recollect.core.references import find_record, find_records, find_to_change, id_of
+from recollect.core.references import find_record, find_records, find_to_change, id_of, is_id
 from recollect.core.transfer import ImportReport, export_archive, import_any
 from recollect.core.upkeep import UpkeepReport, by_kind, expired, mark_important, remove_expired
 from recollect.core.writing import Acting, Write
@@ -301,7 +301,7 @@ class Memory:
             try:
                 record = find_to_change(write.tx, check.line("ref", ref, 200), category, type)
             except NotFoundError:
-                if content is None or "-" in ref:
+                if content is None or is_id(ref):
                     raise
                 adding = self.remember if self._open else Memory(self._person, self._acting, write).remember
                 outcome = adding(

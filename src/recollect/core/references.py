@@ -8,6 +8,12 @@ from recollect.records import RECORD_TYPES, Record
 from recollect.store.contract import Query, Reader
 
 
+def is_id(ref: str) -> bool:
+    """Whether this is written like the id of a record."""
+    kind, _, rest = ref.partition("-")
+    return kind in RECORD_TYPES and len(rest) == 26
+
+
 def find_record(
     reader: Reader, ref: str, *, category: str | None = None, fact_type: str | None = None, any_status: bool = False
 ) -> Record:
@@ -24,8 +30,7 @@ def find_records(
     reader: Reader, ref: str, *, category: str | None = None, fact_type: str | None = None, any_status: bool = False
 ) -> list[Record]:
     """All that a reference could mean; never none. An id finds a record of any status."""
-    kind, dash, rest = ref.partition("-")
-    if dash and kind in RECORD_TYPES and len(rest) == 26:
+    if is_id(ref):
         record = reader.get(ref)
         if record is None:
             raise NotFoundError(f"there is no record {ref}")
