@@ -22,6 +22,7 @@ import subprocess
 import sys
 import time
 import traceback
+import urllib.parse  # noqa: F401  (newer Pythons load it late, when the worker may no longer read the library)
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NoReturn
+from weakref import finalize
 
 from recollect.errors import (
     StoreBusyError,
@@ -37,6 +38,8 @@ class Handle:
         self._path = path
         self._pid = os.getpid()
         self._inode = inode
+        self.close = finalize(self, _close, db, self._pid)
+        """Closes the connection, at the latest when nobody holds the handle any more."""
 
     @classmethod
     def writing(cls, path: Path) -> Handle:
@@ -65,10 +68,11 @@ class Handle:
         """Whether a transaction of this process is open."""
         return self._pid == os.getpid() and self.db.in_transaction
 
-    def close(self) -> None:
-        if self._pid == os.getpid():
-            with suppress(sqlite3.Error):
-                self.db.close()
+
+def _close(db: sqlite3.Connection, pid: int) -> None:
+    if pid == os.getpid():
+        with suppress(sqlite3.Error):
+            db.close()
 
 
 def _inode(path: Path) -> int | None:
