@@ -144,6 +144,34 @@ def test_R8_a_damaged_archive_is_refused_whole(source: Memory, tmp_path: Path, d
         assert not memory.exists
 
 
+def test_R4_an_archive_cannot_write_outside_the_users_folder(source: Memory, tmp_path: Path) -> None:
+    archive = source.export(tmp_path / "a.zip")
+    names = [
+        "memory/../../evil.md",
+        "memory/notes.md",
+        "/etc/evil.md",
+        "memory/2026-02-12.md/../x.md",
+        "memory/..\\x.md",
+    ]
+    with zipfile.ZipFile(archive, "a") as out:
+        for name in names:
+            out.writestr(name, "evil")
+    with recollect.open(tmp_path / "target", clock=FrozenClock()) as app:
+        memory = app.user("u1")
+        memory.import_(archive)
+        assert memory.verify() == []
+    assert not [path for path in tmp_path.rglob("*") if "evil" in path.name or path.name == "x.md"]
+    assert sorted(path.name for path in (tmp_path / "target" / "u1" / "memory").iterdir()) == ["2026-02-13.md"]
+
+
+def test_R8_an_archive_that_unpacks_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as out:
+        out.writestr("manifest.json", "0" * 2_000_000)
+    monkeypatch.setattr("recollect.core.transfer._LARGEST", 1_000_000)
+    with recollect.open(tmp_path / "target") as app, pytest.raises(InvalidInputError, match="unpacks to more than"):
+        app.user("u1").import_(tmp_path / "bomb.zip")
+
+
 def test_R8_a_folder_of_markdown(tmp_path: Path, clock: FrozenClock) -> None:
     folder = tmp_path / "notes"
     (folder / "memory").mkdir(parents=True)
@@ -236,6 +264,20 @@ def test_R8_anything_else_is_refused(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(data)
         with recollect.open(tmp_path / "target") as app, pytest.raises(InvalidInputError, match="path: "):
             app.user("u1").import_(tmp_path / name)
+
+
+def test_R8_a_file_that_cannot_be_read_is_exported_and_restored_as_it_is(source: Memory, tmp_path: Path) -> None:
+    path = tmp_path / "source" / "u1" / "MEMORY.md"
+    broken = b"\xff" + path.read_bytes()
+    path.write_bytes(broken)
+    archive = source.export(tmp_path / "a.zip")
+    assert contents(archive)["MEMORY.md"] == broken
+    with recollect.open(tmp_path / "target", clock=FrozenClock()) as app:
+        memory = app.user("u1")
+        memory.import_(archive)
+        assert (tmp_path / "target" / "u1" / "MEMORY.md").read_bytes() == broken
+        assert memory.read(status="all") == source.read(status="all")
+        assert "left as it is" in memory.notices()[0]
 
 
 def test_R8_export_to_an_impossible_place_leaves_nothing(source: Memory, tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ class Files(Protocol):
         """The note of one day."""
         ...
 
-    def texts(self, reader: Reader) -> dict[str, str]:
+    def contents(self, reader: Reader) -> dict[str, bytes]:
         """Every file, by name, for an export."""
         ...
 
@@ -142,10 +142,11 @@ class NoFiles:
             page.put(None, entry)
         return page.render()
 
-    def texts(self, reader: Reader) -> dict[str, str]:
+    def contents(self, reader: Reader) -> dict[str, bytes]:
         entries = reader.find(Query(kinds=("daily",)))
         days = sorted({entry.day for entry in entries if isinstance(entry, DailyEntry)})
-        return {MEMORY: self.text(reader)} | {_daily_name(day): self.daily_text(reader, day) for day in days}
+        notes = {_daily_name(day): encode(self.daily_text(reader, day)) for day in days}
+        return {MEMORY: encode(self.text(reader))} | notes
 
     def restore(self, tx: Transaction, files: Mapping[str, bytes]) -> None:
         pass
@@ -443,16 +444,23 @@ class DiskFiles:
         seen = self._look_or_none(_daily_name(day))
         return seen.data.decode("utf-8", errors="replace") if seen else ""
 
-    def texts(self, reader: Reader) -> dict[str, str]:
-        notes = {name: self.daily_text(reader, _day(name)) for name in self._daily_names()}
-        return {MEMORY: self.text(reader)} | notes
+    def contents(self, reader: Reader) -> dict[str, bytes]:
+        seen = {name: self._look_or_none(name) for name in [MEMORY, *self._daily_names()]}
+        found = {name: file.data for name, file in seen.items() if file is not None}
+        return {MEMORY: encode(NoFiles().text(reader))} | found
 
     def restore(self, tx: Transaction, files: Mapping[str, bytes]) -> None:
         for name, data in files.items():
-            if name == MEMORY or (name.startswith("memory/") and _daily_name(_day(name)) == name):
+            if name != MEMORY and not _is_daily(name):
+                continue
+            path, _ = self._paths(name)
+            seq = tx.state().seq
+            try:
                 page = _page(name, decode(data))
-                state = tx.state()
-                self._write_aside(tx, name, _Sheet(page, self._look(self._paths(name)[0]), state.seq), state.seq, [])
+            except DocumentError:  # it could not be read when it was exported either; it is what the person has
+                tx.after_commit(lambda path=path, data=data: _write_file(path, data))  # type: ignore[misc]
+            else:
+                self._write_aside(tx, name, _Sheet(page, self._look(path), seq), seq, [])
 
     def any_text(self) -> bool:
         return self._look_or_none(MEMORY) is not None or bool(self._daily_names())
@@ -521,8 +529,8 @@ class DiskFiles:
     def _daily_names(self) -> list[str]:
         names = []
         for path in (self.folder / "memory").glob("????-??-??.md"):
-            with suppress(ValueError):
-                names.append(_daily_name(date.fromisoformat(path.stem)))
+            if _is_daily(name := f"memory/{path.name}"):
+                names.append(name)
         return sorted(names)
 
     @cache  # noqa: B019  (a folder has few files, and the cache goes when the folder's object goes)
@@ -537,6 +545,13 @@ def _page(name: str, text: str) -> Page:
 
 def _daily_name(day: date) -> str:
     return f"memory/{day.isoformat()}.md"
+
+
+def _is_daily(name: str) -> bool:
+    try:
+        return _daily_name(_day(name)) == name
+    except ValueError:
+        return False
 
 
 def _day(name: str) -> date:

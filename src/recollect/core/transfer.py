@@ -37,6 +37,7 @@ from recollect.times import from_text, to_text
 _FORMAT = "recollect-memory"
 _VERSION = 1
 _BATCH = 500
+_LARGEST = 1 << 30
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
@@ -73,10 +74,10 @@ def export_archive(person: Person, path: Path, progress: Progress | None = None)
     return path
 
 
-def _members(person: Person, reader: Reader, progress: Progress | None) -> Iterator[tuple[str, str]]:
+def _members(person: Person, reader: Reader, progress: Progress | None) -> Iterator[tuple[str, str | bytes]]:
     state = reader.state()
     records = reader.find(Query(statuses=()))
-    files = person.files.texts(reader)
+    files = person.files.contents(reader)
     manifest = {"format": _FORMAT, "version": _VERSION, "user": state.user_id, "records": len(records)}
     yield "manifest.json", json.dumps(manifest, ensure_ascii=False, indent=2) + "\n"
     yield from files.items()
@@ -150,6 +151,8 @@ def _import_archive(
 ) -> ImportReport:
     try:
         with zipfile.ZipFile(path) as archive:
+            if sum(member.file_size for member in archive.infolist()) > _LARGEST:
+                raise InvalidInputError("path", f"{path.name} unpacks to more than {_LARGEST >> 20} MB")
             content = {name: archive.read(name) for name in archive.namelist()}
         manifest = json.loads(content["manifest.json"])
         if manifest["format"] != _FORMAT:
