@@ -31,6 +31,7 @@ from recollect.store.sqlite_connections import (
     Handle,
     connect,
     connect_reading,
+    empty_log,
     is_empty,
     mapped_errors,
     migrate,
@@ -94,7 +95,7 @@ class SqliteStore:
         if (self.root / "recollect.db").exists():
             with mapped_errors(self.root), self._root() as db:
                 places["registrations"] = db.execute(_SQL["unregister_user"], (user_id,)).rowcount
-                db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                empty_log(db)
         return places
 
     def _sweep(self) -> None:
@@ -285,6 +286,8 @@ class SqliteUser:
             try:
                 migrate(writer.db, _MIGRATIONS)
                 self._check_owner(writer.db)
+                if (writer.db.execute(_SQL["last_op"]).fetchone() or ("",))[0] in ("erase", "expire"):
+                    empty_log(writer.db, patience=0.2)
                 if new or not (self._store.root / "recollect.db").exists():
                     self._store.register(self)
             except BaseException:
@@ -347,8 +350,7 @@ class SqliteWriting:
                 for hook in transaction.hooks:
                     hook()
                 if transaction.erased:
-                    # what was erased must not survive in the write-ahead log
-                    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                    empty_log(db)
             except sqlite3.DatabaseError as problem:
                 self._leave()
                 raise_mapped(problem, user.folder, user.path)

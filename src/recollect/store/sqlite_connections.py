@@ -137,6 +137,13 @@ def _empty(migrations: Path) -> sqlite3.Connection:
     return db
 
 
+def empty_log(db: sqlite3.Connection, patience: float = BUSY_SECONDS) -> None:
+    """What was erased must not survive in the write-ahead log. Readers elsewhere can prevent it, for a while."""
+    db.execute(f"PRAGMA busy_timeout = {int(patience * 1000)}")
+    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    db.execute(f"PRAGMA busy_timeout = {int(BUSY_SECONDS * 1000)}")
+
+
 def is_empty(path: Path) -> bool:
     """Whether there is no database, or one without a single byte."""
     log = path.with_name(path.name + "-wal")
