@@ -957,8 +957,11 @@ def test_F9_a_lost_database_is_rebuilt(cli: Cli) -> None:
     cli("remember", "Engineer", "--key", "role")
     for path in (cli.root / "me").glob("memory.db*"):
         path.unlink()
+    assert "rebuild" in cli("show", code=4).stderr
+    rehearsed = cli.json("rebuild", "--dry-run")
     answer = cli.json("rebuild", "--yes")
-    assert answer["restored"] == {"fact": 1}
+    assert answer["restored"] == {"fact": 1} and answer["lost"] == rehearsed["lost"]
+    assert any("paused" in lost for lost in answer["lost"])
     assert any("journal" in lost for lost in answer["lost"])
     cli("rebuild", "--user", "nobody", "--yes", code=3)
     cli("rebuild", "--user", "nobody", "--dry-run", code=3)

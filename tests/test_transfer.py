@@ -118,18 +118,63 @@ def test_R8_importing_into_a_memory_in_use_merges_through_the_policy(
         assert sorted(r.text for r in memory.read()) == ["likes TEA.", "location: Berlin"] and memory.verify() == []
 
 
-@pytest.mark.parametrize("damage", ["not a zip", "no manifest", "cut", "newer", "wrong row"])
+def test_R8_characters_that_some_take_for_line_ends_come_back(tmp_path: Path) -> None:
+    odd = "one\u2028two\u2029three\x85four"
+    with recollect.open(tmp_path / "source", clock=FrozenClock()) as app:
+        memory = app.user("u1")
+        memory.remember("Likes tea", metadata={"raw": odd})
+        path = tmp_path / "source" / "u1" / "MEMORY.md"
+        path.write_bytes(path.read_bytes() + f"- Motto: {odd}\n".encode())
+        before = everything(memory)
+        archive = memory.export(tmp_path / "a.zip")
+    with recollect.open(tmp_path / "target", clock=FrozenClock()) as app:
+        memory = app.user("u1")
+        memory.import_(archive)
+        assert everything(memory) == before and memory.verify() == []
+        assert "\u2028" in memory.get("motto").content
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "not a zip",
+        "no manifest",
+        "cut",
+        "newer",
+        "wrong row",
+        "row is a list",
+        "wrong mode",
+        "flipped bits",
+        "encrypted",
+    ],
+)
 def test_R8_a_damaged_archive_is_refused_whole(source: Memory, tmp_path: Path, damage: str) -> None:
     archive = source.export(tmp_path / "a.zip")
     parts = contents(archive)
     bad = tmp_path / "bad.zip"
     if damage == "not a zip":
         bad.write_bytes(b"PK\x03\x04 nonsense")
+    elif damage in ("flipped bits", "encrypted"):
+        raw = bytearray(archive.read_bytes())
+        if damage == "encrypted":  # the flag of every member, in both headers
+            for mark, flag in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+                at = raw.find(mark)
+                while at >= 0:
+                    raw[at + flag] |= 1
+                    at = raw.find(mark, at + 1)
+        else:
+            at = raw.index(b"records.jsonl") + len("records.jsonl")
+            raw[at : at + 40] = bytes(255 - byte for byte in raw[at : at + 40])
+        bad.write_bytes(raw)
     elif damage == "cut":
         bad.write_bytes(archive.read_bytes()[:-200])
     else:
         if damage == "no manifest":
             del parts["manifest.json"]
+        elif damage == "row is a list":
+            parts["journal.jsonl"] += b"[1, 2]\n"
+        elif damage == "wrong mode":
+            parts["state.json"] = parts["state.json"].replace(b'"on"', b'"off"')
         elif damage == "newer":
             parts["manifest.json"] = json.dumps({"format": "recollect-memory", "version": 99}).encode()
         else:

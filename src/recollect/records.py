@@ -52,6 +52,7 @@ FACT_TYPES: tuple[str, ...] = get_args(FactType)
 OBSERVATION_CATEGORIES: tuple[str, ...] = get_args(ObservationCategory)
 STATUSES: tuple[str, ...] = get_args(Status)
 VALENCES: tuple[str, ...] = get_args(Valence)
+MODES: tuple[str, ...] = get_args(Mode)
 CHANGE_REASONS: tuple[str, ...] = get_args(ChangeReason)
 
 CATEGORY_OF_TYPE: dict[str, str] = {

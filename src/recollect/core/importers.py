@@ -188,7 +188,7 @@ def _day_of(stem: str) -> date | None:
 
 def _json_lines(text: str) -> list[dict[str, Any]] | None:
     rows = []
-    for line in text.splitlines():
+    for line in text.split("\n"):
         if line.strip():
             try:
                 row = json.loads(line)

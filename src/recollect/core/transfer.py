@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,6 +22,7 @@ from recollect.core.person import Person
 from recollect.core.writing import Acting, Write
 from recollect.errors import InvalidInputError, RecollectError, StoreBusyError, storage_error
 from recollect.records import (
+    MODES,
     Conflict,
     DailyEntry,
     Duplicate,
@@ -38,6 +40,8 @@ _FORMAT = "recollect-memory"
 _VERSION = 1
 _BATCH = 500
 _LARGEST = 1 << 30
+_UNREADABLE = (zipfile.BadZipFile, zlib.error, RuntimeError)
+"""What a zip raises that is damaged, encrypted, or packed in a way this Python does not know."""
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
@@ -167,6 +171,8 @@ def _import_archive(
         ]
         recalls = {row["record_id"]: from_text(row["at"]) for row in _rows(content["recalls.jsonl"])}
         told = json.loads(content["state.json"])
+        if told["mode"] not in MODES:
+            raise ValueError("mode")
         state = State(
             user_id=person.user.user_id,
             created_at=from_text(told["created_at"]),
@@ -176,7 +182,7 @@ def _import_archive(
         )
     except RecollectError:
         raise
-    except (KeyError, ValueError, TypeError, zipfile.BadZipFile) as error:
+    except (LookupError, ValueError, TypeError, AttributeError, EOFError, *_UNREADABLE) as error:
         raise InvalidInputError(
             "path", f"{path.name} is not a Recollect export, or it is damaged ({error!r})"
         ) from None
@@ -212,7 +218,8 @@ def _in_use(person: Person) -> bool:
 
 
 def _rows(data: bytes) -> Iterator[dict[str, Any]]:
-    return (json.loads(line) for line in data.decode("utf-8").splitlines() if line.strip())
+    # only \n ends a line here: JSON escapes it inside of texts, but not the other characters Python takes for one
+    return (json.loads(line) for line in data.decode("utf-8").split("\n") if line.strip())
 
 
 class _Stop(Exception):

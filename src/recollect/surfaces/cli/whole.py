@@ -190,6 +190,8 @@ def _rebuild_a_copy(session: Session, force: bool) -> RebuildReport:
         raise NotFoundError(f"There is no memory for {session.user!r} yet.")
     with tempfile.TemporaryDirectory(prefix="recollect-") as copy:
         shutil.copytree(folder, Path(copy) / folder.name)
+        for known in config.memory_dir.glob("recollect.db*"):  # who is known there decides what counts as lost
+            shutil.copy(known, copy)
         with recollect.open(copy) as trial:
             return replace(trial.user(session.user).rebuild(force=force), aside=None)
 
