@@ -16,7 +16,7 @@ PACKAGE = ROOT / "src" / "recollect"
 
 FLOORS = {
     "errors": 0, "times": 0, "userid": 0, "records": 0, "config": 0, "text": 0,
-    "document": 1, "policy": 1,
+    "document": 1, "policy": 1, "search": 1,
     "store": 2,
     "core": 3,
     "app": 7,

@@ -1,0 +1,130 @@
+"""Named arrays in one file: written aside and renamed, mapped when read, every byte of it checked.
+
+    magic, version of the format, length and checksum of the header
+    header, JSON: what the caller noted, and the name, type, length, place and checksum of each array
+    the arrays, each at a multiple of 64 bytes; its checksum covers the filling after it too
+
+Knows nothing about what the arrays mean. A file that is not whole, or not ours, is no file.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import struct
+import zlib
+from glob import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+MAGIC = b"RCLINDEX"
+VERSION = 1
+"""Of the format. Another one is not read; the caller builds the index anew."""
+
+_FRONT = struct.Struct("<8sIII")
+_ALIGN = 64
+_TYPES = frozenset({"|i1", "|u1", "<i2", "<u2", "<u4", "<u8", "<i4", "<i8", "<f4", "|b1"})
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def write(path: Path, notes: dict[str, Any], arrays: Arrays) -> None:
+    """Save arrays with what there is to say about them; the file is there whole and durable, or as it was.
+
+    Of two that write at the same time, one fails with a `FileNotFoundError`.
+    """
+    listing = []
+    offset = 0
+    for name, array in arrays.items():
+        kind = array.dtype.newbyteorder("<").str
+        if kind not in _TYPES or array.ndim != 1:
+            raise TypeError(f"no place for {name} of type {array.dtype} in a snapshot")
+        checksum = zlib.crc32(_filling(array.nbytes), zlib.crc32(_bytes(array)))
+        listing.append({"name": name, "type": kind, "length": len(array), "at": offset, "crc": checksum})
+        offset += _padded(array.nbytes)
+    header = json.dumps({"notes": notes, "arrays": listing, "bytes": offset}).encode("ascii")
+    header += b" " * (_padded(_FRONT.size + len(header)) - _FRONT.size - len(header))
+    front = _FRONT.pack(MAGIC, VERSION, len(header), zlib.crc32(header))
+    aside = path.with_name(f".{path.name}.{os.urandom(4).hex()}.tmp")
+    try:
+        with open(aside, "xb") as file:
+            file.write(front + header)
+            for array in arrays.values():
+                file.write(_bytes(array))
+                file.write(_filling(array.nbytes))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(aside, path)  # last: a crash before this leaves the old file whole
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
+    # What a killed process left aside may hold what was erased since.
+    for left in path.parent.glob(f".{escape(path.name)}.*.tmp"):
+        left.unlink(missing_ok=True)
+    # What was erased is in the old file too: that must not come back after a crash.
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def read(path: Path) -> tuple[dict[str, Any], Arrays] | None:
+    """What was saved, the arrays mapped and not to be written to; None if it cannot be trusted."""
+    try:
+        with open(path, "rb") as file:
+            front = file.read(_FRONT.size)
+            magic, version, length, checksum = _FRONT.unpack(front)
+            if magic != MAGIC or version != VERSION:
+                return None
+            size, begin = os.fstat(file.fileno()).st_size, _FRONT.size + length
+            if size < begin or begin % _ALIGN:
+                return None
+            header = file.read(length)
+            if zlib.crc32(header) != checksum:
+                return None
+            told = json.loads(header)
+            if size != begin + told["bytes"]:
+                return None
+            mapped = _mapped(file.fileno())
+        return _checked(told, begin, mapped)
+    except (OSError, ValueError, KeyError, TypeError, struct.error):
+        return None
+
+
+def _mapped(descriptor: int) -> mmap.mmap:
+    if hasattr(mmap, "MAP_POPULATE"):  # all of it will be read at once, for the checksums
+        return mmap.mmap(descriptor, 0, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE, prot=mmap.PROT_READ)
+    return mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
+
+
+def _checked(told: dict[str, Any], begin: int, mapped: mmap.mmap) -> tuple[dict[str, Any], Arrays] | None:
+    arrays: Arrays = {}
+    whole = memoryview(mapped)
+    for entry in told["arrays"]:
+        if entry["type"] not in _TYPES:
+            return None
+        kind = np.dtype(entry["type"])
+        start = begin + entry["at"]
+        stop = start + _padded(entry["length"] * kind.itemsize)
+        if zlib.crc32(whole[start:stop]) != entry["crc"]:
+            return None
+        arrays[entry["name"]] = np.frombuffer(mapped, dtype=kind, count=entry["length"], offset=start)
+    return told["notes"], arrays
+
+
+def _padded(size: int) -> int:
+    return -(-size // _ALIGN) * _ALIGN
+
+
+def _filling(size: int) -> bytes:
+    return bytes(_padded(size) - size)
+
+
+def _bytes(array: NDArray[Any]) -> memoryview:
+    little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+    return memoryview(little.view(np.uint8).data)
