@@ -176,7 +176,7 @@ class TestTables:
             process.stdin.close()
         together(work, 4)
         assert [process.wait(30) for process in processes] == [0, 0]
-        assert sql("SELECT version FROM recollect_migrations") == [(1,)]
+        assert sql("SELECT version FROM recollect_migrations ORDER BY version") == [(1,), (2,)]
         assert sql("SELECT count(*) FROM users") == [(6,)]
 
     def test_an_applications_table_of_users_is_extended(
@@ -240,6 +240,22 @@ class TestTables:
             pass
         with pytest.raises(StoreError, match="newer Recollect"), store.user("u").write():
             pass
+        store.close()
+
+    def test_S2_a_database_of_the_first_schema_is_brought_forward(
+        self, postgres_url: str, sql: Callable[..., list[Any]]
+    ) -> None:
+        store = PostgresStore(postgres_url)
+        with store.user("u").write() as tx:
+            record = write(tx, fact())
+        store.close()
+        sql("DROP TABLE memory_vectors, memory_embedders")
+        sql("DELETE FROM recollect_migrations WHERE version > 1")
+        with store.user("u").read() as reader:
+            assert reader.find(Query()) == [record] and reader.vectors("e") == []
+        with store.user("u").write() as tx:
+            tx.put_vectors("e", [(record.id, 1, b"x")])
+            assert tx.last_vector("e") == 1
         store.close()
 
     def test_R4_every_statement_names_the_user(self) -> None:

@@ -214,6 +214,27 @@ _STOP = {
     "ru": """и а или в во на до с со о об по за для от при про есть был была было были я ты он она оно мы вы
     они мой моя мое мои его ее их что это этот эта эти как так очень же бы у к ко пользователь""",
 }
+# Words that make a question of what it is about.
+_ASKING = {
+    "en": """what when where who whom whose which why how many much long often ever may might must each other any some
+    all both here now only own same too tell remind mentioned mention said say please know i'm i've i'd i'll you're
+    what's who's where's when's how's it's that's there's done been more most yours mine ours us hers theirs myself
+    yourself himself herself itself ourselves themselves because until while between through during before after again
+    once""",
+    "de": """was wann wo wer wem wen wessen welche welcher welches welchen warum wieso weshalb wie viel viele oft lange
+    hatte hatten kann konnte soll bitte sag weisst gesagt noch mal""",
+    "fr": """quoi quand ou qui quel quelle quels quelles pourquoi comment combien est-ce avait etait peux peut dis dit
+    rappelle""",
+    "es": """que cuando donde quien quienes cual cuales por como cuanto cuanta cuantos cuantas habia estaba puede
+    puedes dime recuerda dijo""",
+    "pt": """que quando onde quem qual quais como quanto quantos quantas havia estava pode diga lembra disse""",
+    "it": """cosa che quando dove chi quale quali perche come quanto quanti quante aveva puo dimmi ricorda detto""",
+    "nl": """wat wanneer waar wie welke welk waarom hoe veel vaak lang kan had zeg gezegd""",
+    "pl": """co kiedy gdzie kto kogo komu ktory ktora ktore jaki jaka jakie dlaczego jak ile czy moze powiedz""",
+    "uk": """що коли де хто кого кому який яка яке які чому як скільки чи може скажи нагадай казав казала""",
+    "ru": """что когда где кто кого кому какой какая какое какие почему как сколько ли может скажи напомни говорил
+    говорила""",
+}
 # Further words that tell a language apart; a short remark often has no other sign.
 _HINTS = {
     "en": """not no never likes like lives live works work uses use prefers prefer wants want drinks plays
@@ -274,6 +295,11 @@ _BY_WRITERS = "sv nl tr pl it pt de fr es ru uk en"
 @lru_cache(maxsize=1)
 def _stop_words() -> dict[str, frozenset[str]]:
     return {code: frozenset(table.split()) for code, table in _STOP.items()}
+
+
+@lru_cache(maxsize=1)
+def _asking_words() -> dict[str, frozenset[str]]:
+    return {code: frozenset(table.split()) for code, table in _ASKING.items()}
 
 
 @lru_cache(maxsize=1)
@@ -421,16 +447,40 @@ def stems(word: str) -> frozenset[str]:
     return frozenset({word, *(stem(word, code) for code in codes)})
 
 
-def terms(text: str) -> tuple[str, ...]:
+def terms(text: str, code: str = "", *, asked: bool = False) -> tuple[str, ...]:
     """What a text is indexed and searched by: stemmed words without stop words, in order.
 
-    A text of stop words only ("The Who") keeps them. Negations always stay.
+    The language is guessed unless its ``code`` is given. A text of stop words only ("The Who") keeps them, and
+    negations always stay. What is ``asked`` is searched without the words that only make it a question.
+    An identifier is found whole and by its parts: gpt-4 also by gpt and 4.
     """
     found = words(text)
-    code = language(found)
+    code = code or language(found)
     if stops := _stop_words().get(code):
         found = [word for word in found if word not in stops] or found
-    return tuple([stem(word, code) for word in found])
+    if asked and (asking := _asking_words().get(code)):
+        found = [word for word in found if word.removesuffix("'s") not in asking] or found
+    stemmed: list[str] = []
+    for word in found:
+        if word.isalpha():
+            stemmed.append(stem(word, code))
+        else:
+            stemmed += [stem(part, code) for part in _parts(word)]
+    return tuple(stemmed)
+
+
+@lru_cache(maxsize=16384)
+def _parts(word: str) -> tuple[str, ...]:
+    """An identifier and what it is made of; 1,200 is 1200, and c++, don't and 3.11 are only themselves."""
+    if not any(letter.isalpha() for letter in word):
+        return (word.replace(",", "") if "," in word else word,)
+    if "'" in word:
+        return (word,)
+    parts = [part for part in _compiled(_PART).findall(word) if len(part) > 1 or part.isdigit()]
+    return (word, *(part for part in parts if part != word))
+
+
+_PART = r"[^\W\d_]+|\d+(?:[.:]\d+)*"
 
 
 # -- transliteration -----------------------------------------------------------------------------------------

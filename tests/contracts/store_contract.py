@@ -22,7 +22,7 @@ from recollect.records import (
     ScratchItem,
     new_id,
 )
-from recollect.store.contract import FileState, Query, State, Store, Tombstone, Transaction
+from recollect.store.contract import FileState, Query, State, Store, Tombstone, Transaction, VectorRow
 
 T0 = datetime(2026, 2, 12, 9, 30, tzinfo=timezone.utc)
 
@@ -361,6 +361,113 @@ class StoreContract:
             tx.erase([a.id])
         with user.read() as reader:
             assert reader.recalled() == {b.id: T0}
+
+    def test_S2_vectors_come_back_by_number(self, store: Store) -> None:
+        user = store.user("u")
+        with user.read() as reader:
+            assert reader.vectors("e") == [] and reader.last_vector("e") == 0
+            assert reader.unembedded("e", kinds=("fact",), limit=5) == []
+        with user.write() as tx:
+            a, b, c = write(tx, fact("a")), write(tx, fact("b")), write(tx, fact("c"))
+            tx.put_vectors("e", [(a.id, 1, b"a\0\xff"), (b.id, 1, b"b" * 5000)])
+            tx.put_vectors("e", iter([(c.id, 1, b"c")]))
+            tx.put_vectors("e", [])
+            assert tx.last_vector("e") == 3 and len(tx.vectors("e")) == 3
+        with user.read() as reader:
+            rows = reader.vectors("e")
+            assert rows == [
+                VectorRow(1, a.id, 1, b"a\0\xff"),
+                VectorRow(2, b.id, 1, b"b" * 5000),
+                VectorRow(3, c.id, 1, b"c"),
+            ]
+            assert all(type(row.data) is bytes for row in rows)
+            assert reader.vectors("e", limit=2) == rows[:2] and reader.vectors("e", after=1, limit=1) == rows[1:2]
+            assert reader.vectors("e", after=2) == rows[2:] and reader.vectors("e", after=3) == []
+            assert reader.vectors("E") == [] and reader.last_vector("E") == 0
+        with user.write() as tx:  # a later one takes the place of the earlier, with a number of its own
+            tx.put_vectors("e", [(a.id, 2, b"new")])
+        with user.read() as reader:
+            assert reader.vectors("e", after=3) == [VectorRow(4, a.id, 2, b"new")]
+            assert [row.record_id for row in reader.vectors("e")] == [b.id, c.id, a.id]
+            assert reader.last_vector("e") == 4
+        with pytest.raises(RuntimeError, match="stop"), user.write() as tx:
+            tx.put_vectors("e", [(b.id, 2, b"never")])
+            tx.drop_vectors(keep=None)
+            raise RuntimeError("stop")
+        with user.read() as reader:
+            assert reader.last_vector("e") == 4 and len(reader.vectors("e")) == 3
+        assert user.check() == []
+
+    def test_S2_what_has_no_vector_yet(self, store: Store) -> None:
+        user = store.user("u")
+        with user.write() as tx:
+            late = write(tx, fact("late", at=T0 + timedelta(days=2)))
+            early = write(tx, fact("early"))
+            note = Note(id=new_id("note"), content="n", created_at=T0, updated_at=T0, valid_from=T0)
+            middle = write(tx, replace(note, created_at=T0 + timedelta(days=1)))
+            write(tx, fact("gone", status="archived"))
+        both = ("fact", "note")
+        with user.read() as reader:
+            assert reader.unembedded("e", kinds=both, limit=9) == [early, middle, late]
+            assert reader.unembedded("e", kinds=both, limit=2) == [early, middle]
+            assert reader.unembedded("e", kinds=("note",), limit=9) == [middle]
+            assert reader.unembedded("e", kinds=(), limit=9) == []
+        with user.write() as tx:
+            tx.put_vectors("e", [(early.id, 1, b"x"), (middle.id, 1, b"y")])
+            tx.put_vectors("other", [(late.id, 1, b"z")])
+        with user.read() as reader:
+            assert reader.unembedded("e", kinds=both, limit=9) == [late]
+            assert reader.unembedded("other", kinds=both, limit=9) == [early, middle]
+        with user.write() as tx:  # what changed is to be embedded again; what was forgotten is not
+            tx.keep(replace(early, status="superseded", valid_until=T0))
+            changed = write(tx, replace(early, content="earlier", version=2), "update", early)
+            write(tx, replace(late, status="archived", version=2), "forget", late)
+        with user.read() as reader:
+            assert reader.unembedded("e", kinds=both, limit=9) == [changed]
+            assert {row.record_id for row in reader.vectors("other")} == {late.id}
+
+    def test_S2_vectors_of_other_embedders_are_dropped(self, store: Store) -> None:
+        user = store.user("u")
+        with user.write() as tx:
+            a, b = write(tx, fact("a")), write(tx, fact("b"))
+            tx.put_vectors("old", [(a.id, 1, b"1"), (b.id, 1, b"2")])
+            tx.put_vectors("new", [(a.id, 1, b"3")])
+            assert [row.number for row in tx.vectors("new")] == [3] and tx.last_vector("old") == 2
+            assert tx.drop_vectors(keep="new") == 2
+            assert tx.drop_vectors(keep="new") == 0
+            assert tx.vectors("old") == [] and [row.data for row in tx.vectors("new")] == [b"3"]
+            assert tx.drop_vectors(keep=None) == 1
+            assert tx.vectors("new") == []
+            tx.put_vectors("old", [(a.id, 1, b"4")])
+            assert [row.number for row in tx.vectors("old")] == [4], "a number is not given twice"
+
+    def test_R7_S2_erasing_takes_the_vectors_along(self, store: Store) -> None:
+        user = store.user("u")
+        with user.write() as tx:
+            a, b = write(tx, fact("a")), write(tx, fact("b"))
+            tx.put_vectors("e", [(a.id, 1, b"1"), (b.id, 1, b"2")])
+            tx.put_vectors("f", [(b.id, 1, b"3")])
+        with user.write() as tx:
+            assert tx.erase([b.id]) == {"versions": 1, "journal": 1}
+        with user.read() as reader:
+            assert [row.record_id for row in reader.vectors("e")] == [a.id] and reader.vectors("f") == []
+        with user.write() as tx:  # computed before the erasure, stored after it
+            tx.put_vectors("e", [(b.id, 1, b"late"), (a.id, 1, b"again")])
+        with user.read() as reader:
+            [row] = reader.vectors("e")
+            assert row.data == b"again" and row.number == reader.last_vector("e") > 3
+        with store.user("v").write() as tx:
+            write(tx, replace(a, seq=0))
+            tx.put_vectors("e", [(a.id, 1, b"v")])
+            assert [row.number for row in tx.vectors("e")] == [1]
+        store.erase_user("u")
+        with store.user("u").read() as reader:
+            assert reader.vectors("e") == [] and reader.last_vector("e") == 0
+        with store.user("u").write() as tx:
+            write(tx, replace(a, seq=0))
+            assert tx.vectors("e") == [] and tx.last_vector("e") == 0
+        with store.user("v").read() as reader:
+            assert [row.data for row in reader.vectors("e")] == [b"v"]
 
     def test_state_and_files(self, store: Store) -> None:
         user = store.user("u")

@@ -102,6 +102,18 @@ class Salvage:
     """Active records by kind, if they could be counted."""
 
 
+@dataclass(frozen=True, slots=True)
+class VectorRow:
+    """What an embedder made of one version of a record. Derived: never exported, computed again if it is gone."""
+
+    number: int
+    """Ascending for each user, and never given twice: what came later has a higher one."""
+    record_id: str
+    version: int
+    data: bytes
+    """The passages one after another, each as many float16 numbers, little-endian, as the embedder has dimensions."""
+
+
 class Reader(Protocol):
     """One consistent view of one user's memory."""
 
@@ -162,6 +174,18 @@ class Reader(Protocol):
         """When each record was last recalled; records never recalled are not in it."""
         ...
 
+    def vectors(self, embedder: str, *, after: int = 0, limit: int | None = None) -> list[VectorRow]:
+        """The vectors of this embedder with a higher number than ``after``, by number."""
+        ...
+
+    def last_vector(self, embedder: str) -> int:
+        """The highest number a vector of this embedder was ever given, 0 if none. One look-up: each search asks."""
+        ...
+
+    def unembedded(self, embedder: str, *, kinds: Sequence[str], limit: int) -> list[Record]:
+        """Active records of these kinds whose current version has no vector of this embedder, oldest first."""
+        ...
+
 
 class Transaction(Reader, Protocol):
     """A view that can change things."""
@@ -210,10 +234,21 @@ class Transaction(Reader, Protocol):
         """Note when records were last recalled. No journal entry: it changes nothing about them."""
         ...
 
-    def erase(self, record_ids: Sequence[str]) -> dict[str, int]:
-        """Remove all versions of these records, and the text of their journal entries, beyond recovery.
+    def put_vectors(self, embedder: str, rows: Iterable[tuple[str, int, bytes]]) -> None:
+        """Store vectors (record id, version, data), each in place of the one the record had of this embedder.
 
-        Returns how many records, versions and journal entries it was.
+        A record that is no longer there is passed over: it may have been erased while its vector was computed.
+        """
+        ...
+
+    def drop_vectors(self, *, keep: str | None) -> int:
+        """Remove the vectors of all embedders but this one, and say how many it were."""
+        ...
+
+    def erase(self, record_ids: Sequence[str]) -> dict[str, int]:
+        """Remove all versions of these records, their vectors, and the text of their journal entries, beyond recovery.
+
+        Returns how many versions and journal entries it was.
         """
         ...
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.errors import ConfigError, StoreCorruptError, StoreError
 from recollect.records import JournalEntry, Record
-from recollect.store.contract import FileState, Query, Salvage, State, Tombstone
+from recollect.store.contract import FileState, Query, Salvage, State, Tombstone, VectorRow
 from recollect.store.postgres_connections import Connections, mapped_errors, parse_url
 from recollect.store.rows import (
     entry_from_row,
@@ -254,6 +254,22 @@ class PostgresReader:
     def recalled(self) -> dict[str, datetime]:
         return {record_id: from_text(at) for record_id, at in self._rows(_SQL["recalls"])}
 
+    def vectors(self, embedder: str, *, after: int = 0, limit: int | None = None) -> list[VectorRow]:
+        return [VectorRow(*row) for row in self._rows(_SQL["vectors"], embedder, after, limit)]
+
+    def last_vector(self, embedder: str) -> int:
+        rows = self._rows(_SQL["last_vector"], embedder)
+        return rows[0][0] if rows else 0
+
+    def unembedded(self, embedder: str, *, kinds: Sequence[str], limit: int) -> list[Record]:
+        if not kinds:
+            return []
+        conditions, values = _conditions(Query(kinds=kinds))
+        conditions.append(_SQL["unembedded"])
+        order = "ORDER BY created_at, id LIMIT %s"
+        sql = " ".join([_SQL["find"], *(f"AND {condition}" for condition in conditions), order])
+        return [from_row(row) for row in self._rows(sql, *values, embedder, limit)]
+
 
 class PostgresTransaction(PostgresReader):
     """The one open transaction of a user."""
@@ -318,6 +334,22 @@ class PostgresTransaction(PostgresReader):
 
     def set_recalled(self, moments: Mapping[str, datetime]) -> None:
         self._each("set_recall", ((self._user_id, record_id, to_text(at)) for record_id, at in moments.items()))
+
+    def put_vectors(self, embedder: str, rows: Iterable[tuple[str, int, bytes]]) -> None:
+        [(last,)] = self._rows(_SQL["last_number"])
+        numbered = list(enumerate(rows, last + 1))
+        if numbered:
+            self.db.execute(_SQL["set_embedder"], (self._user_id, embedder, numbered[-1][0]))
+            values = [
+                {"user_id": self._user_id, "embedder": embedder, "number": n, "record_id": i, "version": v, "data": d}
+                for n, (i, v, d) in numbered
+            ]
+            with self.db.cursor() as cursor:
+                cursor.executemany(_SQL["put_vector"], values)
+
+    def drop_vectors(self, *, keep: str | None) -> int:
+        [(number,)] = self._rows(_SQL["drop_vectors"], keep)
+        return int(number)
 
     def erase(self, record_ids: Sequence[str]) -> dict[str, int]:
         values = {"user_id": self._user_id, "ids": list(record_ids)}

@@ -27,7 +27,7 @@ SELECT c.relname, format_type(a.atttypid, NULL)
 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 LEFT JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = 'id' AND NOT a.attisdropped
 WHERE n.nspname = current_schema() AND c.relname IN ('users', 'memory', 'memory_extraction_runs',
-    'memory_journal', 'memory_files', 'memory_tombstones', 'memory_recalls')
+    'memory_journal', 'memory_files', 'memory_tombstones', 'memory_recalls', 'memory_embedders', 'memory_vectors')
 ORDER BY c.relname
 
 -- name: users
@@ -86,6 +86,8 @@ WITH erased_records AS (DELETE FROM memory WHERE user_id = %(user_id)s RETURNING
     erased_files AS (DELETE FROM memory_files WHERE user_id = %(user_id)s RETURNING 1),
     erased_tombstones AS (DELETE FROM memory_tombstones WHERE user_id = %(user_id)s RETURNING 1),
     erased_recalls AS (DELETE FROM memory_recalls WHERE user_id = %(user_id)s RETURNING 1),
+    erased_vectors AS (DELETE FROM memory_vectors WHERE user_id = %(user_id)s),
+    erased_embedders AS (DELETE FROM memory_embedders WHERE user_id = %(user_id)s),
     erased_runs AS (DELETE FROM memory_extraction_runs WHERE user_id = %(user_id)s RETURNING 1)
 SELECT (SELECT count(*) FROM erased_records), (SELECT count(*) FROM erased_journal),
     (SELECT count(*) FROM erased_files), (SELECT count(*) FROM erased_tombstones),
@@ -172,12 +174,49 @@ SELECT record_id, at FROM memory_recalls WHERE user_id = %s
 INSERT INTO memory_recalls (user_id, record_id, at) VALUES (%s, %s, %s)
 ON CONFLICT (user_id, record_id) DO UPDATE SET at = excluded.at
 
+-- name: vectors
+SELECT number, record_id, version, data FROM memory_vectors
+WHERE user_id = %s AND embedder = %s AND number > %s ORDER BY number LIMIT %s
+
+-- name: last_vector
+SELECT last FROM memory_embedders WHERE user_id = %s AND name = %s
+
+-- name: unembedded
+-- A condition of find.
+NOT EXISTS (SELECT 1 FROM memory_vectors WHERE memory_vectors.user_id = memory.user_id
+    AND memory_vectors.record_id = memory.id AND memory_vectors.version = memory.version
+    AND memory_vectors.embedder = %s)
+
+-- name: last_number
+-- Of all embedders of the user.
+SELECT coalesce(max(last), 0) FROM memory_embedders WHERE user_id = %s
+
+-- name: set_embedder
+INSERT INTO memory_embedders (user_id, name, last) VALUES (%s, %s, %s)
+ON CONFLICT (user_id, name) DO UPDATE SET last = excluded.last
+
+-- name: put_vector
+-- Unless the record was erased meanwhile.
+INSERT INTO memory_vectors (user_id, embedder, number, record_id, version, data)
+SELECT %(user_id)s::text, %(embedder)s::text, %(number)s::bigint, %(record_id)s::text, %(version)s::bigint,
+    %(data)s::bytea
+WHERE EXISTS (SELECT 1 FROM memory WHERE user_id = %(user_id)s AND id = %(record_id)s)
+ON CONFLICT (user_id, record_id, embedder) DO UPDATE SET number = excluded.number, version = excluded.version,
+    data = excluded.data
+
+-- name: drop_vectors
+-- Without a name to keep, all of them.
+WITH dropped AS (DELETE FROM memory_vectors WHERE user_id = %s AND embedder IS DISTINCT FROM %s RETURNING 1)
+SELECT count(*) FROM dropped
+
 -- name: erase
--- Records with all versions and recalls. Of the journal, who, when and which record stay; what was said goes.
+-- Records with all versions, vectors and recalls. Of the journal, who, when and which record stay; what was said goes.
 WITH erased_records AS (
         DELETE FROM memory WHERE user_id = %(user_id)s AND id = ANY(%(ids)s) RETURNING 1),
     erased_recalls AS (
         DELETE FROM memory_recalls WHERE user_id = %(user_id)s AND record_id = ANY(%(ids)s) RETURNING 1),
+    erased_vectors AS (
+        DELETE FROM memory_vectors WHERE user_id = %(user_id)s AND record_id = ANY(%(ids)s)),
     erased_journal AS (
         UPDATE memory_journal SET before = NULL, after = NULL, reason = NULL, source = NULL, call = NULL,
             erased = true

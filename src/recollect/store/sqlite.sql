@@ -80,6 +80,39 @@ SELECT record_id, at FROM recalls
 -- name: set_recall
 INSERT OR REPLACE INTO recalls (record_id, at) VALUES (?, ?)
 
+-- name: vectors
+-- By number, so that the table is read in its own order; rows of an embedder used before are passed over.
+SELECT number, record_id, version, data FROM vectors
+WHERE number > ? AND embedder = (SELECT id FROM embedders WHERE name = ?) ORDER BY number LIMIT ?
+
+-- name: last_vector
+SELECT last FROM embedders WHERE name = ?
+
+-- name: unembedded
+-- A condition of find, which has no table alias.
+NOT EXISTS (SELECT 1 FROM vectors WHERE vectors.record_id = records.id AND vectors.version = records.version
+    AND vectors.embedder = (SELECT embedders.id FROM embedders WHERE embedders.name = ?))
+
+-- name: last_number
+-- Of all embedders.
+SELECT coalesce(max(last), 0) FROM embedders
+
+-- name: set_embedder
+INSERT INTO embedders (name, last) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET last = excluded.last
+
+-- name: put_vector
+-- Unless the record was erased meanwhile.
+INSERT OR REPLACE INTO vectors (number, embedder, record_id, version, data)
+SELECT ?1, (SELECT id FROM embedders WHERE name = ?2), ?3, ?4, ?5
+WHERE EXISTS (SELECT 1 FROM records WHERE id = ?3)
+
+-- name: drop_vectors
+-- Without a name to keep, all of them.
+DELETE FROM vectors WHERE embedder NOT IN (SELECT id FROM embedders WHERE name = ?)
+
+-- name: erase_vectors
+DELETE FROM vectors WHERE record_id IN (SELECT value FROM json_each(?))
+
 -- name: erase_recalls
 DELETE FROM recalls WHERE record_id IN (SELECT value FROM json_each(?))
 

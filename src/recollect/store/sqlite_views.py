@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 from recollect.records import JournalEntry, Record, to_dict
-from recollect.store.contract import FileState, Query, State, Tombstone
+from recollect.store.contract import FileState, Query, State, Tombstone, VectorRow
 from recollect.store.rows import (
     data_to_row,
     dump,
@@ -112,6 +112,32 @@ class SqliteReader:
     def recalled(self) -> dict[str, datetime]:
         return {record_id: _moment(at) for record_id, at in self.db.execute(_SQL["recalls"])}
 
+    def vectors(self, embedder: str, *, after: int = 0, limit: int | None = None) -> list[VectorRow]:
+        if not self._has_vectors():
+            return []
+        rows = self.db.execute(_SQL["vectors"], (after, embedder, -1 if limit is None else limit))
+        return [VectorRow(*row) for row in rows]
+
+    def last_vector(self, embedder: str) -> int:
+        if not self._has_vectors():
+            return 0
+        row = self.db.execute(_SQL["last_vector"], (embedder,)).fetchone()
+        return row[0] if row else 0
+
+    def unembedded(self, embedder: str, *, kinds: Sequence[str], limit: int) -> list[Record]:
+        if not kinds:
+            return []
+        conditions, values = conditions_of(Query(kinds=kinds))
+        if self._has_vectors():
+            conditions.append(_SQL["unembedded"])
+            values.append(embedder)
+        sql = f"{_SQL['find']} WHERE {' AND '.join(conditions)} ORDER BY created_at, id LIMIT ?"
+        return [from_row(row) for row in self.db.execute(sql, [*values, limit])]
+
+    def _has_vectors(self) -> bool:
+        """A database of schema 1 is brought forward by the next write; until then it has none."""
+        return bool(self.db.execute("PRAGMA user_version").fetchone()[0] > 1)
+
 
 class SqliteTransaction(SqliteReader):
     """The one open transaction of a user."""
@@ -178,8 +204,19 @@ class SqliteTransaction(SqliteReader):
     def set_recalled(self, moments: Mapping[str, datetime]) -> None:
         self.db.executemany(_SQL["set_recall"], ((record_id, to_text(at)) for record_id, at in moments.items()))
 
+    def put_vectors(self, embedder: str, rows: Iterable[tuple[str, int, bytes]]) -> None:
+        [last] = self.db.execute(_SQL["last_number"]).fetchone()
+        numbered = [(number, embedder, *row) for number, row in enumerate(rows, last + 1)]
+        if numbered:
+            self.db.execute(_SQL["set_embedder"], (embedder, numbered[-1][0]))
+            self.db.executemany(_SQL["put_vector"], numbered)
+
+    def drop_vectors(self, *, keep: str | None) -> int:
+        return self.db.execute(_SQL["drop_vectors"], (keep,)).rowcount
+
     def erase(self, record_ids: Sequence[str]) -> dict[str, int]:
         ids = json.dumps(list(record_ids))
+        self.db.execute(_SQL["erase_vectors"], (ids,))
         self.db.execute(_SQL["erase_recalls"], (ids,))
         journal = self.db.execute(_SQL["erase_journal"], (ids,)).rowcount
         versions = self.db.execute(_SQL["erase_records"], (ids,)).rowcount

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from recollect.errors import StoreError
 from recollect.records import JournalEntry, Record
-from recollect.store.contract import FileState, Query, Salvage, State, Tombstone
+from recollect.store.contract import FileState, Query, Salvage, State, Tombstone, VectorRow
 from recollect.times import utc_now
 
 
@@ -25,6 +25,10 @@ class _Data:
     files: dict[str, FileState] = field(default_factory=dict)
     tombstones: dict[tuple[str, str], Tombstone] = field(default_factory=dict)
     recalls: dict[str, datetime] = field(default_factory=dict)
+    vectors: dict[tuple[str, str], VectorRow] = field(default_factory=dict)
+    """By embedder and record."""
+    numbers: dict[str, int] = field(default_factory=dict)
+    """The last number given, by embedder."""
 
     def copy(self) -> _Data:
         return _Data(
@@ -35,6 +39,8 @@ class _Data:
             dict(self.files),
             dict(self.tombstones),
             dict(self.recalls),
+            dict(self.vectors),
+            dict(self.numbers),
         )
 
 
@@ -188,6 +194,22 @@ class MemoryReader:
     def recalled(self) -> dict[str, datetime]:
         return dict(self.data.recalls)
 
+    def vectors(self, embedder: str, *, after: int = 0, limit: int | None = None) -> list[VectorRow]:
+        found = [row for (owner, _), row in self.data.vectors.items() if owner == embedder and row.number > after]
+        return sorted(found, key=lambda row: row.number)[:limit]
+
+    def last_vector(self, embedder: str) -> int:
+        return self.data.numbers.get(embedder, 0)
+
+    def unembedded(self, embedder: str, *, kinds: Sequence[str], limit: int) -> list[Record]:
+        rows = self.data.vectors
+        found = [
+            record
+            for record in (self.find(Query(kinds=kinds)) if kinds else [])
+            if (row := rows.get((embedder, record.id))) is None or row.version != record.version
+        ]
+        return found[:limit]
+
 
 class MemoryTransaction(MemoryReader):
     """A copy that takes the place of the original when it ends well."""
@@ -233,10 +255,24 @@ class MemoryTransaction(MemoryReader):
     def set_recalled(self, moments: Mapping[str, datetime]) -> None:
         self.data.recalls.update(moments)
 
+    def put_vectors(self, embedder: str, rows: Iterable[tuple[str, int, bytes]]) -> None:
+        last = max(self.data.numbers.values(), default=0)
+        for number, (record_id, version, data) in enumerate(rows, last + 1):
+            self.data.numbers[embedder] = number
+            if record_id in self.data.latest:
+                self.data.vectors[embedder, record_id] = VectorRow(number, record_id, version, data)
+
+    def drop_vectors(self, *, keep: str | None) -> int:
+        kept = {key: row for key, row in self.data.vectors.items() if key[0] == keep}
+        dropped = len(self.data.vectors) - len(kept)
+        self.data.vectors = kept
+        return dropped
+
     def erase(self, record_ids: Sequence[str]) -> dict[str, int]:
         gone = set(record_ids)
         for record_id in gone:
             self.data.recalls.pop(record_id, None)
+        self.data.vectors = {key: row for key, row in self.data.vectors.items() if key[1] not in gone}
         closed = [key for key in self.data.closed if key[0] in gone]
         latest = [record_id for record_id in self.data.latest if record_id in gone]
         for key in closed:

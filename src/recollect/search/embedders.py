@@ -1,0 +1,155 @@
+"""Embedders: texts to vectors. What one must be, what is checked, and how the setting MEMORY_EMBEDDER names one.
+
+::
+
+    (empty) or none           no vectors: words alone decide
+    http://HOST/v1#MODEL      any OpenAI-compatible /embeddings endpoint (https too); the key is a setting of its own
+    onnx:FOLDER               a folder with an .onnx file and tokenizer.json; needs recollect[onnx]
+    package:NAME              an installed Python package that carries such files; needs recollect[onnx]
+    package:NAME+TOKENIZER    the same, with tokenizer.json from a second package
+    fastembed:MODEL           needs recollect[fastembed]; downloads the model when it is first used
+
+A user's own embedder needs a name, a number of dimensions and `embed`, nothing more. Nothing is downloaded, and
+nothing leaves the machine, unless the setting says so. Knows nothing about records and databases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from recollect.config import without_password
+from recollect.errors import ConfigError, RecollectError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+
+class EmbedderError(RecollectError):
+    """The embedder failed; search goes on by words alone. See whether its server runs and its model is there."""
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors."""
+
+    @property
+    def name(self) -> str:
+        """Tells model and options apart; stored with each vector. Another name means other vectors."""
+        ...
+
+    @property
+    def dimensions(self) -> int:
+        """How many numbers a vector has."""
+        ...
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """One row for each text, in order."""
+        ...
+
+
+class CheckedEmbedder:
+    """Any embedder, with what it returns checked and each row brought to length 1."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.embedder = embedder
+
+    @property
+    def name(self) -> str:
+        return self.embedder.name
+
+    @property
+    def dimensions(self) -> int:
+        return self.embedder.dimensions
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        if not texts:
+            return np.zeros((0, self.dimensions), np.float32)
+        try:
+            found = self.embedder.embed(list(texts))
+        except RecollectError:
+            raise
+        except Exception as error:  # whatever somebody else's code raises
+            raise EmbedderError(f"the embedder {self.name} failed ({type(error).__name__})") from error
+        return as_vectors(found, len(texts), self.dimensions, self.name)
+
+
+def checked(embedder: Embedder) -> Embedder:
+    """The same embedder, whose answers can be relied on."""
+    return embedder if isinstance(embedder, CheckedEmbedder) else CheckedEmbedder(embedder)
+
+
+def as_vectors(found: ArrayLike, count: int, dimensions: int | None, name: str) -> NDArray[np.float32]:
+    """What an embedder returned as rows of length 1, or an `EmbedderError` that says what is wrong with it."""
+    try:
+        with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused below
+            rows = np.asarray(found, dtype=np.float32)
+    except (ValueError, TypeError, OverflowError):
+        raise EmbedderError(f"the embedder {name} returned something that is no table of numbers") from None
+    if rows.ndim != 2 or len(rows) != count:
+        raise EmbedderError(
+            f"the embedder {name} returned an array of shape {rows.shape} for {count} texts; it must return a row"
+            " for each text"
+        )
+    if rows.shape[1] == 0 or (dimensions is not None and rows.shape[1] != dimensions):
+        wanted = "some" if dimensions is None else dimensions
+        raise EmbedderError(
+            f"the embedder {name} returned vectors of {rows.shape[1]} dimensions instead of {wanted}; if its model"
+            " was changed, give it another name"
+        )
+    if not np.isfinite(rows).all():
+        raise EmbedderError(f"the embedder {name} returned numbers that are not finite; its model may be damaged")
+    return normalised(rows)
+
+
+def normalised(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Each row brought to length 1, so that a product of two is their cosine; a row of zeros stays as it is."""
+    # in double: the squares of large float32 numbers do not fit
+    lengths = np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)
+    return (rows / np.where(lengths > 0, lengths, 1.0)).astype(np.float32)
+
+
+def pack(rows: NDArray[np.float32]) -> bytes:
+    """Vectors as a store keeps them: float16, little-endian, row after row."""
+    return rows.astype("<f2").tobytes()
+
+
+def unpack(data: bytes, dimensions: int) -> NDArray[np.float32]:
+    """The inverse of `pack`."""
+    if dimensions < 1 or len(data) % (2 * dimensions):
+        raise EmbedderError(f"a stored vector does not have {dimensions} dimensions; let it be computed again")
+    return np.frombuffer(data, "<f2").reshape(-1, dimensions).astype(np.float32)
+
+
+_FORMS = (
+    "use http://HOST/v1#MODEL (any OpenAI-compatible endpoint), onnx:FOLDER, package:NAME, package:NAME+TOKENIZER,"
+    " fastembed:MODEL, or none"
+)
+
+
+def open_embedder(spec: str, *, key: str | None = None) -> Embedder | None:
+    """The embedder a setting names, None for none; the forms are at the top of this module.
+
+    Loads no model yet and asks no server; both happen at the first use.
+    """
+    spec = spec.strip()
+    if spec.lower() in ("", "none"):
+        return None
+    kind, _, rest = spec.partition(":")
+    kind, rest = kind.lower(), rest.strip()
+    if kind in ("http", "https"):
+        url, _, model = spec.partition("#")
+        if model.strip():
+            from recollect.search.embedders_http import HttpEmbedder
+
+            return HttpEmbedder(url.strip(), model.strip(), key=key)
+    elif kind in ("onnx", "package", "fastembed") and rest:
+        from recollect.search import embedders_onnx as local
+
+        if kind == "onnx":
+            return local.OnnxEmbedder(Path(rest).expanduser())
+        return local.package_embedder(rest) if kind == "package" else local.FastembedEmbedder(rest)
+    shown = without_password(spec).partition("?")[0]
+    raise ConfigError(f"MEMORY_EMBEDDER is {shown!r}; {_FORMS}")
