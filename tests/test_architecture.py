@@ -20,8 +20,9 @@ FLOORS = {
     "store": 2,
     "core": 3,
     "app": 7,
-    "surfaces": 8,
-    "testing": 9,
+    "bench": 8,
+    "surfaces": 9,
+    "testing": 10,
 }  # fmt: skip
 
 

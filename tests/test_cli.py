@@ -697,7 +697,7 @@ def test_U3_reading(cli: Cli) -> None:
     hits = cli.json("search", "tea", "market", "--kind", "note")
     assert [hit["record"]["kind"] for hit in hits] == ["note"]
     assert 0 < hits[0]["score"] <= 1
-    assert hits[0]["why"]
+    assert hits[0]["words"]
     assert cli("search", "tea").stdout.splitlines()[0].split() == ["score", "id", "what", "text"]
     nothing = cli("search", "zebra")
     assert (nothing.stdout, nothing.stderr) == ("", "Nothing found.\n")

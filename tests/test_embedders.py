@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recollect.errors import ConfigError, MissingExtraError, RecollectError
+from recollect.errors import ConfigError, EmbedderError, MissingExtraError, RecollectError
 from recollect.search.embedders import (
     Embedder,
-    EmbedderError,
     as_vectors,
     checked,
     normalised,

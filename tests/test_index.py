@@ -17,7 +17,8 @@ import pytest
 from recollect.records import Fact, Message, Note, Record
 from recollect.search import columns, postings, snapshot
 from recollect.search import index as index_module
-from recollect.search.index import Filter, Index
+from recollect.search.filters import Filter
+from recollect.search.index import Index
 from recollect.search.passages import indexed_text, passages
 from recollect.search.postings import mark_hash, word_hash
 
@@ -231,7 +232,9 @@ def test_S1_ranks_as_the_plain_formula_whatever_happened_before(seed: int, tmp_p
             bags = plain.bags[record_id]
             assert index.passages_of(number) == len(bags)
             words = [*rng.choices(VOCABULARY, k=3), "m1"]
-            assert index.holds(number, words) == [any(word in bag for bag in bags) for word in words]
+            assert index.matching(np.array([number]), words)[:, 0].tolist() == [
+                any(word in bag for bag in bags) for word in words
+            ]
             best = index.best_passage(number, words)
             top = max(plain.passage(bag, words) for bag in bags)
             assert plain.passage(bags[best], words) == pytest.approx(top, rel=1e-5)
@@ -318,7 +321,10 @@ def test_S3_a_put_is_found_by_the_next_search(tmp_path: Path) -> None:
     assert loaded is not None
     loaded.put(message(99, "Wir fahren nach Zürich"))
     number = loaded.number("message-00099")
-    assert number is not None and loaded.holds(number, ["zurich", "park"]) == [True, False]
+    assert number is not None and loaded.matching(np.array([number]), ["zurich", "park"])[:, 0].tolist() == [
+        True,
+        False,
+    ]
     assert int(loaded.scores(["zurich"]).argmax()) == number
 
 

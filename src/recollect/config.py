@@ -41,12 +41,32 @@ class Config:
         30, "MEMORY_MESSAGE_RETENTION_DAYS", "how long messages are kept unless marked important, in days", 1, 36_500
     )
 
+    bm25_k1: float = _setting(1.5, "MEMORY_BM25_K1", "how much a word counts that a text has several times", 0, 10)
+    bm25_b: float = _setting(0.75, "MEMORY_BM25_B", "how much a long text is discounted", 0, 1)
+    context_max_tokens: int = _setting(
+        1500, "MEMORY_CONTEXT_MAX_TOKENS", "the size of the memory put into a prompt, in tokens", 50, 1_000_000
+    )
+    language: str = _setting(
+        "", "MEMORY_LANGUAGE", "the language of words in search: en, de, uk …; empty: detected for each text"
+    )
+    weights: str = _setting(
+        "", "MEMORY_WEIGHTS", "how much the signals of search count, as in vector=1,date=0.75; empty: as measured"
+    )
+    embedder: str = _setting(
+        "", "MEMORY_EMBEDDER", "URL#MODEL, onnx:FOLDER, package:NAME or fastembed:MODEL; empty: search by words alone"
+    )
+    embedder_key: str = _setting("", "MEMORY_EMBEDDER_KEY", "the API key of an embedder behind a URL")
+    embedder_timeout_ms: int = _setting(
+        1000, "MEMORY_EMBEDDER_TIMEOUT_MS", "how long a search waits for the embedder, in milliseconds", 1, 600_000
+    )
+
     def __post_init__(self) -> None:
         for f in fields(self):
             low, high = f.metadata["low"], f.metadata["high"]
             value = getattr(self, f.name)
             if low is not None and not low <= value <= high:
                 raise ConfigError(f"{f.metadata['variable']} is {value}; it must be from {low} to {high}")
+        self.weight_changes()
 
     @classmethod
     def load(cls, environ: Mapping[str, str] | None = None, **overrides: Any) -> Config:
@@ -68,8 +88,26 @@ class Config:
     def values(self) -> dict[str, str]:
         """Each variable with its value, a password in a URL masked."""
         shown = {f.metadata["variable"]: _shown(getattr(self, f.name)) for f in fields(self)}
-        shown["MEMORY_DATABASE_URL"] = without_password(shown["MEMORY_DATABASE_URL"])
+        for name in ("MEMORY_DATABASE_URL", "MEMORY_EMBEDDER"):
+            shown[name] = without_password(shown[name])
+        if self.embedder_key:
+            shown["MEMORY_EMBEDDER_KEY"] = "***"
         return shown
+
+    def weight_changes(self) -> dict[str, float]:
+        """The weights of search that are set, by name."""
+        changes: dict[str, float] = {}
+        for item in self.weights.replace(" ", "").split(","):
+            name, equals, number = item.partition("=")
+            if not item:
+                continue
+            try:
+                changes[name] = float(number)
+            except ValueError:
+                equals = ""
+            if not equals or not name:
+                raise ConfigError(f"MEMORY_WEIGHTS is {self.weights!r}; it must be like vector=1,date=0.75") from None
+        return changes
 
 
 def without_password(url: str) -> str:

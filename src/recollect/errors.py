@@ -11,6 +11,7 @@
     ├── DocumentError          the person: a file they edited cannot be read; it is left as it is
     ├── ConfigError            the operator: a setting is wrong; names the variable
     ├── MissingExtraError      the operator: an optional package is not installed; names the extra
+    ├── EmbedderError          the operator: the embedder failed; search goes on with the words alone
     └── StoreError             the operator: the storage failed; nothing was half-written
         ├── StoreBusyError         another process holds the lock too long; try again
         ├── StoreReadOnlyError     the folder or database cannot be written to
@@ -74,6 +75,10 @@ class MissingExtraError(RecollectError):
     def __init__(self, extra: str, needed_for: str) -> None:
         self.extra = extra
         super().__init__(f"{needed_for} needs an optional part: pip install 'recollect[{extra}]'")
+
+
+class EmbedderError(RecollectError):
+    """The embedder failed; search goes on by words alone. See whether its server runs and its model is there."""
 
 
 class StoreError(RecollectError):

@@ -30,6 +30,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Iterable
 from dataclasses import MISSING, dataclass, field, fields
 from datetime import date, datetime
 from typing import Any, ClassVar, Literal, TypeVar, get_args
@@ -227,12 +228,49 @@ class JournalEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """A record that a search found, its score from 0 to 1, the raw score, and the words that matched."""
+    """A record that a search found, and why.
+
+    ``raw_score`` is the sum of the ``signals``, in units of BM25; where only words speak for a record it is the
+    plain formula. ``score`` is the same from 0 to 1. ``passage`` is the part of a long text that matched.
+    """
 
     record: Record
     score: float
     raw_score: float
-    why: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    """The words of the query that the record has, or has something close to."""
+    signals: dict[str, float] = field(default_factory=dict)
+    passage: str = ""
+
+    @property
+    def why(self) -> str:
+        """Why it was found, in a few words."""
+        said = [", ".join(self.words)] if self.words else []
+        said += [phrase for name, phrase in _PHRASES.items() if self.signals.get(name, 0.0) > 0]
+        return "; ".join(said)
+
+
+_PHRASES = {
+    "vector": "similar in meaning",
+    "neighbours": "what was said around it",
+    "session": "its conversation",
+    "speaker": "who said it",
+    "date": "the time asked about",
+    "when": "it tells when",
+    "latest": "recent",
+    "importance": "important",
+}
+"""What a hit says of the signals that spoke for it. Words speak for themselves; the rest is only in ``signals``."""
+
+
+class Hits(list[Hit]):
+    """What a search found, best first. ``mode`` is "words", or "words and vectors" when an embedder took part;
+    ``note`` says why it did not, if it should have."""
+
+    def __init__(self, hits: Iterable[Hit] = (), *, mode: str = "words", note: str = "") -> None:
+        super().__init__(hits)
+        self.mode = mode
+        self.note = note
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -301,6 +301,22 @@ class StoreContract:
             assert reader.count() == {("fact", "active"): 2, ("fact", "archived"): 1, ("note", "active"): 1}
             assert reader.ids_ending(a.id[-8:]) == [a.id]
 
+    def test_S3_a_scan_gives_the_latest_of_everything_and_changed_what_to_look_at_again(self, store: Store) -> None:
+        user = store.user("u")
+        with user.read() as reader:
+            assert list(reader.scan()) == [] and reader.changed(0) == []
+        with user.write() as tx:
+            a = write(tx, fact("a"))
+            b = write(tx, fact("b"))
+            a2 = write(tx, replace(a, status="archived", version=2), "forget", a)
+        with store.user("other").write() as tx:
+            write(tx, fact("not yours"))
+        with user.read() as reader:
+            assert sorted(record.id for record in reader.scan()) == sorted([a.id, b.id])
+            assert {record.id: record.status for record in reader.scan()}[a.id] == "archived"
+            assert [tuple(row) for row in reader.changed(1)] == [(2, b.id), (3, a2.id)]
+            assert reader.changed(3) == []
+
     def test_R5_journal_entries_by_record_run_and_number(self, store: Store) -> None:
         user = store.user("u")
         with user.write() as tx:

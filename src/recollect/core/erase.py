@@ -20,6 +20,7 @@ def erase(write: Write, files: Files, records: Sequence[Record], *, op: str = "e
     if bury:
         write.tx.bury([tombstone for record in records for tombstone in _tombstones(write, record)])
     lines = files.erase(write, records)
+    write.erased = True
     places = {"records": len(ids), **write.tx.erase(ids), **lines}
     for record in records:
         write.mark(op, record.id)

@@ -38,6 +38,11 @@ _RACY_SECONDS = 0.1
 class Files(Protocol):
     """What the core needs of the files; `DiskFiles` has them in a folder, `NoFiles` only on request."""
 
+    @property
+    def folder(self) -> Path | None:
+        """Where they are."""
+        ...
+
     def edited(self, reader: Reader, *, notes: bool = False) -> bool:
         """Whether a file differs from what was last rendered."""
         ...
@@ -101,6 +106,8 @@ class Files(Protocol):
 
 class NoFiles:
     """For a store without a folder: MEMORY.md exists when someone asks for it."""
+
+    folder: Path | None = None
 
     def edited(self, reader: Reader, *, notes: bool = False) -> bool:
         return False

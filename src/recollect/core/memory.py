@@ -16,65 +16,35 @@ from typing import Any, Literal, TypeVar
 from recollect.core import validation as check
 from recollect.core.drafts import Drafts, Moment
 from recollect.core.erase import clear, erase
-from recollect.core.journal import Progress, Why, last_change, undo, verify, why
-from recollect.core.person import Person
+from recollect.core.journal import Progress, last_change, undo, verify
 from recollect.core.rebuild import RebuildReport, rebuild
-from recollect.core.recall import search, speaking_of
-from recollect.core.references import find_record, find_records, find_to_change, id_of, is_id
+from recollect.core.recall import speaking_of
+from recollect.core.recalling import Recalling
+from recollect.core.references import find_record, find_records, find_to_change, is_id
 from recollect.core.transfer import ImportReport, export_archive, import_any
 from recollect.core.upkeep import UpkeepReport, by_kind, expired, mark_important, remove_expired
 from recollect.core.writing import Acting, Write
-from recollect.document.memory_md import key_of
 from recollect.errors import InvalidInputError, NotFoundError
 from recollect.policy.retention import IMPORTANT_DAYS
 from recollect.records import (
     CATEGORIES,
     CHANGE_REASONS,
     FACT_TYPES,
-    KINDS,
     OBSERVATION_CATEGORIES,
-    STATUSES,
-    DailyEntry,
     Erased,
-    Hit,
-    JournalEntry,
     Outcome,
     Receipt,
     Record,
     Undone,
 )
-from recollect.store.contract import Query, Reader
-from recollect.times import parse_day, parse_moment
+from recollect.store.contract import Query
+from recollect.times import parse_moment
 
 _O = TypeVar("_O", bound=Outcome)
 
 
-class Memory:
+class Memory(Recalling):
     """One user's memory. Get it from `Recollect.user`; it is safe to share between threads."""
-
-    def __init__(self, person: Person, acting: Acting | None = None, write: Write | None = None) -> None:
-        self._person = person
-        self._acting = acting or Acting()
-        self._open = write
-
-    def __repr__(self) -> str:
-        return f"<Memory of {self.user_id!r}>"
-
-    @property
-    def user_id(self) -> str:
-        """Whose memory this is."""
-        return self._person.user.user_id
-
-    @property
-    def exists(self) -> bool:
-        """Whether anything was ever stored for this user, in the database or by hand in a file."""
-        return self._person.user.exists() or self._person.files.any_text()
-
-    @property
-    def mode(self) -> str:
-        """on, paused or incognito."""
-        with self._person.user.read() as reader:
-            return reader.state().mode
 
     def acting(
         self,
@@ -416,98 +386,6 @@ class Memory:
             outcome = clear(write, self._person.files)
         return self._told(outcome, write)
 
-    # reading
-
-    def scratch(self, key: str) -> str | None:
-        """The value kept under a key with `set_scratch`."""
-        found = self.read(kind="scratch", key=check.line("key", key, 200))
-        return found[0].content if found else None
-
-    def get(self, ref: str) -> Record:
-        """One record, by id, by the key of a fact, or by the ending of an id."""
-        with self._reading() as reader:
-            return find_record(reader, check.line("ref", ref, 200))
-
-    def read(
-        self,
-        *,
-        kind: str | None = None,
-        category: str | None = None,
-        type: str | None = None,
-        key: str | None = None,
-        tags: Sequence[str] = (),
-        session: str | None = None,
-        source: str | None = None,
-        status: str = "active",
-        as_of: Moment | None = None,
-        newest_first: bool = False,
-        limit: int | None = None,
-        offset: int = 0,
-    ) -> list[Record]:
-        """Records by what they are. ``as_of`` gives what held at another time."""
-        query = Query(
-            kinds=(check.one_of("kind", kind, KINDS),) if kind else (),
-            categories=(check.one_of("category", category, CATEGORIES + OBSERVATION_CATEGORIES),) if category else (),
-            types=(check.one_of("type", type, FACT_TYPES),) if type else (),
-            key=(key_of(key) if kind != "scratch" else key) if key else None,
-            tags=check.words("tags", tags),
-            session=session,
-            source=source,
-            statuses=() if status == "all" else (check.one_of("status", status, (*STATUSES, "all")),),
-            alive_at=self._person.clock(),
-            valid_at=None if as_of is None else parse_moment("as_of", as_of),
-            newest_first=newest_first,
-            limit=None if limit is None else check.positive("limit", limit),
-            offset=offset,
-        )
-        with self._reading(notes=kind in (None, "daily")) as reader:
-            return [] if reader.state().mode == "incognito" else reader.find(query)
-
-    def count(self) -> dict[str, int]:
-        """How many active records of each kind there are."""
-        with self._reading(notes=True) as reader:
-            found = reader.count()
-        return {kind: number for (kind, status), number in sorted(found.items()) if status == "active"}
-
-    def search(
-        self, query: str, *, limit: int = 5, kinds: Sequence[str] = (), category: str | None = None
-    ) -> list[Hit]:
-        """Records that speak of something, best first."""
-        text = check.text("query", query)
-        wanted = tuple(check.one_of("kinds", kind, KINDS) for kind in kinds)
-        with self._reading(notes=True) as reader:
-            return search(self._person, reader, text, check.positive("limit", limit), wanted, category)
-
-    def show(self) -> str:
-        """MEMORY.md as it is now."""
-        with self._reading() as reader:
-            return self._person.files.text(reader)
-
-    def daily(self, day: date | str | None = None) -> str:
-        """The daily note of a day, today's by default; empty if there is none."""
-        when = self._person.clock().date() if day is None else parse_day("day", day)
-        with self._reading(notes=True) as reader:
-            return self._person.files.daily_text(reader, when)
-
-    def days(self) -> list[date]:
-        """The days that have a daily note."""
-        entries = self.read(kind="daily")
-        return sorted({entry.day for entry in entries if isinstance(entry, DailyEntry)})
-
-    def history(
-        self, ref: str | None = None, *, run: str | None = None, limit: int | None = None
-    ) -> list[JournalEntry]:
-        """What happened, oldest first: to one record, in one run, or altogether (the last ``limit``)."""
-        with self._reading() as reader:
-            record_id = None if ref is None else id_of(reader, check.line("ref", ref, 200))
-            newest = reader.entries(record_id=record_id, run=run, newest_first=True, limit=limit)
-            return newest[::-1]
-
-    def why(self, ref: str) -> Why:
-        """Why this is known."""
-        with self._reading() as reader:
-            return why(reader, find_record(reader, check.line("ref", ref, 200), any_status=True))
-
     # the whole memory
 
     def export(self, path: str | Path, *, progress: Progress | None = None) -> Path:
@@ -555,15 +433,6 @@ class Memory:
         return list(dict.fromkeys(told))
 
     # inside
-
-    @contextmanager
-    def _reading(self, *, notes: bool = False) -> Iterator[Reader]:
-        """A consistent view; within a batch, one that sees what the batch did."""
-        if self._open is not None:
-            yield self._open.tx
-        else:
-            with self._person.read(notes=notes) as reader:
-                yield reader
 
     @contextmanager
     def _writing(self) -> Iterator[Write]:

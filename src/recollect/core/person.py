@@ -13,12 +13,14 @@ from dataclasses import replace
 from datetime import datetime
 
 from recollect.config import Config
+from recollect.core.catalogue import Catalogue
 from recollect.core.files import Files
 from recollect.core.known import Known
 from recollect.core.writing import Acting, Write
 from recollect.errors import StoreError, StoreFullError, StoreReadOnlyError, StoreUnavailableError
 from recollect.policy.retention import may_be_pruned, value
 from recollect.records import new_id
+from recollect.search.weights import Weights
 from recollect.store.contract import Reader, State, UserStore
 from recollect.times import Clock
 
@@ -34,6 +36,8 @@ class Person:
         self.config = config
         self.clock = clock
         self.known = Known()
+        self.catalogue = Catalogue(user.read, files.folder, config)
+        self.weights = Weights().but(config.weight_changes())
         self.recalled: dict[str, datetime] = {}
         """Recalls not yet written down; the next write takes them along."""
         self.notices: list[str] = []
@@ -78,9 +82,11 @@ class Person:
                     except BaseException:
                         self.files.discard()  # here, where what is written aside is certainly this write's own
                         raise
+                self.catalogue.committed(write.last_seq, erased=write.erased)
             except BaseException:
                 if not committed:
                     self.known.roll_back()
+                    self.catalogue.failed()
                     # it may have been committed after all, and others may write by now: what is aside tells
                     self.files.discard(keep=True)
                 raise
@@ -137,4 +143,5 @@ class Person:
     def start_over(self) -> None:
         """The database was replaced: know nothing by heart."""
         self.known = Known()
+        self.catalogue.close()
         self.files.discard(keep=True)

@@ -2,43 +2,126 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from itertools import compress
+from typing import TYPE_CHECKING, NamedTuple
 
-from recollect.core.known import KINDS
 from recollect.core.person import Person
 from recollect.errors import InvalidInputError
-from recollect.policy.duplicates import Statement
-from recollect.records import Hit, Record
+from recollect.records import Hit, Hits, Record
+from recollect.search.filters import Filter
+from recollect.search.passages import indexed_text, passages
 from recollect.store.contract import Query, Reader
-from recollect.text import terms
+from recollect.text import fold, terms
+
+if TYPE_CHECKING:
+    from recollect.search.index import Index
+    from recollect.search.question import Question
+    from recollect.search.ranking import Ranking
+
+MEMORY_KINDS = ("fact", "note", "observation", "episode", "daily")
+"""What is searched unless something else is asked for: everything but conversations and working memory."""
+
+_SPARE = 8  # ranked beyond what is asked for, in case some are the same or gone
+
+
+class _Found(NamedTuple):
+    """A document the index found; its row is still to be read."""
+
+    record_id: str
+    total: float
+    words: tuple[str, ...]
+    signals: dict[str, float]
+    passage: int
 
 
 def search(
-    person: Person, reader: Reader, query: str, limit: int, kinds: Sequence[str] = (), category: str | None = None
-) -> list[Hit]:
-    """The best records for a query, each with a score from 0 to 1 and the words that matched."""
+    person: Person,
+    reader: Reader,
+    query: str,
+    where: Filter,
+    limit: int,
+    *,
+    now: datetime | None = None,
+    min_score: float = 0.0,
+    within: int | None = None,
+) -> Hits:
+    """The best records for a query, each with a score from 0 to 1 and what spoke for it.
+
+    ``now`` is when the question is asked, for "yesterday" and "last week". If the reader is an open write,
+    ``within`` says how far it has come.
+    """
     state = reader.state()
+    if within is not None:
+        state = replace(state, seq=within)
     if state.mode == "incognito":
-        return []
-    known = person.known_in(state)
-    with known.guard:
-        if not known.is_open:  # else it is ahead of the store, and knows what the open write did
-            known.catch_up(reader, max(state.seq, known.seq))
-        found = known.search(Statement.of(query).terms, kinds or KINDS, limit if category is None else 10 * limit)
-    wanted = Query(
-        ids=[record_id for record_id, _, _ in found],
-        categories=(category,) if category else (),
-        alive_at=person.clock(),
+        return Hits()
+    from recollect.search.question import Question  # here, not above: it loads NumPy
+    from recollect.search.ranking import rank
+
+    moment = person.clock()
+    catalogue = person.catalogue
+    with catalogue.guard:
+        index = catalogue.caught_up(reader, state, in_write=within is not None)
+        question = Question.of(query, now or moment, index.names(), person.config.language)
+        ranking = rank(index, question, index.select(where), limit + _SPARE, weights=person.weights)
+        found = _described(index, question, ranking)
+    hits = _loaded(reader, found, limit, min_score)
+    person.recalled.update({hit.record.id: moment for hit in hits})
+    return Hits(hits)
+
+
+def _described(index: Index, question: Question, ranking: Ranking) -> list[_Found]:
+    """What there is to say of the documents that were found, while their numbers hold."""
+    terms = [*dict.fromkeys(question.words), *(word for word, _, _ in question.related)]
+    causes = [*dict.fromkeys(question.words), *(cause for _, _, cause in question.related)]
+    spelled = [question.spelled.get(cause, cause) for cause in causes]
+    matches = index.matching(ranking.numbers, terms).T.tolist()
+    names = list(ranking.signals)
+    columns = zip(*(values.tolist() for values in ranking.signals.values()), strict=True)
+    found = []
+    for number, total, values, matched in zip(
+        ranking.numbers.tolist(), ranking.totals.tolist(), columns, matches, strict=True
+    ):
+        words = tuple(dict.fromkeys(compress(spelled, matched)))
+        signals = {name: value for name, value in zip(names, values, strict=True) if value}
+        passage = index.best_passage(number, terms) if index.passages_of(number) > 1 else 0
+        found.append(_Found(index.id_of(number), total, words, signals, passage))
+    return found
+
+
+def _loaded(reader: Reader, found: list[_Found], limit: int, min_score: float) -> list[Hit]:
+    """The hits with their records; what says the same as a better one, or is gone, makes room for the next."""
+    found = [each for each in found if _normal(each.total) >= min_score]
+    hits: list[Hit] = []
+    said: set[str] = set()
+    for part in (found[:limit], found[limit:]):
+        if not part or len(hits) >= limit:
+            break
+        wanted = Query(ids=[each.record_id for each in part], statuses=())
+        records = {record.id: record for record in reader.find(wanted)}
+        for each in part:
+            record = records.get(each.record_id)
+            if record is not None and (content := fold(record.text)) not in said:
+                said.add(content)
+                hits.append(_hit(record, each))
+    return hits[:limit]
+
+
+def _hit(record: Record, found: _Found) -> Hit:
+    text = indexed_text(record)
+    if len(spans := passages(text)) > 1:
+        begin, end = spans[min(found.passage, len(spans) - 1)]
+        text = text[begin:end].strip()
+    return Hit(
+        record=record,
+        score=_normal(found.total),
+        raw_score=found.total,
+        words=found.words,
+        signals=found.signals,
+        passage=text,
     )
-    records = {record.id: record for record in reader.find(wanted)}
-    hits = [
-        Hit(record=records[record_id], score=_normal(score), raw_score=score, why=words)
-        for record_id, score, words in found
-        if record_id in records
-    ][:limit]
-    now = person.clock()
-    person.recalled.update({hit.record.id: now for hit in hits})
-    return hits
 
 
 def speaking_of(reader: Reader, topic: str) -> list[Record]:

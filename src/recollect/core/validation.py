@@ -44,6 +44,13 @@ def text(field: str, value: object, limit: int = MAX_TEXT) -> str:
     return cleaned
 
 
+def query(field: str, value: object) -> str:
+    """What to search for. Anything may be asked, also nothing: the answer is then nothing."""
+    if not isinstance(value, str):
+        raise InvalidInputError(field, f"must be text, not {_type(value)}")
+    return _FORBIDDEN.sub(" ", value)
+
+
 def optional_text(field: str, value: object, limit: int = MAX_SHORT) -> str | None:
     """`text`, or None for None."""
     return None if value is None else text(field, value, limit)

@@ -78,6 +78,7 @@ class Write:
         self.last_seq = self.state.seq
         self.changes: list[Change] = []
         self.notices: list[str] = []
+        self.erased = False
         self.known.catch_up(tx, self.state.seq)
 
     # the verbs

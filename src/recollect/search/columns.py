@@ -8,8 +8,7 @@ Knows nothing about words, scores or files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -17,7 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.records import Record
+from recollect.search.filters import Filter
 from recollect.search.postings import digest
+from recollect.search.signs import Signs
 
 NEVER = np.iinfo(np.int64).max
 """When something expires that does not."""
@@ -38,6 +39,10 @@ _COLUMNS: dict[str, type[np.generic]] = {
     "previous": np.int32,
     "following": np.int32,
     "digest": np.uint64,  # of the text and the marks
+    "asks": np.bool_,
+    "tells_when": np.bool_,
+    "event_from": np.int64,  # the time its text speaks of; the beginning is after the end if there is none
+    "event_until": np.int64,
 }
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MICROSECOND = timedelta(microseconds=1)
@@ -46,28 +51,6 @@ _FOLD_AT = 4096  # ids kept in a dictionary at least, before they are sorted in 
 
 Array = NDArray[Any]
 Mask = NDArray[np.bool_]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filter:
-    """Which documents fit. Empty means any; by default only active ones."""
-
-    kinds: Sequence[str] = ()
-    statuses: Sequence[str] = ("active",)
-    categories: Sequence[str] = ()
-    types: Sequence[str] = ()
-    tier: str | None = None
-    source: str | None = None
-    """The source itself, or what it begins with up to a colon: "discussion" finds "discussion:42"."""
-    session: str | None = None
-    speakers: Sequence[str] = ()
-    tags: Sequence[str] = ()
-    """Documents that carry all of these."""
-    said_from: datetime | None = None
-    said_until: datetime | None = None
-    """Said from the one moment on, and before the other."""
-    alive_at: datetime | None = None
-    """Leave out what has expired at this moment."""
 
 
 def microseconds(moment: datetime) -> int:
@@ -260,6 +243,13 @@ class Documents(Growing):
         whole["alive"][number] = True
         if speaks and not stays:
             self._link(number)
+
+    def note_signs(self, number: int, signs: Signs) -> None:
+        """Take over what the text shows."""
+        whole = self.whole
+        whole["asks"][number], whole["tells_when"][number] = signs.asks, signs.tells_when
+        begin, end = (NEVER, -NEVER) if signs.event is None else map(microseconds, signs.event)
+        whole["event_from"][number], whole["event_until"][number] = begin, end
 
     def bury(self, number: int) -> None:
         """A document is gone."""

@@ -22,14 +22,10 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from recollect.config import without_password
-from recollect.errors import ConfigError, RecollectError
+from recollect.errors import ConfigError, EmbedderError, RecollectError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
-
-
-class EmbedderError(RecollectError):
-    """The embedder failed; search goes on by words alone. See whether its server runs and its model is there."""
 
 
 class Embedder(Protocol):

@@ -24,8 +24,8 @@ from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 import numpy as np
 
-from recollect.errors import ConfigError
-from recollect.search.embedders import EmbedderError, as_vectors
+from recollect.errors import ConfigError, EmbedderError
+from recollect.search.embedders import as_vectors
 from recollect.times import utc_now
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from recollect.errors import ConfigError, MissingExtraError
-from recollect.search.embedders import EmbedderError, as_vectors
+from recollect.errors import ConfigError, EmbedderError, MissingExtraError
+from recollect.search.embedders import as_vectors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

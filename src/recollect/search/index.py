@@ -16,7 +16,7 @@ import math
 import threading
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar, overload
@@ -26,12 +26,13 @@ from numpy.typing import NDArray
 
 from recollect.records import Record
 from recollect.search import snapshot
-from recollect.search.columns import Documents, Filter, Growing
+from recollect.search.columns import Documents, Growing
+from recollect.search.filters import Filter
 from recollect.search.passages import MOST_WORDS, indexed_text, passages
 from recollect.search.postings import Postings, Segment, digest, mark_hash, word_hash
+from recollect.search.signs import signs_of
 from recollect.text import terms as text_terms
-
-__all__ = ["Filter", "Index"]
+from recollect.text import words as text_words
 
 Terms = Callable[[str], Sequence[str]]
 
@@ -90,10 +91,15 @@ class Index:
     alive = Column[np.bool_]()
     previous = Column[np.int32]()
     following = Column[np.int32]()
+    asks = Column[np.bool_]()
+    tells_when = Column[np.bool_]()
+    event_from = Column[np.int64]()
+    event_until = Column[np.int64]()
 
     def __init__(self, *, k1: float = 1.5, b: float = 0.75, terms: Terms = text_terms) -> None:
         self.seq = 0
         self.life = ""
+        self.last = ""
         self.unsaved = 0
         self.guard = threading.RLock()
         self._k1, self._b, self._terms = k1, b, terms
@@ -108,6 +114,8 @@ class Index:
         self._plain = True  # the slot of each passage is its number
         self._norms: NDArray[np.float32] | None = None  # until something changes
         self._several: NDArray[np.int64] | None = None
+        self._speakers: list[frozenset[str]] = []
+        self._names: frozenset[str] = frozenset()
 
     # -- changing --------------------------------------------------------------------------------------------
 
@@ -115,7 +123,7 @@ class Index:
         """Add a record, or replace the earlier version of it."""
         text = indexed_text(record)
         marks = sorted(set(marks))
-        text_digest = digest("\0".join((str(len(text)), text, *marks)))
+        text_digest = digest("\0".join((str(len(text)), text, str(record.valid_from), *marks)))
         documents = self._documents
         number = self.number(record.id)
         if number is not None and documents.whole["digest"][number] == text_digest:
@@ -131,6 +139,7 @@ class Index:
                 self._count(number, -1)
                 self._abandon(number)
             documents.note(number, record, text_digest)
+            documents.note_signs(number, signs_of(text, record.valid_from))
             self._settle(number, cut, marks)
             self._count(number, 1)
         self._changed()
@@ -207,6 +216,7 @@ class Index:
             documents.view("first")[:] = renumber[documents.view("first")]
         self._dead = 0
         self._norms = self._several = None
+        self._speakers = []
         self._assign_slots()
         return segment
 
@@ -250,16 +260,32 @@ class Index:
         value = self._documents.tables[column].values[code]
         return ", ".join(value) if column == "tags" else str(value)
 
+    def speakers(self) -> list[frozenset[str]]:
+        """The names of everyone who speaks, by code, each as its folded words."""
+        names = self._documents.tables["speaker"].values
+        if len(self._speakers) != len(names):
+            self._speakers = [frozenset(text_words(name)) for name in names]
+            self._names = frozenset().union(*self._speakers)
+        return self._speakers
+
+    def names(self) -> frozenset[str]:
+        """All words of the names of everyone who speaks."""
+        self.speakers()
+        return self._names
+
     def select(self, wanted: Filter) -> NDArray[np.bool_]:
         """The living documents that fit, as a mask."""
         return self._documents.select(wanted)
 
     # -- words -----------------------------------------------------------------------------------------------
 
-    def scores(self, words: Sequence[str]) -> NDArray[np.float32]:
+    def scores(self, words: Sequence[str], weights: Sequence[float] | None = None) -> NDArray[np.float32]:
         """The BM25 score of every document; 0 for the dead. A word given twice counts twice."""
         documents = self._documents
-        slots = self._sums(words)
+        asked: dict[str, float] = {}
+        for word, weight in zip(words, weights or [1.0] * len(words), strict=True):
+            asked[word] = asked.get(word, 0.0) + weight
+        slots = self._sums(asked)
         scores = slots[: documents.size]
         if not self._own_slots:
             return scores
@@ -271,10 +297,9 @@ class Index:
         scores[self._several] = np.maximum.reduceat(slots, bounds.ravel())[::2]
         return scores
 
-    def _sums(self, words: Sequence[str]) -> NDArray[np.float32]:
+    def _sums(self, asked: Mapping[str, float]) -> NDArray[np.float32]:
         """What the words add to every slot: those of the documents, those of single passages, and one more."""
         sums = np.zeros(self._documents.size + self._own_slots + 1, dtype=np.float32)
-        asked = Counter(words)
         pieces = self._postings.find([word_hash(word) for word in asked])
         numbers, counts, weights, lengths = [], [], [], []
         for times, found in zip(asked.values(), pieces, strict=True):
@@ -321,9 +346,15 @@ class Index:
         """How rare each word is."""
         return [self._idf(found) for found in self._postings.find([word_hash(word) for word in words])]
 
-    def holds(self, number: int, words: Sequence[str]) -> list[bool]:
-        """Which of these words a document contains."""
-        return [bool(len(within)) for within, _, _ in self._within(number, words)]
+    def matching(self, numbers: NDArray[np.intp], words: Sequence[str]) -> NDArray[np.bool_]:
+        """Which of these documents have which of these words: a row for each word."""
+        first = self._documents.view("first")[numbers]
+        after = first + self._documents.view("count")[numbers]
+        matches = np.zeros((len(words), len(numbers)), dtype=np.bool_)
+        for row, found in zip(matches, self._postings.find([word_hash(word) for word in words]), strict=True):
+            for where, _ in found:
+                row |= where.searchsorted(first) < where.searchsorted(after)
+        return matches
 
     def passages_of(self, number: int) -> int:
         """How many passages a document has."""
@@ -373,7 +404,7 @@ class Index:
         arrays |= {f"passage_{name}": self._passages.view(name) for name in _PASSAGES if name != "slot"}
         arrays |= {f"word_{name}": getattr(segment, name) for name in _POSTINGS}
         arrays["tables"] = np.frombuffer(json.dumps(tables).encode("ascii"), dtype=np.uint8)
-        notes = {"analysis": _analysis(self._terms), "seq": self.seq, "life": self.life}
+        notes = {"analysis": _analysis(self._terms), "seq": self.seq, "life": self.life, "last": self.last}
         snapshot.write(path, notes, arrays)
         self.unsaved = 0
 
@@ -388,7 +419,7 @@ class Index:
         index = cls(k1=k1, b=b, terms=terms)
         documents = index._documents
         try:
-            index.seq, index.life = int(notes["seq"]), str(notes["life"])
+            index.seq, index.life, index.last = int(notes["seq"]), str(notes["life"]), str(notes["last"])
             documents.restore(arrays, json.loads(arrays["tables"].tobytes()))
             saved_passages = {name: arrays[f"passage_{name}"] for name in _PASSAGES if name != "slot"}
             index._passages.fill(saved_passages | {"slot": saved_passages["owner"]})

@@ -16,10 +16,10 @@ import struct
 import zlib
 from glob import escape
 from pathlib import Path
-from typing import Any
+from typing import IO, TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:  # a look at the notes must not cost the loading of NumPy
+    from numpy.typing import NDArray
 
 MAGIC = b"RCLINDEX"
 VERSION = 1
@@ -29,7 +29,7 @@ _FRONT = struct.Struct("<8sIII")
 _ALIGN = 64
 _TYPES = frozenset({"|i1", "|u1", "<i2", "<u2", "<u4", "<u8", "<i4", "<i8", "<f4", "|b1"})
 
-Arrays = dict[str, NDArray[Any]]
+Arrays = dict[str, "NDArray[Any]"]
 
 
 def write(path: Path, notes: dict[str, Any], arrays: Arrays) -> None:
@@ -77,23 +77,39 @@ def read(path: Path) -> tuple[dict[str, Any], Arrays] | None:
     """What was saved, the arrays mapped and not to be written to; None if it cannot be trusted."""
     try:
         with open(path, "rb") as file:
-            front = file.read(_FRONT.size)
-            magic, version, length, checksum = _FRONT.unpack(front)
-            if magic != MAGIC or version != VERSION:
+            told = _header(file)
+            if told is None:
                 return None
-            size, begin = os.fstat(file.fileno()).st_size, _FRONT.size + length
-            if size < begin or begin % _ALIGN:
-                return None
-            header = file.read(length)
-            if zlib.crc32(header) != checksum:
-                return None
-            told = json.loads(header)
-            if size != begin + told["bytes"]:
-                return None
+            begin = file.tell()
             mapped = _mapped(file.fileno())
         return _checked(told, begin, mapped)
     except (OSError, ValueError, KeyError, TypeError, struct.error):
         return None
+
+
+def notes_of(path: Path) -> dict[str, Any]:
+    """What was noted with a snapshot, without reading all of it; nothing if there is none."""
+    try:
+        with open(path, "rb") as file:
+            told = _header(file)
+        return {} if told is None else dict(told["notes"])
+    except (OSError, ValueError, KeyError, TypeError, struct.error):
+        return {}
+
+
+def _header(file: IO[bytes]) -> dict[str, Any] | None:
+    """The header of a file that is as long as it says; what is read next are the arrays."""
+    magic, version, length, checksum = _FRONT.unpack(file.read(_FRONT.size))
+    if magic != MAGIC or version != VERSION:
+        return None
+    size, begin = os.fstat(file.fileno()).st_size, _FRONT.size + length
+    if size < begin or begin % _ALIGN:
+        return None
+    header = file.read(length)
+    if zlib.crc32(header) != checksum:
+        return None
+    told: dict[str, Any] = json.loads(header)
+    return told if size == begin + told["bytes"] else None
 
 
 def _mapped(descriptor: int) -> mmap.mmap:
@@ -103,6 +119,8 @@ def _mapped(descriptor: int) -> mmap.mmap:
 
 
 def _checked(told: dict[str, Any], begin: int, mapped: mmap.mmap) -> tuple[dict[str, Any], Arrays] | None:
+    import numpy as np
+
     arrays: Arrays = {}
     whole = memoryview(mapped)
     for entry in told["arrays"]:
@@ -126,5 +144,7 @@ def _filling(size: int) -> bytes:
 
 
 def _bytes(array: NDArray[Any]) -> memoryview:
+    import numpy as np
+
     little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
     return memoryview(little.view(np.uint8).data)

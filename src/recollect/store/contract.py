@@ -129,6 +129,14 @@ class Reader(Protocol):
         """The records that fit, by time of creation and then id, oldest first unless asked otherwise."""
         ...
 
+    def scan(self) -> Iterator[Record]:
+        """Every record at its latest version, whatever its status, one after another; never all in memory."""
+        ...
+
+    def changed(self, after: int) -> list[tuple[int, str]]:
+        """Sequence number and record id of every change after this one, without what changed."""
+        ...
+
     def count(self) -> dict[tuple[str, str], int]:
         """How many records there are, by kind and status; latest versions only."""
         ...

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 _HERE = Path(__file__).parent
 _SQL: dict[str, Any] = load_queries(_HERE / "postgres.sql")
+_SCAN_PAGE = 2000
 _MIGRATION_LOCK = 0x5245434F4C4C4543
 
 
@@ -204,6 +205,17 @@ class PostgresReader:
         order = f"ORDER BY {first}{down}, id{down}, version{down} LIMIT %s OFFSET %s"
         sql = " ".join([_SQL["find"], *(f"AND {condition}" for condition in conditions), order])
         return [from_row(row) for row in self._rows(sql, *values, query.limit, query.offset)]
+
+    def scan(self) -> Iterator[Record]:
+        last = 0
+        while rows := self._rows(_SQL["find"] + " AND latest AND seq > %s ORDER BY seq LIMIT %s", last, _SCAN_PAGE):
+            for row in rows:
+                record = from_row(row)
+                yield record
+            last = record.seq
+
+    def changed(self, after: int) -> list[tuple[int, str]]:
+        return self._rows(_SQL["changed"], after)
 
     def count(self) -> dict[tuple[str, str], int]:
         return {(kind, status): number for kind, status, number in self._rows(_SQL["count"])}

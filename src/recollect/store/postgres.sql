@@ -142,6 +142,9 @@ SELECT id FROM memory WHERE user_id = %s AND latest AND right(id, length(%s)) = 
 SELECT seq, at, actor, op, record_id, before, after, reason, source, run, call, undoes, erased
 FROM memory_journal WHERE user_id = %s
 
+-- name: changed
+SELECT seq, record_id FROM memory_journal WHERE user_id = %s AND seq > %s ORDER BY seq
+
 -- name: log
 INSERT INTO memory_journal (user_id, seq, at, actor, op, record_id, before, after, reason, source, run, call,
     undoes, erased)

@@ -50,6 +50,9 @@ SELECT id FROM records WHERE latest = 1 AND substr(id, -length(?1)) = ?1 ORDER B
 -- name: entries
 SELECT seq, at, actor, op, record_id, before, after, reason, source, run, call, undoes, erased FROM journal
 
+-- name: changed
+SELECT seq, record_id FROM journal WHERE seq > ? ORDER BY seq
+
 -- name: log
 INSERT INTO journal (seq, at, actor, op, record_id, before, after, reason, source, run, call, undoes, erased)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -58,6 +58,12 @@ class SqliteReader:
             sql += " LIMIT ? OFFSET ?"
             values += [-1 if query.limit is None else query.limit, query.offset]
         return [from_row(row) for row in self.db.execute(sql, values)]
+
+    def scan(self) -> Iterator[Record]:
+        return (from_row(row) for row in self.db.execute(_SQL["find"] + " WHERE latest = 1"))
+
+    def changed(self, after: int) -> list[tuple[int, str]]:
+        return self.db.execute(_SQL["changed"], (after,)).fetchall()
 
     def count(self) -> dict[tuple[str, str], int]:
         return {(kind, status): number for kind, status, number in self.db.execute(_SQL["count"])}

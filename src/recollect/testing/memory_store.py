@@ -146,6 +146,12 @@ class MemoryReader:
                 held[record.id] = record
         return list(held.values())
 
+    def scan(self) -> Iterator[Record]:
+        return iter(list(self.data.latest.values()))
+
+    def changed(self, after: int) -> list[tuple[int, str]]:
+        return [(entry.seq, entry.record_id) for entry in self.entries(after=after)]
+
     def count(self) -> dict[tuple[str, str], int]:
         return dict(Counter((record.kind, record.status) for record in self.data.latest.values()))
 

@@ -1,0 +1,203 @@
+"""One user's search index, kept up with the store.
+
+The index is derived: it is loaded from a snapshot if there is a good one, caught up by sequence number from whatever
+store and process wrote last, and built anew if nothing fits. Losing it costs time and nothing else. A snapshot is
+saved now and then, so that the next process starts where this one stopped; after an erasure at once, because the
+old one still holds, hashed, the words that must be gone.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, suppress
+from functools import partial
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from recollect.config import Config
+from recollect.search.snapshot import notes_of
+from recollect.store.contract import Query, Reader, State
+from recollect.text import terms
+
+if TYPE_CHECKING:
+    from recollect.search.index import Index
+
+_AT_ONCE = 500  # records fetched together when catching up
+_REBUILD_SHARE = 0.5  # of all changes: more than that is read faster from the records
+_SAVE_AFTER = 1000  # changes, or a quarter of what there is
+_SAVE_AT_END = 200
+_SNAPSHOT = "words.idx"
+
+
+def life_of(state: State) -> str:
+    """Which of the user's lives this is: another one begins when they are erased or rebuilt."""
+    return blake2b(state.secret + str(state.created_at).encode(), digest_size=12).hexdigest()
+
+
+class Catalogue:
+    """Finds the records of one user by their words. Safe to use from many threads."""
+
+    def __init__(self, read: Callable[[], AbstractContextManager[Reader]], folder: Path | None, config: Config) -> None:
+        self.guard = threading.RLock()
+        self._read = read
+        self._folder = folder
+        self._config = config
+        self._index: Index | None = None
+        self._saved_seq: int | None = None  # None until somebody looked
+        self._ahead = False  # it holds what an open write did
+
+    def caught_up(self, reader: Reader, state: State, *, in_write: bool = False) -> Index:
+        """The index with everything the reader can see. Hold ``guard`` while using it.
+
+        ``in_write`` says that the reader is an open write: what it did is searched, but not kept if it fails.
+        """
+        with self.guard:
+            life = life_of(state)
+            index = self._index
+            if index is None or index.life != life:
+                index = self._loaded(life, reader)
+            if index.seq > state.seq:
+                with self._read() as latest:  # it may be ahead of an older view, but not of the store
+                    now = latest.state()
+                    if now.seq < index.seq or life_of(now) != life:
+                        index = self._new(life)
+            self._ahead = self._ahead or in_write
+            if index.seq < state.seq:
+                index = self._caught_up(index, reader, state.seq)
+            self._index = index
+            return index
+
+    def current(self) -> Index:
+        """The index with all that is stored."""
+        with self._read() as reader:
+            return self.caught_up(reader, reader.state())
+
+    def committed(self, seq: int, *, erased: bool) -> None:
+        """After a write: take in what piled up, so that no search has to wait for all of it."""
+        with self.guard:
+            self._ahead = False
+            if erased:
+                self._after_erasure()
+            elif seq - (self._index.seq if self._index else self._on_disk()) >= _AT_ONCE:
+                self.current()
+
+    def failed(self) -> None:
+        """A write was rolled back: what was taken in of it must go."""
+        with self.guard:
+            if self._ahead:
+                self._ahead, self._index = False, None
+
+    def save(self) -> None:
+        """Write the snapshot. What cannot be written is no loss."""
+        path = self._path
+        with self.guard:
+            index = self._index
+            if index is None or self._ahead or path is None or not path.parent.parent.is_dir():
+                return
+            try:
+                path.parent.mkdir(mode=0o700, exist_ok=True)
+                index.save(path)
+            except OSError:
+                return  # a full or read-only disk, or another process that saved at the same time
+            self._saved_seq = index.seq
+            with self._read() as reader:  # somebody may have erased something since we caught up
+                ids = {record_id for _, record_id in reader.changed(index.seq)} - {""}
+                if ids and len(reader.find(Query(ids=list(ids), statuses=()))) < len(ids):
+                    self._drop(path)
+
+    def close(self) -> None:
+        """Save what is worth saving, and let go of the index."""
+        with self.guard:
+            if self._index is not None and self._index.unsaved >= _SAVE_AT_END:
+                self.save()
+            self._index = None
+
+    def rebuild(self) -> int:
+        """Build the index anew from the records, and say how many there are."""
+        with self.guard, self._read() as reader:
+            state = reader.state()
+            self._index = self._caught_up(self._new(life_of(state)), reader, state.seq)
+            self.save()
+            return len(self._index)
+
+    # inside
+
+    @property
+    def _path(self) -> Path | None:
+        return None if self._folder is None else self._folder / "index" / _SNAPSHOT
+
+    @property
+    def _terms(self) -> Callable[[str], Sequence[str]]:
+        return partial(terms, code=self._config.language) if self._config.language else terms
+
+    def _new(self, life: str) -> Index:
+        from recollect.search.index import Index  # here, not above: it loads NumPy
+
+        index = Index(k1=self._config.bm25_k1, b=self._config.bm25_b, terms=self._terms)
+        index.life = life
+        return index
+
+    def _loaded(self, life: str, reader: Reader) -> Index:
+        from recollect.search.index import Index
+
+        if self._path is not None:
+            k1, b = self._config.bm25_k1, self._config.bm25_b
+            index = Index.load(self._path, k1=k1, b=b, terms=self._terms)
+            if index is not None and index.life == life and index.last == _change(reader, index.seq):
+                self._saved_seq = index.seq
+                return index
+        return self._new(life)
+
+    def _on_disk(self) -> int:
+        """Up to which change the snapshot is."""
+        if self._saved_seq is None:
+            self._saved_seq = 0 if self._path is None else int(notes_of(self._path).get("seq", 0))
+        return self._saved_seq
+
+    def _caught_up(self, index: Index, reader: Reader, seq: int) -> Index:
+        changed = reader.changed(index.seq) if index.seq else []
+        erased = False
+        if index.seq == 0 or len(changed) > seq * _REBUILD_SHARE:
+            index = self._new(index.life)
+            for record in reader.scan():
+                index.put(record)
+        else:
+            ids = list(dict.fromkeys(record_id for _, record_id in changed if record_id))
+            for begin in range(0, len(ids), _AT_ONCE):
+                part = ids[begin : begin + _AT_ONCE]
+                found = {record.id: record for record in reader.find(Query(ids=part, statuses=()))}
+                for record_id in part:
+                    if record_id in found:
+                        index.put(found[record_id])
+                    else:
+                        index.remove(record_id)
+                        erased = True
+        index.seq, index.last = seq, _change(reader, seq)
+        if index.unsaved > max(_SAVE_AFTER, len(index) // 4) or (erased and self._on_disk()):
+            self._index = index
+            self.save()
+        return index
+
+    def _after_erasure(self) -> None:
+        """Nothing on disk may tell of what was erased."""
+        path = self._path
+        if path is None or not path.exists():
+            return
+        if self._index is not None:
+            self.current()
+            self.save()
+        else:
+            self._drop(path)
+
+    def _drop(self, path: Path) -> None:
+        self._saved_seq = 0
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
+def _change(reader: Reader, seq: int) -> str:
+    """What tells this change from another one with the same number, in a database that was replaced by a copy."""
+    entry = reader.entry(seq)
+    return "" if entry is None else f"{entry.record_id} {entry.at}"

@@ -1,0 +1,200 @@
+"""The reading half of a memory: what is known, found, shown and explained. Changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import date
+
+from recollect.core import validation as check
+from recollect.core.drafts import Moment
+from recollect.core.journal import Why, why
+from recollect.core.person import Person
+from recollect.core.recall import MEMORY_KINDS, search
+from recollect.core.references import find_record, id_of
+from recollect.core.writing import Acting, Write
+from recollect.document.memory_md import key_of
+from recollect.records import (
+    CATEGORIES,
+    FACT_TYPES,
+    KINDS,
+    OBSERVATION_CATEGORIES,
+    STATUSES,
+    DailyEntry,
+    Hits,
+    JournalEntry,
+    Record,
+)
+from recollect.search.filters import Filter
+from recollect.store.contract import Query, Reader
+from recollect.times import parse_day, parse_moment
+
+
+class Recalling:
+    """What one can ask a memory."""
+
+    def __init__(self, person: Person, acting: Acting | None = None, write: Write | None = None) -> None:
+        self._person = person
+        self._acting = acting or Acting()
+        self._open = write
+
+    def __repr__(self) -> str:
+        return f"<Memory of {self.user_id!r}>"
+
+    @property
+    def user_id(self) -> str:
+        """Whose memory this is."""
+        return self._person.user.user_id
+
+    @property
+    def exists(self) -> bool:
+        """Whether anything was ever stored for this user, in the database or by hand in a file."""
+        return self._person.user.exists() or self._person.files.any_text()
+
+    @property
+    def mode(self) -> str:
+        """on, paused or incognito."""
+        with self._person.user.read() as reader:
+            return reader.state().mode
+
+    def scratch(self, key: str) -> str | None:
+        """The value kept under a key with `set_scratch`."""
+        found = self.read(kind="scratch", key=check.line("key", key, 200))
+        return found[0].content if found else None
+
+    def get(self, ref: str) -> Record:
+        """One record, by id, by the key of a fact, or by the ending of an id."""
+        with self._reading() as reader:
+            return find_record(reader, check.line("ref", ref, 200))
+
+    def read(
+        self,
+        *,
+        kind: str | None = None,
+        category: str | None = None,
+        type: str | None = None,
+        key: str | None = None,
+        tags: Sequence[str] = (),
+        session: str | None = None,
+        source: str | None = None,
+        status: str = "active",
+        as_of: Moment | None = None,
+        newest_first: bool = False,
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> list[Record]:
+        """Records by what they are. ``as_of`` gives what held at another time."""
+        query = Query(
+            kinds=(check.one_of("kind", kind, KINDS),) if kind else (),
+            categories=(check.one_of("category", category, CATEGORIES + OBSERVATION_CATEGORIES),) if category else (),
+            types=(check.one_of("type", type, FACT_TYPES),) if type else (),
+            key=(key_of(key) if kind != "scratch" else key) if key else None,
+            tags=check.words("tags", tags),
+            session=session,
+            source=source,
+            statuses=() if status == "all" else (check.one_of("status", status, (*STATUSES, "all")),),
+            alive_at=self._person.clock(),
+            valid_at=None if as_of is None else parse_moment("as_of", as_of),
+            newest_first=newest_first,
+            limit=None if limit is None else check.positive("limit", limit),
+            offset=offset,
+        )
+        with self._reading(notes=kind in (None, "daily")) as reader:
+            return [] if reader.state().mode == "incognito" else reader.find(query)
+
+    def count(self) -> dict[str, int]:
+        """How many active records of each kind there are."""
+        with self._reading(notes=True) as reader:
+            found = reader.count()
+        return {kind: number for (kind, status), number in sorted(found.items()) if status == "active"}
+
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int = 5,
+        kinds: Sequence[str] = (),
+        include_conversation: bool = False,
+        category: str | None = None,
+        type: str | None = None,
+        tags: Sequence[str] = (),
+        source: str | None = None,
+        session: str | None = None,
+        speaker: str | None = None,
+        status: str = "active",
+        since: Moment | None = None,
+        until: Moment | None = None,
+        min_score: float = 0.0,
+        now: Moment | None = None,
+    ) -> Hits:
+        """Records that answer a question or speak of something, best first.
+
+        Conversations are searched if asked for, by ``include_conversation`` or by kind. ``since`` and ``until``
+        bound when something was said; ``now`` is when the question is asked, if that is another time.
+        """
+        wanted = tuple(check.one_of("kinds", kind, KINDS) for kind in kinds)
+        where = Filter(
+            kinds=wanted or (*MEMORY_KINDS, *(("message",) if include_conversation else ())),
+            statuses=() if status == "all" else (check.one_of("status", status, (*STATUSES, "all")),),
+            categories=(check.one_of("category", category, CATEGORIES + OBSERVATION_CATEGORIES),) if category else (),
+            types=(check.one_of("type", type, FACT_TYPES),) if type else (),
+            tags=check.words("tags", tags),
+            source=source,
+            session=session,
+            speakers=() if speaker is None else (speaker,),
+            said_from=None if since is None else parse_moment("since", since),
+            said_until=None if until is None else parse_moment("until", until),
+            alive_at=self._person.clock(),
+        )
+        with self._reading(notes=True) as reader:
+            return search(
+                self._person,
+                reader,
+                check.query("query", query),
+                where,
+                check.positive("limit", limit),
+                now=None if now is None else parse_moment("now", now),
+                min_score=check.share("min_score", min_score),
+                within=None if self._open is None else self._open.last_seq,
+            )
+
+    def show(self) -> str:
+        """MEMORY.md as it is now."""
+        with self._reading() as reader:
+            return self._person.files.text(reader)
+
+    def daily(self, day: date | str | None = None) -> str:
+        """The daily note of a day, today's by default; empty if there is none."""
+        when = self._person.clock().date() if day is None else parse_day("day", day)
+        with self._reading(notes=True) as reader:
+            return self._person.files.daily_text(reader, when)
+
+    def days(self) -> list[date]:
+        """The days that have a daily note."""
+        entries = self.read(kind="daily")
+        return sorted({entry.day for entry in entries if isinstance(entry, DailyEntry)})
+
+    def history(
+        self, ref: str | None = None, *, run: str | None = None, limit: int | None = None
+    ) -> list[JournalEntry]:
+        """What happened, oldest first: to one record, in one run, or altogether (the last ``limit``)."""
+        with self._reading() as reader:
+            record_id = None if ref is None else id_of(reader, check.line("ref", ref, 200))
+            newest = reader.entries(record_id=record_id, run=run, newest_first=True, limit=limit)
+            return newest[::-1]
+
+    def why(self, ref: str) -> Why:
+        """Why this is known."""
+        with self._reading() as reader:
+            return why(reader, find_record(reader, check.line("ref", ref, 200), any_status=True))
+
+    # inside
+
+    @contextmanager
+    def _reading(self, *, notes: bool = False) -> Iterator[Reader]:
+        """A consistent view; within a batch, one that sees what the batch did."""
+        if self._open is not None:
+            yield self._open.tx
+        else:
+            with self._person.read(notes=notes) as reader:
+                yield reader

@@ -1,0 +1,29 @@
+"""Which documents a search is about, besides what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """Which documents fit. Empty means any; by default only active ones."""
+
+    kinds: Sequence[str] = ()
+    statuses: Sequence[str] = ("active",)
+    categories: Sequence[str] = ()
+    types: Sequence[str] = ()
+    tier: str | None = None
+    source: str | None = None
+    """The source itself, or what it begins with up to a colon: "discussion" finds "discussion:42"."""
+    session: str | None = None
+    speakers: Sequence[str] = ()
+    tags: Sequence[str] = ()
+    """Documents that carry all of these."""
+    said_from: datetime | None = None
+    said_until: datetime | None = None
+    """Said from the one moment on, and before the other."""
+    alive_at: datetime | None = None
+    """Leave out what has expired at this moment."""
