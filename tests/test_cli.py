@@ -29,11 +29,14 @@ from typer.testing import CliRunner, Result
 
 import recollect
 from recollect.config import Config
+from recollect.records import Hit, Note
+from recollect.search.tokens import count
 from recollect.surfaces.cli import reading, removing, tour, writing  # noqa: F401  (their commands)
 from recollect.surfaces.cli import whole as _whole  # noqa: F401
-from recollect.surfaces.cli.output import Output, counted, harmless, progress, shortened
+from recollect.surfaces.cli.output import Marked, Output, counted, explained, harmless, progress, shortened
 from recollect.surfaces.cli.program import PANELS, app, exit_code, program
 from recollect.testing import FrozenClock
+from recollect.testing.embedding import EmbeddingServer
 
 DOCS = Path(__file__).parents[1] / "docs" / "cli.md"
 SOURCE = Path(recollect.__file__).parents[1]
@@ -694,18 +697,171 @@ def test_U3_reading(cli: Cli) -> None:
     assert len(cli.json("read", "--category", "preference")) == 1
     assert len(cli.json("read", "--tag", "drink")) == 1
     assert [r["content"] for r in cli.json("read", "--limit", "1", "--offset", "1")] == ["Engineer"]
-    hits = cli.json("search", "tea", "market", "--kind", "note")
-    assert [hit["record"]["kind"] for hit in hits] == ["note"]
-    assert 0 < hits[0]["score"] <= 1
-    assert hits[0]["words"]
-    assert cli("search", "tea").stdout.splitlines()[0].split() == ["score", "id", "what", "text"]
-    nothing = cli("search", "zebra")
-    assert (nothing.stdout, nothing.stderr) == ("", "Nothing found.\n")
     short = cli("read", "--key", "role").stdout.splitlines()[1].split()[0]
     assert cli.json("get", short)["key"] == "role"
     assert cli.json("show")["text"] == cli("show").stdout
     assert "- Role: Engineer" in cli("show").stdout
     assert cli("read", "--status", "nonsense", code=2).stdout == ""
+
+
+def test_U3_searching(cli: Cli) -> None:
+    cli("remember", "Drinks tea", "-c", "preference")
+    cli("note", "Tea is sold at the market")
+    found = cli.json("search", "tea", "market", "--kind", "note")
+    assert (found["query"], found["mode"], found["note"]) == ("tea market", "words", "")
+    [hit] = found["hits"]
+    assert hit.keys() == {"record", "score", "raw_score", "words", "signals", "passage", "why"}
+    assert hit["record"]["kind"] == "note" and 0 < hit["score"] <= 1
+    assert hit["words"] == ["tea", "market"] and hit["why"].startswith("tea, market")
+    assert sum(hit["signals"].values()) == pytest.approx(hit["raw_score"])
+    assert hit["passage"] == "Tea is sold at the market"
+    head, *lines = cli("search", "tea").stdout.splitlines()
+    assert head.split() == ["score", "id", "what", "when", "text"]
+    today = datetime.now(timezone.utc).date()
+    assert re.fullmatch(rf" 0\.\d\d  [0-9a-z]{{8}}  preference  {today}  Drinks tea", lines[0])
+    nothing = cli("search", "zebra")
+    assert (nothing.stdout, nothing.stderr) == ("", "Nothing found.\n")
+    assert cli.json("search", "zebra")["hits"] == []
+
+
+def test_U3_searching_only_what_fits(cli: Cli) -> None:
+    cli("remember", "Speaks of tea and Java", "--type", "skill", "-t", "work", "--source", "discussion:7")
+    cli("remember", "Drank tea in Kyiv", "--since", "2020-05-01")
+    cli("remember", "Tea is for guests", "--key", "habit")
+    cli("say", "I bought tea", "--session", "s1", "--speaker", "Anna", "--at", "2026-02-12")
+    cli("say", "I bought tea as well", "--session", "s2", "--speaker", "Olena", "--at", "2026-03-12")
+
+    def found(*args: str) -> list[str]:
+        return sorted(hit["record"]["content"] for hit in cli.json("search", "tea", *args)["hits"])
+
+    said = ["I bought tea", "I bought tea as well"]
+    assert len(found()) == 3 and not set(said) & set(found())
+    assert set(said) < set(found("--conversations", "--limit", "9"))
+    assert found("--kind", "message") == said
+    assert found("--conversations", "--speaker", "Anna") == said[:1]
+    assert found("--conversations", "--session", "s2") == said[1:]
+    assert found("--conversations", "--since", "2026-01-01", "--until", "2026-03-01") == said[:1]
+    assert found("--until", "2021-01-01") == ["Drank tea in Kyiv"]
+    for only in (["--type", "skill"], ["-t", "work"], ["--source", "discussion:7"], ["-c", "work_context"]):
+        assert found(*only) == ["Speaks of tea and Java"], only
+    cli("forget", "habit", "--yes")
+    assert found("--status", "archived") == ["Tea is for guests"] and len(found()) == 2
+    assert found("--status", "all", "--limit", "2", "--min-score", "0.99") == []
+    dated = cli.json("search", "tea last month", "--now", "2020-06-10")["hits"][0]
+    assert dated["record"]["content"] == "Drank tea in Kyiv" and dated["signals"]["date"] > 0
+    for wrong in (["--kind", "nonsense"], ["--min-score", "7"], ["--since", "soon"], ["--limit", "0"]):
+        cli("search", "tea", *wrong, code=2)
+
+
+def test_U3_a_search_explains_itself(cli: Cli) -> None:
+    cli("remember", "Drinks tea", "--importance", "0.9")
+    cli("remember", "Sells tea to guests", "--confidence", "0.8")
+    lines = cli("search", "tea", "--explain").stdout.splitlines()
+    assert len(lines) == 5
+    assert re.fullmatch(r" {8}\d\.\d\d = words \d\.\d\d \+ importance \d\.\d\d \(tea; important\)", lines[2])
+    assert re.fullmatch(r" {8}\d\.\d\d = words \d\.\d\d - confidence \d\.\d\d \(tea\)", lines[4])
+    total, parts = lines[2].strip().split(" = ")
+    assert sum(map(float, re.findall(r"\d\.\d\d", parts))) == pytest.approx(float(total), abs=0.02)
+    assert explained(Hit(record=_note("x"), score=0.0, raw_score=0.0)) == "0.00 = nothing"
+
+
+def _note(content: str, title: str | None = None) -> Note:
+    now = datetime(2026, 2, 12, tzinfo=timezone.utc)
+    return Note(id="note-1", content=content, title=title, created_at=now, updated_at=now, valid_from=now)
+
+
+def test_U3_of_a_long_text_the_matching_part_is_shown(cli: Cli) -> None:
+    text = "some words about nothing much\n" * 40 + "the tea market in Lviv " + "and still more of it " * 40
+    cli("note", text, "--title", "On tea")
+    cli("note", "nothing here", "--title", "Another\ttitle of tea")
+    shown = cli("search", "tea", "market").stdout.splitlines()
+    assert "  On tea: …" in shown[1] and " the tea market in Lviv " in shown[1] and shown[1].endswith("…")
+    assert len(shown[1]) < 320
+    assert shown[2].endswith("  Another title of tea: nothing here")
+
+
+def test_U3_on_a_terminal_what_matched_stands_out(tmp_path: Path) -> None:
+    cli = Cli(tmp_path)
+    cli("note", "He sells cafe\u0301 and teas", "--title", "Tea")
+    _, shown = on_terminal("search", "tea", "--explain", "--root", str(tmp_path))
+    assert shown.count("\x1b[1;33m") == 2
+    assert "\x1b[1;33mTea\x1b[0m: " in shown and "\x1b[1;33mteas\x1b[0m" in shown
+    assert re.search(r"\x1b\[2m\d\.\d\d = words \d\.\d\d", shown)
+    _, plain = on_terminal("search", "tea", "--root", str(tmp_path), NO_COLOR="1")
+    assert not re.search(r"\x1b\[[0-9;]*3[0-7]m", plain)
+    assert b"\x1b" not in run("search", "tea", "--explain", "--root", str(tmp_path)).stdout
+
+
+def test_marked_cells_are_harmless_too(capsys: pytest.CaptureFixture[str]) -> None:
+    Output(as_json=False).table(("a", "b"), [("1", Marked("x\x1b[31my", [(0, 1)], ["\x9bz"]))])
+    assert capsys.readouterr().out == "a  b\n1  x\ufffd[31my\n        \ufffdz\n"
+
+
+def test_S2_a_search_says_once_why_the_embedder_took_no_part(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    cli("remember", "Drinks tea")
+    monkeypatch.setenv("MEMORY_EMBEDDER", "http://127.0.0.1:1/v1#none")
+    result = cli("search", "tea")
+    assert "Drinks tea" in result.stdout
+    assert re.fullmatch(r"Note: [^\n]+\n", result.stderr)
+    answer = cli("search", "tea", "--json")
+    assert json.loads(answer.stdout)["note"] and answer.stderr == ""
+
+
+def test_S2_vectors_are_made_on_demand(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    cli("remember", "Drinks tea")
+    cli("remember", "Plays the cello")
+    cli("remember", "Drinks tea", "--user", "anna")
+    for everyone in ([], ["--all"]):
+        assert "MEMORY_EMBEDDER" in cli("embed", *everyone, code=2).stderr
+    with EmbeddingServer() as server:
+        monkeypatch.setenv("MEMORY_EMBEDDER", f"{server.url}#m")
+        assert cli("embed").stdout == "me: 2 vectors made\n"
+        assert cli.json("embed", "--all") == [{"user": "anna", "vectors": 1}, {"user": "me", "vectors": 0}]
+        found = cli.json("search", "tea")
+    assert (found["mode"], found["note"]) == ("words and vectors", "")
+    assert found["hits"][0]["signals"]["vector"] > 0
+
+
+def test_U3_the_context_for_a_model(cli: Cli) -> None:
+    cli("context", code=3)
+    cli("remember", "Drinks green tea", "-c", "preference")
+    cli("note", "The tea market in Lviv opens at nine")
+    cli("say", "I will sell tea at the market", "--session", "s", "--speaker", "Anna", "--at", "2026-02-12")
+    text = cli("context").stdout
+    assert "Drinks green tea" in text and "market" not in text
+    assert "The tea market in Lviv" in cli("context", "tea", "market").stdout
+    assert "I will sell" not in cli("context", "sell tea").stdout
+    assert "I will sell" in cli("context", "sell tea", "--conversations", "--now", "2026-02-13").stdout
+    answer = cli.json("context", "tea", "market", "--max-tokens", "40")
+    assert answer.keys() == {"user", "text", "tokens"} and answer["user"] == "me"
+    assert answer["tokens"] == count(answer["text"]) <= 40
+    cli("context", "--max-tokens", "0", code=2)
+    cli("pause", "--incognito")
+    hidden = cli("context")
+    assert hidden.stdout == "" and "incognito" in hidden.stderr
+
+
+def test_U3_the_context_is_drawn_on_a_terminal(tmp_path: Path) -> None:
+    cli = Cli(tmp_path)
+    cli("remember", "Drinks green tea", "-c", "preference")
+    _, drawn = on_terminal("context", "--root", str(tmp_path))
+    assert "Drinks green tea" in drawn and "#" not in drawn
+    _, raw = on_terminal("context", "--raw", "--root", str(tmp_path))
+    assert raw == cli("context").stdout
+
+
+def test_U3_the_search_index_is_built_anew(cli: Cli) -> None:
+    cli("rebuild-index", code=3)
+    cli("remember", "Drinks tea")
+    cli("note", "Tea is sold at the market")
+    cli("remember", "Drinks tea", "--user", "anna")
+    assert cli("rebuild-index").stdout == "me: 2 records indexed\n"
+    assert cli("rebuild-index", "-a").stdout == "anna: 1 record indexed\nme: 2 records indexed\n"
+    assert cli.json("rebuild-index") == {"user": "me", "records": 2}
+    assert len(cli.json("search", "tea")["hits"]) == 2
+    (cli.root / "me" / "memory.db").write_bytes(b"not a database" * 100)
+    answers = cli.json("rebuild-index", "--all", code=4)
+    assert answers[0] == {"user": "anna", "records": 1} and "rebuild" in answers[1]["error"]
 
 
 def test_U3_reading_what_held_then(cli: Cli) -> None:
@@ -1075,6 +1231,7 @@ def test_U3_shared_options_may_stand_before_the_command(tmp_path: Path) -> None:
 
 
 def test_U3_every_verb_of_the_api_is_a_command() -> None:
-    verbs = [name for name in vars(recollect.Memory) if not name.startswith("_")]
-    missing = {name.strip("_") for name in verbs} - set(program().commands) - _NOT_COMMANDS
+    verbs = [name for name in dir(recollect.Memory) if not name.startswith("_")]
+    commands = {name.replace("-", "_") for name in program().commands}
+    missing = {name.strip("_") for name in verbs} - commands - _NOT_COMMANDS
     assert not missing, "mark_important is `important`, days is `daily --days`; these have no command"

@@ -144,6 +144,11 @@ def test_S7_a_join_costs_little(one: str, two: str) -> None:
     assert count(one + two) <= count(one) + count(two) + 3
 
 
+@given(st.text(max_size=60), st.text(min_size=1, max_size=60))
+def test_S7_lines_can_be_counted_one_by_one(one: str, two: str) -> None:
+    assert count(f"{one}\n{two}") == count(f"{one}\n") + count(two) - 1
+
+
 def test_S7_english_joins_cost_little() -> None:
     words = " ".join(ENGLISH.values())
     whole = count(words)

@@ -63,7 +63,7 @@ _BAD: list[tuple[str, str, Callable[[Any], object]]] = [
     ("status", "not one of active", lambda m: m.read(status="deleted")),
     ("limit", "not a whole number from 1", lambda m: m.read(limit=0)),
     ("limit", "not a whole number from 1", lambda m: m.search("tea", limit=-1)),
-    ("query", "must be text, not int", lambda m: m.search(7)),  # type: ignore[arg-type]
+    ("query", "must be text, not int", lambda m: m.search(7)),
     ("refs", "at least two", lambda m: m.merge(["role"], "x y")),
     ("topic", "no words", lambda m: m.erase_topic("?!")),
     ("path", "there is nothing at", lambda m: m.import_("/no/such/file")),

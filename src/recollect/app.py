@@ -7,10 +7,11 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from recollect.config import Config
 from recollect.core.files import DiskFiles, Files, NoFiles
+from recollect.core.meaning import Embedding
 from recollect.core.memory import Memory
 from recollect.core.person import Person
 from recollect.errors import InvalidInputError
@@ -20,14 +21,26 @@ from recollect.store.sqlite import SqliteStore
 from recollect.times import Clock, utc_now
 from recollect.userid import check_user_id, folder_name
 
+if TYPE_CHECKING:
+    from recollect.search.embedders import Embedder
+
 _MOST_REMEMBERED = 64
 
 
 class Recollect:
     """The memories of many users. Make it with `recollect.open`."""
 
-    def __init__(self, store: Store, config: Config, *, folder: Path | None, clock: Clock = utc_now) -> None:
+    def __init__(
+        self,
+        store: Store,
+        config: Config,
+        *,
+        folder: Path | None,
+        clock: Clock = utc_now,
+        embedder: Embedder | None = None,
+    ) -> None:
         self.config = config
+        self._embedding = _embedding(config, embedder)
         self._store = store
         self._folder = folder
         self._clock = clock
@@ -41,11 +54,12 @@ class Recollect:
             person = self._people.get(name)
             if person is None:
                 person = self._people[name] = Person(
-                    self._store.user(name), self._files(name), self.config, self._clock
+                    self._store.user(name), self._files(name), self.config, self._clock, self._embedding
                 )
             self._people.move_to_end(name)
-            while len(self._people) > _MOST_REMEMBERED:
-                self._people.popitem(last=False)
+            left = [self._people.popitem(last=False)[1] for _ in range(len(self._people) - _MOST_REMEMBERED)]
+        for other in left:
+            other.catalogue.close()
         return Memory(person)
 
     def users(self) -> Iterator[str]:
@@ -56,7 +70,9 @@ class Recollect:
         """Remove a user and everything about them, everywhere."""
         name = check_user_id(user_id)
         with self._guard:
-            self._people.pop(name, None)
+            person = self._people.pop(name, None)
+        if person is not None:
+            person.catalogue.forget()
         folder = None if self._folder is None else self._folder / folder_name(name)
         if folder is None or (isinstance(self._store, SqliteStore) and self._store.root == self._folder):
             places = self._store.erase_user(name)
@@ -69,8 +85,13 @@ class Recollect:
 
     def close(self) -> None:
         """Let go of files and connections. Memories in use open them again."""
+        if self._embedding is not None:
+            self._embedding.close()
         with self._guard:
+            left = list(self._people.values())
             self._people.clear()
+        for person in left:
+            person.catalogue.close()
         self._store.close()
 
     def __enter__(self) -> Recollect:
@@ -91,14 +112,18 @@ def open(
     files: str | Path | None = None,
     config: Config | None = None,
     clock: Clock = utc_now,
+    embedder: Embedder | str | None = None,
     **settings: Any,
 ) -> Recollect:
     """Open a folder, a ``postgresql://`` address, or a store you made yourself.
 
     A folder holds everything: SQLite databases and the files people read. With PostgreSQL, ``files`` names
-    a folder for MEMORY.md and the daily notes; without it they exist in the database only. Other settings
-    are those of `Config`; what is not given comes from the environment.
+    a folder for MEMORY.md and the daily notes; without it they exist in the database only. An ``embedder`` is one
+    of your own, or named as MEMORY_EMBEDDER does. Other settings are those of `Config`; what is not given comes
+    from the environment.
     """
+    if isinstance(embedder, str):
+        settings["embedder"], embedder = embedder, None
     if isinstance(where, str) and where.startswith(("postgresql://", "postgres://")):
         settings["database_url"] = where
         settings.setdefault("files", files is not None)
@@ -112,13 +137,13 @@ def open(
         settings |= {"memory_dir": Path(where), "database_url": ""}
     chosen = Config.load(**settings) if config is None else config
     if where is not None and not isinstance(where, str | Path):
-        return Recollect(where, chosen, folder=None if files is None else Path(files), clock=clock)
+        return Recollect(where, chosen, folder=None if files is None else Path(files), clock=clock, embedder=embedder)
     if chosen.database_url:
         from recollect.store.postgres import PostgresStore
 
         folder = chosen.memory_dir if chosen.files else None
-        return Recollect(PostgresStore(chosen.database_url), chosen, folder=folder, clock=clock)
-    return Recollect(SqliteStore(chosen.memory_dir), chosen, folder=chosen.memory_dir, clock=clock)
+        return Recollect(PostgresStore(chosen.database_url), chosen, folder=folder, clock=clock, embedder=embedder)
+    return Recollect(SqliteStore(chosen.memory_dir), chosen, folder=chosen.memory_dir, clock=clock, embedder=embedder)
 
 
 def _remove_folder(folder: Path) -> int:
@@ -129,3 +154,12 @@ def _remove_folder(folder: Path) -> int:
     number = sum(1 for path in folder.rglob("*") if path.is_file())
     shutil.rmtree(folder)
     return number
+
+
+def _embedding(config: Config, embedder: Embedder | None) -> Embedding | None:
+    if embedder is None and config.embedder in ("", "none"):
+        return None
+    from recollect.search.embedders import checked, open_embedder  # here, not above: it loads NumPy
+
+    chosen = open_embedder(config.embedder, key=config.embedder_key or None) if embedder is None else checked(embedder)
+    return None if chosen is None else Embedding(chosen, config.embedder_timeout_ms / 1000)

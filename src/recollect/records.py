@@ -246,7 +246,8 @@ class Hit:
     def why(self) -> str:
         """Why it was found, in a few words."""
         said = [", ".join(self.words)] if self.words else []
-        said += [phrase for name, phrase in _PHRASES.items() if self.signals.get(name, 0.0) > 0]
+        told = _PHRASES if self.record.kind == "message" else _PHRASES.keys() - {"session"}
+        said += [_PHRASES[name] for name in _PHRASES if name in told and self.signals.get(name, 0.0) > 0]
         return "; ".join(said)
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -59,11 +60,14 @@ class Conversation:
 
 def load(path: Path) -> list[Conversation]:
     """The conversations of a file, with the questions that can be scored."""
-    raw = path.read_bytes()
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise InvalidInputError("data", f"{path} cannot be read ({error.strerror})") from None
     try:
         text = (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode("utf-8")
         found = list(_conversations(text))
-    except (KeyError, TypeError, ValueError, OSError, EOFError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, OSError, EOFError, AttributeError, zlib.error) as error:
         raise InvalidInputError("data", f"{path.name} is in none of the known formats ({error!r})") from None
     return [_scorable(conversation) for conversation in found]
 

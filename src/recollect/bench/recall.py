@@ -7,6 +7,7 @@ search. A hit at k is any evidence among the first k; coverage is the share of t
 from __future__ import annotations
 
 import math
+import re
 import tempfile
 import time
 from collections import defaultdict
@@ -18,10 +19,12 @@ from typing import Any
 import recollect
 from recollect.bench.conversations import Asked, Conversation, load
 from recollect.core.memory import Memory
+from recollect.errors import InvalidInputError
 from recollect.records import Written
 
 CUTS = (1, 5, 10, 20)
 _DEEP = 100  # ranked, so that sessions can be counted too
+_UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
 _PEOPLE = frozenset({"user", "assistant"})
 
 
@@ -73,6 +76,8 @@ def _file(path: Path, embedder: str, weights: str, progress: Callable[[str, int,
     turns, sessions, categories = Tally(), Tally(), defaultdict[str, Tally](Tally)
     seconds: list[float] = []
     conversations = load(path)
+    if not any(conversation.questions for conversation in conversations):
+        raise InvalidInputError("data", f"{path.name} has no question whose evidence is in it")
     for done, conversation in enumerate(conversations):
         with (
             tempfile.TemporaryDirectory(prefix="recollect-bench-") as folder,
@@ -110,7 +115,7 @@ def _tell(memory: Memory, conversation: Conversation) -> dict[str, str]:
     with memory.batch() as batch:
         for item in conversation.items:
             outcome = batch.say(
-                item.text or "…",
+                _UNSEEN.sub(" ", item.text).strip() or "…",
                 session=item.session,
                 role="assistant" if item.speaker == "assistant" else "user",
                 speaker=None if item.speaker in _PEOPLE or not item.speaker else item.speaker,

@@ -49,39 +49,35 @@ class Catalogue:
         self._ahead = False  # it holds what an open write did
 
     def caught_up(self, reader: Reader, state: State, *, in_write: bool = False) -> Index:
-        """The index with everything the reader can see. Hold ``guard`` while using it.
+        """The index with everything the reader can see, or more. Hold ``guard`` while using it.
 
         ``in_write`` says that the reader is an open write: what it did is searched, but not kept if it fails.
+        Always open the reader first and take ``guard`` then: that is the order in which all threads wait.
         """
         with self.guard:
             life = life_of(state)
             index = self._index
             if index is None or index.life != life:
                 index = self._loaded(life, reader)
-            if index.seq > state.seq:
-                with self._read() as latest:  # it may be ahead of an older view, but not of the store
-                    now = latest.state()
-                    if now.seq < index.seq or life_of(now) != life:
-                        index = self._new(life)
             self._ahead = self._ahead or in_write
             if index.seq < state.seq:
                 index = self._caught_up(index, reader, state.seq)
             self._index = index
             return index
 
-    def current(self) -> Index:
-        """The index with all that is stored."""
-        with self._read() as reader:
-            return self.caught_up(reader, reader.state())
-
     def committed(self, seq: int, *, erased: bool) -> None:
         """After a write: take in what piled up, so that no search has to wait for all of it."""
         with self.guard:
             self._ahead = False
-            if erased:
-                self._after_erasure()
-            elif seq - (self._index.seq if self._index else self._on_disk()) >= _AT_ONCE:
-                self.current()
+            index = self._index
+            behind = seq - (index.seq if index is not None else self._on_disk())
+            if erased and index is None and self._path is not None:
+                self._drop(self._path)
+        if behind >= _AT_ONCE or (erased and index is not None):
+            with self._read() as reader, self.guard:
+                self.caught_up(reader, reader.state())
+                if erased:
+                    self.save()  # what is on disk still tells, hashed, of what must be gone
 
     def failed(self) -> None:
         """A write was rolled back: what was taken in of it must go."""
@@ -102,10 +98,6 @@ class Catalogue:
             except OSError:
                 return  # a full or read-only disk, or another process that saved at the same time
             self._saved_seq = index.seq
-            with self._read() as reader:  # somebody may have erased something since we caught up
-                ids = {record_id for _, record_id in reader.changed(index.seq)} - {""}
-                if ids and len(reader.find(Query(ids=list(ids), statuses=()))) < len(ids):
-                    self._drop(path)
 
     def close(self) -> None:
         """Save what is worth saving, and let go of the index."""
@@ -114,9 +106,14 @@ class Catalogue:
                 self.save()
             self._index = None
 
+    def forget(self) -> None:
+        """Let go of the index without saving it."""
+        with self.guard:
+            self._index, self._saved_seq = None, None
+
     def rebuild(self) -> int:
         """Build the index anew from the records, and say how many there are."""
-        with self.guard, self._read() as reader:
+        with self._read() as reader, self.guard:
             state = reader.state()
             self._index = self._caught_up(self._new(life_of(state)), reader, state.seq)
             self.save()
@@ -179,17 +176,6 @@ class Catalogue:
             self._index = index
             self.save()
         return index
-
-    def _after_erasure(self) -> None:
-        """Nothing on disk may tell of what was erased."""
-        path = self._path
-        if path is None or not path.exists():
-            return
-        if self._index is not None:
-            self.current()
-            self.save()
-        else:
-            self._drop(path)
 
     def _drop(self, path: Path) -> None:
         self._saved_seq = 0

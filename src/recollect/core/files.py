@@ -39,9 +39,7 @@ class Files(Protocol):
     """What the core needs of the files; `DiskFiles` has them in a folder, `NoFiles` only on request."""
 
     @property
-    def folder(self) -> Path | None:
-        """Where they are."""
-        ...
+    def folder(self) -> Path | None: ...
 
     def edited(self, reader: Reader, *, notes: bool = False) -> bool:
         """Whether a file differs from what was last rendered."""

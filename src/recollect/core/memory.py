@@ -24,7 +24,7 @@ from recollect.core.references import find_record, find_records, find_to_change,
 from recollect.core.transfer import ImportReport, export_archive, import_any
 from recollect.core.upkeep import UpkeepReport, by_kind, expired, mark_important, remove_expired
 from recollect.core.writing import Acting, Write
-from recollect.errors import InvalidInputError, NotFoundError
+from recollect.errors import ConfigError, InvalidInputError, NotFoundError
 from recollect.policy.retention import IMPORTANT_DAYS
 from recollect.records import (
     CATEGORIES,
@@ -415,6 +415,16 @@ class Memory(Recalling):
     def rebuild(self, *, force: bool = False) -> RebuildReport:
         """Restore a damaged or lost database from MEMORY.md and the daily notes."""
         return rebuild(self._person, force=force)
+
+    def rebuild_index(self) -> int:
+        """Build the search index anew from the records; how many there are. Search does that itself when it must."""
+        return self._person.catalogue.rebuild()
+
+    def embed(self, *, progress: Progress | None = None) -> int:
+        """Make all vectors that are missing now, instead of in the background; how many that were."""
+        if self._person.meaning is None:
+            raise ConfigError("no embedder is set; MEMORY_EMBEDDER names one")
+        return self._person.meaning.embed_all(progress)
 
     def upkeep(self, *, dry_run: bool = False) -> UpkeepReport:
         """Remove what has expired, keep MEMORY.md short, settle the files. A dry run tells what has expired."""

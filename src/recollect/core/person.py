@@ -16,6 +16,7 @@ from recollect.config import Config
 from recollect.core.catalogue import Catalogue
 from recollect.core.files import Files
 from recollect.core.known import Known
+from recollect.core.meaning import Embedding, Meaning
 from recollect.core.writing import Acting, Write
 from recollect.errors import StoreError, StoreFullError, StoreReadOnlyError, StoreUnavailableError
 from recollect.policy.retention import may_be_pruned, value
@@ -30,13 +31,16 @@ _ROOM_AFTER_PRUNING = 0.9
 class Person:
     """What belongs to one user."""
 
-    def __init__(self, user: UserStore, files: Files, config: Config, clock: Clock) -> None:
+    def __init__(
+        self, user: UserStore, files: Files, config: Config, clock: Clock, embedding: Embedding | None = None
+    ) -> None:
         self.user = user
         self.files = files
         self.config = config
         self.clock = clock
         self.known = Known()
         self.catalogue = Catalogue(user.read, files.folder, config)
+        self.meaning = None if embedding is None else Meaning(embedding, user, self.catalogue)
         self.weights = Weights().but(config.weight_changes())
         self.recalled: dict[str, datetime] = {}
         """Recalls not yet written down; the next write takes them along."""
@@ -83,6 +87,8 @@ class Person:
                         self.files.discard()  # here, where what is written aside is certainly this write's own
                         raise
                 self.catalogue.committed(write.last_seq, erased=write.erased)
+                if self.meaning is not None:
+                    self.meaning.soon()
             except BaseException:
                 if not committed:
                     self.known.roll_back()
@@ -143,5 +149,5 @@ class Person:
     def start_over(self) -> None:
         """The database was replaced: know nothing by heart."""
         self.known = Known()
-        self.catalogue.close()
+        self.catalogue.forget()
         self.files.discard(keep=True)

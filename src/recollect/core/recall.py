@@ -61,15 +61,27 @@ def search(
     from recollect.search.ranking import rank
 
     moment = person.clock()
-    catalogue = person.catalogue
+    catalogue, meaning = person.catalogue, person.meaning
+    with catalogue.guard:
+        names = catalogue.caught_up(reader, state, in_write=within is not None).names()
+    question = Question.of(query, now or moment, names, person.config.language)
+    vector, note = None, ""
+    if meaning is not None and question.text.strip():
+        vector, note = meaning.embedding.of_query(question.in_first_person())  # nobody waits for it
     with catalogue.guard:
         index = catalogue.caught_up(reader, state, in_write=within is not None)
-        question = Question.of(query, now or moment, index.names(), person.config.language)
-        ranking = rank(index, question, index.select(where), limit + _SPARE, weights=person.weights)
+        similarity = None
+        if meaning is not None and vector is not None:
+            similarity = meaning.similarity(index, reader, vector)
+            if similarity is None:
+                meaning.soon()
+                note = "searched by words alone: the vectors are still being made"
+        fits, most = index.select(where), limit + _SPARE
+        ranking = rank(index, question, fits, most, similarity=similarity, weights=person.weights)
         found = _described(index, question, ranking)
     hits = _loaded(reader, found, limit, min_score)
     person.recalled.update({hit.record.id: moment for hit in hits})
-    return Hits(hits)
+    return Hits(hits, mode="words" if similarity is None else "words and vectors", note=note)
 
 
 def _described(index: Index, question: Question, ranking: Ranking) -> list[_Found]:

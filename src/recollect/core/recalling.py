@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from datetime import date
 
 from recollect.core import validation as check
+from recollect.core.context import context
 from recollect.core.drafts import Moment
 from recollect.core.journal import Why, why
 from recollect.core.person import Person
@@ -155,6 +156,31 @@ class Recalling:
                 check.positive("limit", limit),
                 now=None if now is None else parse_moment("now", now),
                 min_score=check.share("min_score", min_score),
+                within=None if self._open is None else self._open.last_seq,
+            )
+
+    def context(
+        self,
+        topic: str = "",
+        *,
+        max_tokens: int | None = None,
+        include_conversation: bool = False,
+        now: Moment | None = None,
+    ) -> str:
+        """What an agent should know before it answers, as a Markdown block for its prompt; empty if nothing is known.
+
+        The core profile, what is known of the topic, and what happened in the last seven days, never longer than
+        ``max_tokens`` (MEMORY_CONTEXT_MAX_TOKENS). Conversations are included if asked for.
+        """
+        budget = self._person.config.context_max_tokens if max_tokens is None else max_tokens
+        with self._reading(notes=True) as reader:
+            return context(
+                self._person,
+                reader,
+                check.query("topic", topic),
+                check.positive("max_tokens", budget),
+                now=None if now is None else parse_moment("now", now),
+                conversation=include_conversation,
                 within=None if self._open is None else self._open.last_seq,
             )
 

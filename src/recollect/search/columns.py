@@ -43,7 +43,9 @@ _COLUMNS: dict[str, type[np.generic]] = {
     "tells_when": np.bool_,
     "event_from": np.int64,  # the time its text speaks of; the beginning is after the end if there is none
     "event_until": np.int64,
+    "vector": np.int32,  # whose number the caller gave it, -1 for none; not saved
 }
+_NOT_SAVED = ("alive", "vector")
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MICROSECOND = timedelta(microseconds=1)
 _STEPS = 32  # how far to walk through a conversation for a message's place before looking at all of it at once
@@ -218,7 +220,8 @@ class Documents(Growing):
         """The number of a new document."""
         number = self.add()
         self.ids.add(record_id)
-        self.whole["previous"][number] = self.whole["following"][number] = -1
+        for name in ("previous", "following", "vector"):
+            self.whole[name][number] = -1
         return number
 
     def note(self, number: int, record: Record, text_digest: int) -> None:
@@ -369,7 +372,7 @@ class Documents(Growing):
 
     def arrays(self) -> dict[str, Array]:
         """All of it, to be saved after `compact`; codes in as few bytes as they need."""
-        arrays = {name: self.view(name) for name in self.whole if name != "alive"}
+        arrays = {name: self.view(name) for name in self.whole if name not in _NOT_SAVED}
         for name, table in self.tables.items():
             if len(table.values) < 1 << 15:
                 arrays[name] = arrays[name].astype(np.int8 if len(table.values) < 1 << 7 else np.int16)
@@ -377,7 +380,8 @@ class Documents(Growing):
 
     def restore(self, arrays: dict[str, Array], tables: dict[str, list[Any]]) -> None:
         """Take over what was saved."""
-        self.fill(arrays | {"alive": np.ones(len(arrays["kind"]), dtype=np.bool_)})
+        size = len(arrays["kind"])
+        self.fill(arrays | {"alive": np.ones(size, dtype=np.bool_), "vector": np.full(size, -1, dtype=np.int32)})
         self.ids.fill(arrays)
         self.tables = {
             name: Table(map(tuple, tables[name]) if name == "tags" else tables[name]) for name in self.tables

@@ -95,6 +95,7 @@ class Index:
     tells_when = Column[np.bool_]()
     event_from = Column[np.int64]()
     event_until = Column[np.int64]()
+    vector = Column[np.int32]()
 
     def __init__(self, *, k1: float = 1.5, b: float = 0.75, terms: Terms = text_terms) -> None:
         self.seq = 0
@@ -139,6 +140,7 @@ class Index:
                 self._count(number, -1)
                 self._abandon(number)
             documents.note(number, record, text_digest)
+            documents.whole["vector"][number] = -1  # what it has is of another text
             documents.note_signs(number, signs_of(text, record.valid_from))
             self._settle(number, cut, marks)
             self._count(number, 1)

@@ -64,8 +64,8 @@ class Question:
         code = code or language(words(text))
         spans = tuple(dates.spans(text, now))
         about = text
-        for span in reversed(spans):
-            about = about[: span.at] + " " + about[span.at + len(span.text) :]
+        for at, length in sorted({(span.at, len(span.text)) for span in spans}, reverse=True):
+            about = f"{about[:at]} {about[at + length :]}"
         about, names = _without_names(about, speakers)
         about = _compiled(_KIND_OF, re.IGNORECASE).sub(" ", about)
         asked = terms(about, code, asked=True)

@@ -178,7 +178,8 @@ _PIECE = r"( ?)([A-Z]?[a-z]+|[A-Z]+(?![a-z]))|[A-Z]|( +)|(([-=*#_.~])\5+)|[\x00-
 def count(text: str) -> int:
     """The most tokens that a common tokenizer makes of a text.
 
-    What is put together from parts is to be counted as a whole: a join may cost a token more or less.
+    What is put together from parts is to be counted as a whole: a join may cost a token more or less. Only whole
+    lines can be counted one by one: if `a` ends with a line break, `a + b` has exactly one less than both apart.
     """
     if not text:
         return 0

@@ -12,7 +12,7 @@ from recollect.errors import ConfigError
 class Weights:
     """How much each signal counts beside the best match by words, which counts 1."""
 
-    neighbours: float = 0.5
+    neighbours: float = 0.4
     """What was said right before and after it in the conversation, as a share of its score."""
     session: float = 0.5
     """The best match in its conversation."""
@@ -28,7 +28,7 @@ class Weights:
     """It speaks of that time."""
     when: float = 0.5
     """It tells when, and the question asks when."""
-    asks: float = -0.1
+    asks: float = -0.15
     """It only asks something."""
     latest: float = 0.25
     """It is recent, and the question asks for what is current."""

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from recollect.records import Category, ObservationCategory
+from recollect.records import Category, FactType, ObservationCategory
 
 EVERYWHERE = "Everywhere"
 ON_BEHALF = "On whose behalf"
@@ -82,6 +82,22 @@ AnyCategoryOption = Annotated[
     AnyCategory | None,
     typer.Option("--category", "-c", help="Only of this category, such as preference.", metavar="NAME"),
 ]
+AnyType = Annotated[
+    FactType | None,
+    typer.Option("--type", help="Only facts of this type, such as skill.", metavar="TYPE"),
+]
+FromSession = Annotated[str | None, typer.Option("--session", help="Only from this conversation.", metavar="ID")]
+FromSource = Annotated[
+    str | None,
+    typer.Option("--source", help="Only from this source, such as discussion.", metavar="TEXT"),
+]
+Status = Annotated[str, typer.Option("--status", help="active, archived, superseded or all.", metavar="NAME")]
+Conversations = Annotated[bool, typer.Option("--conversations", help="What was said in conversations, too.")]
+Now = Annotated[
+    str | None,
+    typer.Option("--now", help="As if asked then: for 'yesterday', 'last week'.", metavar="DATE"),
+]
+Raw = Annotated[bool, typer.Option("--raw", help="As it is, also on a terminal.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", "-n", help="Show what would happen; change nothing.")]
 Reason = Annotated[str | None, typer.Option("--reason", help="Why, for the journal.", metavar="TEXT")]

@@ -12,12 +12,12 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recollect.records import DailyEntry, Episode, JournalEntry, Message, Note, Record, to_dict
+from recollect.records import DailyEntry, Episode, Hit, JournalEntry, Message, Note, Record, to_dict
 from recollect.times import to_text
 
 if TYPE_CHECKING:
@@ -26,7 +26,18 @@ if TYPE_CHECKING:
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _MOST_SHOWN = 240
 _PATIENCE = 1.0
+_MOST_LEAD = 80
+_MATCH = "bold yellow"
 SHORT_ID = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """A cell of a table, on one line, with places that stand out on a terminal, and lines to come below it."""
+
+    text: str
+    spans: Sequence[tuple[int, int]] = ()
+    below: Sequence[str] = ()
 
 
 class Output:
@@ -62,14 +73,17 @@ class Output:
         if not self.as_json:
             sys.stdout.write(harmless(text) if sys.stdout.isatty() else text)
 
-    def table(self, head: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[str] = ()) -> None:
+    def table(self, head: Sequence[str], rows: Iterable[Sequence[str | Marked]], *, right: Sequence[str] = ()) -> None:
         """A table whose last column takes the room there is. In a pipe, each row is one line."""
         if self.as_json:
             return
-        cells = [[harmless(" ".join(cell.split())) for cell in row] for row in (head, *rows)]
+        cells = [[_cell(cell) for cell in row] for row in (head, *rows)]
         if not sys.stdout.isatty():
-            for line in _columns(cells, [name in right for name in head]):
+            lines = _columns([[cell.text for cell in row] for row in cells], [name in right for name in head])
+            for line, row in zip(lines, cells, strict=True):
                 print(line)
+                for below in row[-1].below:
+                    print(f"{'':{SHORT_ID}}{below}")
             return
         from rich.table import Table
         from rich.text import Text
@@ -84,7 +98,13 @@ class Output:
                 justify="right" if name in right else "left",
             )
         for row in cells[1:]:
-            table.add_row(*map(Text, row))
+            drawn = [Text(cell.text) for cell in row]
+            for text, cell in zip(drawn, row, strict=True):
+                for begin, end in cell.spans:
+                    text.stylize(_MATCH, begin, end)
+                for below in cell.below:
+                    text.append(f"\n{below}", "dim")
+            table.add_row(*drawn)
         _console().print(table)
 
     def pairs(self, rows: Iterable[tuple[str, str]]) -> None:
@@ -104,6 +124,13 @@ class Output:
         from rich.markdown import Markdown
 
         _console().print(Markdown(harmless(text)))
+
+
+def _cell(cell: str | Marked) -> Marked:
+    """A cell that cannot break the table."""
+    if isinstance(cell, str):
+        return Marked(harmless(" ".join(cell.split())))
+    return Marked(harmless(cell.text), cell.spans, [harmless(line) for line in cell.below])
 
 
 def _console() -> Console:
@@ -156,15 +183,60 @@ def progress(what: str) -> Iterator[Callable[[int, int], None]]:
 
 def told(record: Record) -> str:
     """A record in one line."""
-    text = record.text
+    return shortened(_lead(record) + record.text, _MOST_SHOWN) + _state(record)
+
+
+def _lead(record: Record) -> str:
+    """What stands before the text of a record."""
     if isinstance(record, DailyEntry):
-        text = f"{record.day}: {text}"
-    elif isinstance(record, Note) and record.title:
-        text = f"{record.title}: {text}"
-    elif isinstance(record, Message):
-        text = f"{record.speaker or record.role}: {text}"
+        return f"{record.day}: "
+    if isinstance(record, Note) and record.title:
+        return f"{record.title}: "
+    if isinstance(record, Message):
+        return f"{record.speaker or record.role}: "
+    return ""
+
+
+def _state(record: Record) -> str:
     marks = [mark for mark, holds in (("pinned", record.pinned), (record.status, record.status != "active")) if holds]
-    return shortened(text, _MOST_SHOWN) + (f" ({', '.join(marks)})" if marks else "")
+    return f" ({', '.join(marks)})" if marks else ""
+
+
+HIT_HEAD = ("score", "id", "what", "when", "text")
+
+
+def hit_rows(
+    hits: Iterable[Hit], query: str, code: str = "", *, explain: bool = False
+) -> list[tuple[str | Marked, ...]]:
+    """What a search found, for a table: of long texts the part around the first match.
+
+    ``code`` is the language of the memory, if it has one.
+    """
+    from recollect.search.highlight import excerpt, marks
+
+    rows: list[tuple[str | Marked, ...]] = []
+    for hit in hits:
+        record = hit.record
+        day = record.day if isinstance(record, DailyEntry) else record.valid_from.date()
+        lead = "" if isinstance(record, DailyEntry) else shortened(_lead(record), _MOST_LEAD)
+        passage = hit.passage or record.text
+        if isinstance(record, Note) and record.title:
+            passage = passage.removeprefix(f"{record.title}\n")
+        passage = " ".join(passage.split())
+        part, found = excerpt(passage, marks(passage, query, code), _MOST_SHOWN)
+        lead += " " if lead else ""
+        spans = marks(lead, query, code) + [(begin + len(lead), end + len(lead)) for begin, end in found]
+        text = Marked(lead + part + _state(record), spans, [explained(hit)] if explain else ())
+        rows.append((f"{hit.score:.2f}", record.id[-SHORT_ID:], sort_of(record), str(day), text))
+    return rows
+
+
+def explained(hit: Hit) -> str:
+    """What the score of a hit is made of: ``1.93 = words 1.81 + latest 0.15 - confidence 0.03 (tea; recent)``."""
+    parts = sorted(hit.signals.items(), key=lambda signal: -signal[1])
+    summed = " ".join(f"{'-' if value < 0 else '+'} {name} {abs(value):.2f}" for name, value in parts)
+    why = f" ({hit.why})" if hit.why else ""
+    return f"{hit.raw_score:.2f} = {summed.removeprefix('+ ') or 'nothing'}{why}"
 
 
 def record_rows(records: Iterable[Record]) -> list[tuple[str, str, str]]:
@@ -277,6 +349,8 @@ def plain_data(value: Any) -> Any:
         return {str(name): plain_data(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain_data(item) for item in value]
+    if isinstance(value, Hit):
+        return {field.name: plain_data(getattr(value, field.name)) for field in fields(value)} | {"why": value.why}
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain_data(getattr(value, field.name)) for field in fields(value)}
     return value

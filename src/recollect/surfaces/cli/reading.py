@@ -7,19 +7,30 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from recollect.records import FactType, Kind
-from recollect.surfaces.cli.options import AnyCategoryOption, Limit, Ref, Tags
+from recollect.records import Kind
+from recollect.surfaces.cli.options import (
+    AnyCategoryOption,
+    AnyType,
+    Conversations,
+    FromSession,
+    FromSource,
+    Limit,
+    Now,
+    Raw,
+    Ref,
+    Status,
+    Tags,
+)
 from recollect.surfaces.cli.output import (
     ENTRY_HEAD,
+    HIT_HEAD,
     RECORD_HEAD,
-    SHORT_ID,
     Output,
     card,
     entry_rows,
+    hit_rows,
     record_rows,
     shortened,
-    sort_of,
-    told,
 )
 from recollect.surfaces.cli.program import CHANGE, RECALL, command
 from recollect.surfaces.cli.session import DONE, NOT_FOUND, Session
@@ -28,11 +39,9 @@ from recollect.times import parse_day, utc_now
 if TYPE_CHECKING:
     from recollect.core.memory import Memory
 
-_Raw = Annotated[bool, typer.Option("--raw", help="As it is in the file, also on a terminal.")]
-
 
 @command(RECALL, "recollect show", "recollect show --raw > MEMORY.md")
-def show(session: Session, raw: _Raw = False) -> None:
+def show(session: Session, raw: Raw = False) -> None:
     """Show MEMORY.md, what is known of the person."""
     text = session.known.show()
     session.out.document({"user": session.user, "text": text})
@@ -51,22 +60,12 @@ def read(
         Kind | None, typer.Option("--kind", help="Only this kind, such as fact or note.", metavar="KIND")
     ] = None,
     category: AnyCategoryOption = None,
-    type: Annotated[
-        FactType | None,
-        typer.Option("--type", help="Only facts of this type, such as skill.", metavar="TYPE"),
-    ] = None,
+    type: AnyType = None,
     key: Annotated[str | None, typer.Option("--key", "-k", help="Only under this key.", metavar="NAME")] = None,
     tag: Tags = None,
-    conversation: Annotated[
-        str | None, typer.Option("--session", help="Only from this conversation.", metavar="ID")
-    ] = None,
-    source: Annotated[
-        str | None,
-        typer.Option("--source", help="Only from this source, such as discussion.", metavar="TEXT"),
-    ] = None,
-    status: Annotated[
-        str, typer.Option("--status", help="active, archived, superseded or all.", metavar="NAME")
-    ] = "active",
+    conversation: FromSession = None,
+    source: FromSource = None,
+    status: Status = "active",
     as_of: Annotated[str | None, typer.Option("--as-of", help="What held then.", metavar="DATE")] = None,
     newest: Annotated[bool, typer.Option("--newest", help="The newest first.")] = False,
     limit: Limit = None,
@@ -105,27 +104,94 @@ def get(session: Session, ref: Ref) -> None:
     session.out.pairs(card(record))
 
 
-@command(RECALL, "recollect search tea or coffee", "recollect search deadline --kind note --kind episode")
+@command(
+    RECALL,
+    "recollect search tea or coffee",
+    "recollect search deadline --kind note --kind episode",
+    'recollect search "What did Anna say last week?" --conversations --explain',
+)
 def search(
     session: Session,
     query: Annotated[list[str], typer.Argument(help="What to look for.", metavar="WORDS", show_default=False)],
     kind: Annotated[
         list[str] | None, typer.Option("--kind", help="Only this kind; may be repeated.", metavar="KIND")
     ] = None,
+    conversations: Conversations = False,
     category: AnyCategoryOption = None,
+    type: AnyType = None,
+    tag: Tags = None,
+    source: FromSource = None,
+    conversation: FromSession = None,
+    speaker: Annotated[
+        str | None, typer.Option("--speaker", help="Only what this person said.", metavar="NAME")
+    ] = None,
+    status: Status = "active",
+    since: Annotated[str | None, typer.Option("--since", help="Only from then on.", metavar="DATE")] = None,
+    until: Annotated[str | None, typer.Option("--until", help="Only until then.", metavar="DATE")] = None,
+    min_score: Annotated[
+        float, typer.Option("--min-score", help="Only what scores as much, from 0 to 1.", metavar="SHARE")
+    ] = 0.0,
+    now: Now = None,
     limit: Annotated[int, typer.Option("--limit", "-l", help="At most so many.", metavar="NUMBER")] = 5,
+    explain: Annotated[bool, typer.Option("--explain", help="Show what each score is made of.")] = False,
 ) -> None:
     """Find what speaks of something, best first."""
     memory = session.known
-    hits = memory.search(" ".join(query), limit=limit, kinds=kind or (), category=category)
-    session.out.document(hits)
+    asked = " ".join(query)
+    hits = memory.search(
+        asked,
+        limit=limit,
+        kinds=kind or (),
+        include_conversation=conversations,
+        category=category,
+        type=type,
+        tags=tag or (),
+        source=source,
+        session=conversation,
+        speaker=speaker,
+        status=status,
+        since=since,
+        until=until,
+        min_score=min_score,
+        now=now,
+    )
+    session.out.document({"query": asked, "mode": hits.mode, "note": hits.note, "hits": list(hits)})
     if hits:
-        session.out.table(
-            ("score", "id", "what", "text"),
-            [(f"{h.score:.2f}", h.record.id[-SHORT_ID:], sort_of(h.record), told(h.record)) for h in hits],
-            right=("score",),
-        )
+        rows = hit_rows(hits, asked, session.config.language, explain=explain)
+        session.out.table(HIT_HEAD, rows, right=("score",))
     else:
+        _found_nothing(session.out, memory)
+    if hits.note:
+        session.out.aside(f"Note: {hits.note}")
+
+
+@command(
+    RECALL,
+    "recollect context",
+    "recollect context planning the move --max-tokens 500",
+    "recollect context --json",
+)
+def context(
+    session: Session,
+    topic: Annotated[
+        list[str] | None, typer.Argument(help="What it will be about, if that is known.", metavar="TOPIC")
+    ] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option("--max-tokens", help="At most so many tokens.", metavar="NUMBER")
+    ] = None,
+    conversations: Conversations = False,
+    now: Now = None,
+    raw: Raw = False,
+) -> None:
+    """Show what a model should know before it answers."""
+    memory = session.known
+    text = memory.context(" ".join(topic or ()), max_tokens=max_tokens, include_conversation=conversations, now=now)
+    if session.json:
+        from recollect.search.tokens import count
+
+        session.out.document({"user": session.user, "text": text, "tokens": count(text)})
+    session.out.markdown(text, raw=raw)
+    if not text:
         _found_nothing(session.out, memory)
 
 
@@ -134,7 +200,7 @@ def daily(
     session: Session,
     day: Annotated[str | None, typer.Argument(help="The day, as YYYY-MM-DD; otherwise today.", metavar="DAY")] = None,
     days: Annotated[bool, typer.Option("--days", help="List the days that have a note.")] = False,
-    raw: _Raw = False,
+    raw: Raw = False,
 ) -> int:
     """Show a daily note, or list the days that have one."""
     if days:

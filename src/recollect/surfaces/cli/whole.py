@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from recollect.errors import InvalidInputError, NotFoundError, RecollectError
+from recollect.errors import ConfigError, InvalidInputError, NotFoundError, RecollectError
 from recollect.surfaces.cli.options import DryRun, Everyone, Yes
 from recollect.surfaces.cli.output import counted, plain_data, progress
 from recollect.surfaces.cli.program import START, WHOLE, command
@@ -196,6 +196,36 @@ def _rebuild_a_copy(session: Session, force: bool) -> RebuildReport:
             return replace(trial.user(session.user).rebuild(force=force), aside=None)
 
 
+@command(WHOLE, "recollect rebuild-index", "recollect rebuild-index --all", name="rebuild-index")
+def rebuild_index(session: Session, all: Everyone = False) -> int:
+    """Build the search index anew from the records."""
+    indexed = _each(session, all, "Indexing", lambda memory, _: memory.rebuild_index())
+    return _made(session, all, indexed, "record", "indexed")
+
+
+@command(WHOLE, "recollect embed", "recollect embed --all")
+def embed(session: Session, all: Everyone = False) -> int:
+    """Make the vectors that are missing, for search by meaning."""
+    embedded = _each(session, all, "Embedding", lambda memory, tell: memory.embed(progress=tell))
+    return _made(session, all, embedded, "vector", "made")
+
+
+def _made(session: Session, everyone: bool, results: Iterator[tuple[str, Any]], what: str, done: str) -> int:
+    """Tell how many were made for whom."""
+    worst = DONE
+    answers: list[dict[str, Any]] = []
+    for user, result in results:
+        if isinstance(result, RecollectError):
+            worst = STORAGE
+            answers.append({"user": user, "error": str(result)})
+            session.out.line(f"{user}: {result}")
+        else:
+            answers.append({"user": user, f"{what}s": result})
+            session.out.line(f"{user}: {result:,} {what}{'' if result == 1 else 's'} {done}")
+    session.out.document(answers if everyone else answers[0])
+    return worst
+
+
 @command(WHOLE, "recollect users", "recollect users --json")
 def users(session: Session) -> int:
     """List everyone who has a memory here."""
@@ -251,6 +281,8 @@ def _each(
             tell(done, len(names))
             try:
                 result = act(session.recollect.user(name), lambda done, total: None)
+            except ConfigError:
+                raise  # the same for everyone
             except RecollectError as error:
                 result = error
             yield name, result

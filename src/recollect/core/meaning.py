@@ -1,0 +1,250 @@
+"""Search by meaning: an embedder shared by everyone, and one user's vectors.
+
+Vectors are made after the write, in batches, by a thread of this process; what is missing is found by asking the
+store, so nothing is lost by a crash and nothing must be queued. An embedder that fails or is slow is left alone for a
+while; searches go on by words and say so. A record without a vector yet is found by its words.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as TookTooLong
+from typing import TYPE_CHECKING, Protocol
+
+from recollect.core.catalogue import Catalogue
+from recollect.errors import RecollectError
+from recollect.records import Record
+from recollect.search.passages import indexed_text
+from recollect.store.contract import Query, Reader, UserStore
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from recollect.search.embedders import Embedder
+    from recollect.search.index import Index
+    from recollect.search.vectors import Vectors
+
+EMBEDDED = ("fact", "note", "observation", "episode", "daily", "message")
+"""The kinds that get a vector."""
+
+_BATCH = 64
+_MOST_TEXT = 2000  # characters: embedders read a few hundred tokens
+_BEFORE = 300  # of the message before: an answer alone often does not say what it is about
+_QUERIES = 256  # remembered vectors of queries
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0  # seconds, after failures
+
+Progress = Callable[[int, int], None]
+
+
+class _Embeds(Protocol):
+    def embed_some(self) -> int: ...
+
+
+class Embedding:
+    """The embedder and the thread that works for it. Shared by all users of a process."""
+
+    def __init__(self, embedder: Embedder, timeout: float) -> None:
+        self.embedder = embedder
+        self._timeout = timeout
+        self._queries: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
+        self._asking = ThreadPoolExecutor(2, thread_name_prefix="recollect-query")
+        self._guard = threading.Condition()
+        self._waiting: OrderedDict[int, _Embeds] = OrderedDict()
+        self._worker: threading.Thread | None = None
+        self._closed = False
+        self._pause = 0.0
+        self._rests_until = 0.0
+        self._problem = ""
+
+    def of_query(self, text: str) -> tuple[NDArray[np.float32] | None, str]:
+        """The vector of a query, or why there is none."""
+        with self._guard:
+            if (known := self._queries.get(text)) is not None:
+                return known, ""
+            if time.monotonic() < self._rests_until:
+                return None, self._problem
+        asked = self._asking.submit(self.embedder.embed, [text])
+        try:
+            vector = asked.result(self._timeout)[0]
+        except TookTooLong:
+            asked.cancel()
+            self._failed(f"the embedder took longer than {self._timeout:g} s")
+            return None, self._problem
+        except RecollectError as error:
+            self._failed(str(error))
+            return None, self._problem
+        with self._guard:
+            self._worked()
+            self._queries[text] = vector
+            while len(self._queries) > _QUERIES:
+                self._queries.popitem(last=False)
+        return vector, ""
+
+    def soon(self, who: _Embeds) -> None:
+        """Make vectors for someone, in the background."""
+        with self._guard:
+            if self._closed:
+                return
+            self._waiting[id(who)] = who
+            if self._worker is None:
+                self._worker = threading.Thread(target=self._work, name="recollect-embed", daemon=True)
+                self._worker.start()
+            self._guard.notify_all()
+
+    def close(self) -> None:
+        """Stop the thread after the batch it is at."""
+        with self._guard:
+            self._closed = True
+            self._waiting.clear()
+            self._guard.notify_all()
+            worker = self._worker
+        self._asking.shutdown(wait=False, cancel_futures=True)
+        if worker is not None and worker is not threading.current_thread():
+            worker.join(self._timeout)
+
+    def _work(self) -> None:
+        while True:
+            with self._guard:
+                while not self._closed and (not self._waiting or time.monotonic() < self._rests_until):
+                    rest = self._rests_until - time.monotonic()
+                    self._guard.wait(rest if self._waiting and rest > 0 else None)
+                if self._closed:
+                    return
+                key, who = next(iter(self._waiting.items()))
+            try:
+                done = who.embed_some() == 0
+                with self._guard:
+                    self._worked()
+            except RecollectError as error:  # of the embedder or of the store: it is tried again after a rest
+                self._failed(str(error))
+                done = False
+            with self._guard:
+                if self._waiting.pop(key, None) is not None and not done:
+                    self._waiting[key] = who  # the others first
+
+    def _failed(self, problem: str) -> None:
+        with self._guard:
+            self._pause = min(max(2 * self._pause, _FIRST_PAUSE), _LONGEST_PAUSE)
+            self._rests_until = time.monotonic() + self._pause
+            self._problem = f"searched by words alone: {problem}"
+
+    def _worked(self) -> None:
+        self._pause = self._rests_until = 0.0
+
+
+class Meaning:
+    """One user's vectors."""
+
+    def __init__(self, embedding: Embedding, user: UserStore, catalogue: Catalogue) -> None:
+        self.embedding = embedding
+        self._user = user
+        self._catalogue = catalogue
+        self._guard = threading.Lock()
+        self._last = 0
+        self._life = ""
+        self._vectors: Vectors | None = None
+        self._row_of: dict[str, int] = {}
+        self._mapped: Index | None = None
+        self._alone = False  # no other embedder has vectors here
+
+    def soon(self) -> None:
+        """Something was written: make its vectors in the background."""
+        self.embedding.soon(self)
+
+    def similarity(self, index: Index, reader: Reader, query: NDArray[np.float32]) -> NDArray[np.float32] | None:
+        """How similar each document is to a query; NaN for those without a vector, None if none has one."""
+        import numpy as np
+
+        self._catch_up(index, reader)
+        if self._vectors is None or self._vectors.size == 0:
+            return None
+        found = np.append(self._vectors.similarity(query), np.float32(np.nan))
+        similar: NDArray[np.float32] = found[index.vector]
+        return similar
+
+    def _catch_up(self, index: Index, reader: Reader) -> None:
+        from recollect.search.embedders import unpack
+        from recollect.search.vectors import Vectors
+
+        name, dimensions = self.embedding.embedder.name, self.embedding.embedder.dimensions
+        if self._vectors is None or self._life != index.life:
+            self._vectors, self._row_of, self._mapped = Vectors(dimensions), {}, None
+            self._life, self._last = index.life, 0
+        if self._mapped is not index:
+            self._mapped = index
+            for record_id, row in self._row_of.items():
+                self._place(index, record_id, row)
+        newest = reader.last_vector(name)
+        if newest == self._last:
+            return
+        for each in reader.vectors(name, after=self._last):
+            row = self._vectors.add(unpack(each.data, dimensions)[:1])
+            self._row_of[each.record_id] = row
+            self._place(index, each.record_id, row)
+        self._last = newest
+
+    @staticmethod
+    def _place(index: Index, record_id: str, row: int) -> None:
+        if (number := index.number(record_id)) is not None:
+            index.vector[number] = row
+
+    def embed_some(self) -> int:
+        """Make the vectors of one batch of records that have none; how many that were."""
+        from recollect.search.embedders import pack
+
+        embedder = self.embedding.embedder
+        with self._guard:
+            with self._user.read() as reader:
+                records = reader.unembedded(embedder.name, kinds=EMBEDDED, limit=_BATCH)
+                texts = self._texts(reader, records)
+            if not records:
+                self._drop_others()
+                return 0
+            vectors = embedder.embed(texts)  # outside any transaction: it may take long
+            with self._user.write() as tx:
+                rows = [
+                    (record.id, record.version, pack(vector[None]))
+                    for record, vector in zip(records, vectors, strict=True)
+                ]
+                tx.put_vectors(embedder.name, rows)
+            return len(records)
+
+    def embed_all(self, progress: Progress | None = None) -> int:
+        """Make all vectors that are missing; how many that were."""
+        done = 0
+        while some := self.embed_some():
+            done += some
+            if progress is not None:
+                progress(done, done + (_BATCH if some == _BATCH else 0))
+        return done
+
+    def _texts(self, reader: Reader, records: list[Record]) -> list[str]:
+        """What is embedded: the record, and of a message the end of the one before it too."""
+        with self._catalogue.guard:
+            index = self._catalogue.caught_up(reader, reader.state())
+            before = {record.id: self._before(index, record.id) for record in records if record.kind == "message"}
+        wanted = Query(ids=[each for each in before.values() if each], statuses=())
+        said = {record.id: record.content for record in reader.find(wanted)}
+        texts = []
+        for record in records:
+            earlier = said.get(before.get(record.id, ""), "")[:_BEFORE]
+            texts.append(f"{earlier} {indexed_text(record)[:_MOST_TEXT]}".strip())
+        return texts
+
+    @staticmethod
+    def _before(index: Index, record_id: str) -> str:
+        number = index.number(record_id)
+        previous = -1 if number is None else int(index.previous[number])
+        return index.id_of(previous) if previous >= 0 else ""
+
+    def _drop_others(self) -> None:
+        """All is done with this embedder, so what another one made is of no more use."""
+        if not self._alone:
+            with self._user.write() as tx:
+                tx.drop_vectors(keep=self.embedding.embedder.name)
+            self._alone = True

@@ -1,0 +1,69 @@
+"""Text from memory is data. On its way into a prompt it must not look like anything else.
+
+`neutral` makes one line of any text: what is invisible is taken out, and whatever could open a section, close the
+block it stands in, or pass for somebody else's turn is escaped or replaced, visibly, so that it can still be read.
+It does not judge what a text says: "ignore all previous instructions" stays, as the words that somebody stored.
+
+Pure functions; knows nothing about records.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+_INVISIBLE = (
+    "\\x00-\\x08\\x0e-\\x1b\\x7f-\\x84\\x86-\\x9f\\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
+    "\u202a-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff\\ud800-\\udfff"
+)
+"""Control characters, zero-width ones, marks of direction, fillers, tags: seen by a model and by nobody else."""
+
+_BREAK = r"[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]"
+_ROLES = r"system|assistant|user|human|developer|tool|function|model|ai|bot|instructions?|prompt"
+_FENCED = rf"inst|sys|bos|eos|{_ROLES}|(?:begin|end|start|user|of|the|my|memory|context|profile|\s)*(?:memory|context)"
+_LT, _GT, _BAR, _COLON = "<＜﹤", ">＞﹥", "|｜", ":：﹕"
+
+_PLAIN = r"[A-Za-z](?: ?[A-Za-z0-9,.'()/&%?!;])*"  # most of what people write; nothing in it needs care
+
+_compiled = lru_cache(maxsize=16)(re.compile)
+
+
+def neutral(text: str) -> str:
+    """The text on one line, with nothing in it that could be taken for a part of the prompt around it."""
+    if _compiled(_PLAIN).fullmatch(text):
+        return text
+    plain = _compiled(rf"[{_INVISIBLE}]+|(?<=\ufe0f)\ufe0f+").sub("", text)
+    # A turn begins where a line, a sentence or a label did; within a sentence it is only a word and a colon.
+    plain = _compiled(
+        rf"((?:^|{_BREAK}|[.!?;。！？{_COLON}(\[{{\"'*_#>|-])[\s*_#>\"'-]{{0,9}}(?:{_ROLES})[\s*_\"']{{0,9}})(?=[{_COLON}])",
+        re.IGNORECASE,
+    ).sub(r"\1\\", plain)
+    plain = " ".join(plain.split())
+    plain = _compiled(r"(?<!\\)#(?=#)|(?<=#)#|(?<!\S)#(?!\S)").sub(r"\\#", plain)
+    plain = _compiled(r"([`~])\1{2,}").sub(r"\\\1\1", plain)
+    plain = _compiled(r"([-=*+_])\1{2,}").sub(_shorter, plain)
+    plain = _without_tags(plain)
+    plain = _compiled(rf"(?<!\\)\[(\s*/?\s*(?:{_FENCED})\s*)\]", re.IGNORECASE).sub(r"\\[\1\\]", plain)
+    plain = plain.replace("![", "!\\[")
+    return _compiled(r"^(?:([-*+>•–—|](?=\s|$)|>)|(\d{1,9})([.)](?=\s|$)))").sub(_unlisted, plain)
+
+
+def _without_tags(text: str) -> str:
+    """Tags, comments and special tokens with other brackets: ``</memory>`` becomes ``‹/memory›``."""
+    if not _compiled(f"[{_LT}{_GT}]").search(text):
+        return text
+    tag = rf"[^\W\d]|\s?[/!?{_BAR}]|\s[^\W\d][\w-]*\s?[{_GT}]"
+    text = _compiled(rf"[{_LT}]{{2,}}|[{_LT}](?={tag})").sub("‹", text)
+    text = _compiled(rf"(‹[^{_LT}{_GT}‹›]*)[{_GT}]+").sub(r"\1›", text)
+    return _compiled(rf"(?<=[{_BAR}])[{_GT}]|[{_GT}]{{2,}}").sub("›", text)
+
+
+def _shorter(run: re.Match[str]) -> str:
+    """A rule of two characters rules nothing off. Within a word it is part of a name."""
+    before, after = run.string[max(run.start() - 1, 0) : run.start()], run.string[run.end() : run.end() + 1]
+    return run[0] if before.isalnum() and after.isalnum() else f"\\{run[1] * 2}"
+
+
+def _unlisted(start: re.Match[str]) -> str:
+    return f"\\{start[1]}" if start[1] else f"{start[2]}\\{start[3]}"

@@ -1,0 +1,152 @@
+"""Where in a text the words of a query stand, for whoever shows what was found.
+
+The text is taken apart as for the index, so that what matched there is marked here, but every position is one of
+the text as it is: with its accents, its typographic quotes and its invisible characters.
+
+Knows nothing about indexes, records, scores or terminals.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection, Iterator, Sequence
+from functools import lru_cache
+
+from recollect.search.concepts import related
+from recollect.text import clean, cut, fold, language, stem, terms, tokens, unspaced, words
+
+__all__ = ["excerpt", "marks"]
+
+Spans = list[tuple[int, int]]
+
+_compiled = lru_cache(maxsize=4)(re.compile)
+_SAMPLE = 30  # words that tell the language; guessing costs more than all the rest
+_PART = r"[^\W\d_]+|\d+(?:[.:]\d+)*"
+# Besides combining marks these may change or join the character before them: vowels and finals of old Hangul, the
+# voicing marks of narrow Kana, and what is invisible.
+_STICKING = r"[\u1160-\u11ff\uff9e\uff9f\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]"
+
+
+def marks(text: str, query: str, code: str = "") -> Spans:
+    """The spans of the text whose words the query has, or something related to them; in order, without overlaps.
+
+    ``code`` is the language of both, if it is known.
+
+    >>> marks("Her sister drinks tea.", "siblings and teas")
+    [(4, 10), (18, 21)]
+    """
+    asked_in = code or language(words(query))
+    wanted = _wanted(query, asked_in)
+    if not wanted:
+        return []
+    found = list(_located(text))
+    codes = {asked_in, code or language([word for word, _, _ in found[:_SAMPLE]])}
+    spans: Spans = []
+    for word, begin, end in found:
+        if any(stem(word, each) in wanted for each in codes):
+            if spans and begin <= spans[-1][1]:  # pairs of Chinese, and a part of what is marked as a whole
+                begin, last = spans.pop()
+                end = max(end, last)
+            spans.append((begin, end))
+    return spans
+
+
+def excerpt(text: str, spans: Spans, most: int) -> tuple[str, Spans]:
+    """At most ``most`` characters of a text around the first of the spans, and the spans in it.
+
+    It is cut between words where it can be, and "…" stands for what is left out.
+    """
+    if len(text) <= most:
+        return text, spans
+    room = max(most - 2, 1)
+    first = spans[0][0] if spans else 0
+    begin = min(max(first - room // 4, 0), len(text) - room)
+    end = begin + room
+    if begin and (blank := text.find(" ", begin, first)) >= 0:
+        begin = blank + 1
+    if end < len(text) and (blank := text.rfind(" ", max(begin, end - 20), end)) > begin:
+        end = blank
+    lead = "…" if begin else ""
+    shift = len(lead) - begin
+    kept = [(max(a, begin) + shift, min(b, end) + shift) for a, b in spans if a < end and b > begin]
+    return f"{lead}{text[begin:end]}{'…' if end < len(text) else ''}", kept
+
+
+def _wanted(query: str, code: str) -> Collection[str]:
+    """The search terms of a query, and those that mean nearly the same."""
+    asked = frozenset(terms(query, code, asked=True))
+    return asked.union(other for word in asked for other, _ in related(word, code))
+
+
+def _located(text: str) -> Iterator[tuple[str, int, int]]:
+    """The folded words of a text, each with its span."""
+    cleaned, starts, ends = _aligned(text)
+    here = 0
+    for token in tokens(cleaned):
+        here = cleaned.index(token, here)
+        for word, begin, end in _within(token):
+            yield word, starts[here + begin], ends[here + end - 1]
+        here += len(token)
+
+
+def _aligned(text: str) -> tuple[str, Sequence[int], Sequence[int]]:
+    """A text in the form of `clean`, and where what each of its characters was made of begins and ends."""
+    cleaned = clean(text)
+    if _in_place(text, cleaned):
+        return cleaned, range(len(text)), range(1, len(text) + 1)
+    made: list[str] = []
+    starts: list[int] = []
+    ends: list[int] = []
+    for piece in _compiled(r"\s+|\S+").finditer(text):
+        begin, last = piece.span()
+        cleaned = clean(piece[0]) or " "
+        if _in_place(piece[0], cleaned):
+            made.append(cleaned)
+            starts += range(begin, last)
+            ends += range(begin + 1, last + 1)
+            continue
+        for end in range(begin + 1, last + 1):
+            if end == last or not _sticks(text[end]):
+                cleaned = clean(text[begin:end]) or " "
+                made.append(cleaned)
+                starts += [begin] * len(cleaned)
+                ends += [end] * len(cleaned)
+                begin = end
+    return "".join(made), starts, ends
+
+
+def _in_place(text: str, cleaned: str) -> bool:
+    """Whether each character of the cleaned text stands for the one at the same place."""
+    return len(text) == len(cleaned) and (text.isascii() or unicodedata.is_normalized("NFKC", text))
+
+
+def _sticks(character: str) -> bool:
+    return unicodedata.category(character)[0] == "M" or _compiled(_STICKING).match(character) is not None
+
+
+def _within(token: str) -> Iterator[tuple[str, int, int]]:
+    """The words a token is indexed by, folded, each with its span in the token."""
+    size = len(token)
+    folded = cut(token)
+    if not folded:
+        return
+    if unspaced(token):
+        if size == 1 or len(folded) != size - 1:
+            yield from ((word, 0, size) for word in folded)
+            return
+        for start, pair in enumerate(folded):
+            yield pair[0], start, start + 1  # one character alone may be asked for
+            yield pair, start, start + 2
+        yield folded[-1][1], size - 1, size
+    elif len(folded) == 2:  # l'hôpital
+        after = token.index("'") + 1
+        yield folded[0], 0, after - 1
+        yield folded[1], after, size
+    else:
+        word = folded[0]
+        yield word.replace(",", ""), 0, size
+        if not word.isalpha() and "'" not in word and any(map(str.isalpha, word)):
+            for part in _compiled(_PART).finditer(token):  # gpt-4 is found by gpt as well
+                if len(part[0]) > 1 or part[0].isdigit():
+                    yield fold(part[0]), part.start(), part.end()
