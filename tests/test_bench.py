@@ -343,13 +343,14 @@ def test_memory_is_read_where_the_system_tells() -> None:
 
 def test_a_plot_has_a_line_for_each_name_and_keeps_names_apart() -> None:
     picture = svg(
-        "a <title>", {"x & y": [(1000, 1), (10_000, 5)], "z": [(1000, 1), (10_000, 5)]}, across="n", upwards="ms"
+        "a <title>", {"x & y": [(1000, 0.02), (10**6, 5)], "z": [(1000, 1), (10**6, 5)]}, across="n", upwards="ms"
     )
     tree = ElementTree.fromstring(picture)
     space = "{http://www.w3.org/2000/svg}"
     assert len(list(tree.iter(f"{space}polyline"))) == 2
     heights = [float(text.get("y", "nan")) for text in tree.iter(f"{space}text") if text.text in ("x & y", "z")]
     assert abs(heights[0] - heights[1]) >= 15
+    assert {"1,000", "1,000,000", "0.01", "10"} <= {text.text for text in tree.iter(f"{space}text")}
     assert "prefers-color-scheme: dark" in picture
     ElementTree.fromstring(svg("nothing", {"x": []}, across="n", upwards="ms"))
 

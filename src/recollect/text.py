@@ -217,7 +217,7 @@ _STOP = {
 # Words that make a question of what it is about.
 _ASKING = {
     "en": """what when where who whom whose which why how many much long often ever may might must each other any some
-    all both here now only own same too tell remind mentioned mention said say please know i'm i've i'd i'll you're
+    all both here now only own same too happen happens happened tell remind mentioned mention said say please know i'm i've i'd i'll you're
     what's who's where's when's how's it's that's there's done been more most yours mine ours us hers theirs myself
     yourself himself herself itself ourselves themselves because until while between through during before after again
     once""",

@@ -50,10 +50,10 @@ def first(folder: str, user: str, question: str) -> dict[str, float | int | None
     began = time.perf_counter()
     import numpy  # noqa: F401  (a search needs it)
 
-    import recollect
+    from recollect import open as open_memories  # by name: the package loads its parts when they are asked for
 
     imported = time.perf_counter()
-    with recollect.open(folder, embedder="", weights="") as app:
+    with open_memories(folder, embedder="", weights="") as app:
         memory = app.user(user)
         memory.search(question, limit=10, include_conversation=True)
         found = time.perf_counter()

@@ -47,11 +47,11 @@ def svg(title: str, lines: Mapping[str, Points], *, across: str, upwards: str) -
     for power in range(low_x, high_x + 1):
         x, bottom = place(10.0**power, 10.0**low_y)
         parts.append(f'<line class="grid" x1="{x}" y1="{_TOP}" x2="{x}" y2="{bottom}"/>')
-        parts.append(f'<text x="{x}" y="{bottom + 20}" text-anchor="middle">{10.0**power:,g}</text>')
+        parts.append(f'<text x="{x}" y="{bottom + 20}" text-anchor="middle">{_told(power)}</text>')
     for power in range(low_y, high_y + 1):
         left, y = place(10.0**low_x, 10.0**power)
         parts.append(f'<line class="grid" x1="{left}" y1="{y}" x2="{_WIDTH - _RIGHT}" y2="{y}"/>')
-        parts.append(f'<text x="{left - 8}" y="{y + 4}" text-anchor="end">{10.0**power:,g}</text>')
+        parts.append(f'<text x="{left - 8}" y="{y + 4}" text-anchor="end">{_told(power)}</text>')
     drawn = {name: [place(x, y) for x, y in points] for name, points in kept.items()}
     heights = _apart({name: points[-1][1] for name, points in drawn.items()})
     for (name, points), colour in zip(drawn.items(), _COLOURS * len(drawn), strict=False):
@@ -61,6 +61,10 @@ def svg(title: str, lines: Mapping[str, Points], *, across: str, upwards: str) -
         label = f'<text x="{points[-1][0] + 10}" y="{heights[name] + 4}" style="fill: {colour}">{escape(name)}</text>'
         parts.append(label)
     return "\n".join((*parts, "</svg>", ""))
+
+
+def _told(power: int) -> str:
+    return f"{10**power:,}" if power >= 0 else f"{10.0**power:.{-power}f}"
 
 
 def _decades(numbers: Sequence[float]) -> tuple[int, int]:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recollect.config import Config
+from recollect.records import Record
 from recollect.search.snapshot import notes_of
 from recollect.store.contract import Query, Reader, State
 from recollect.text import terms
@@ -39,11 +40,18 @@ def life_of(state: State) -> str:
 class Catalogue:
     """Finds the records of one user by their words. Safe to use from many threads."""
 
-    def __init__(self, read: Callable[[], AbstractContextManager[Reader]], folder: Path | None, config: Config) -> None:
+    def __init__(
+        self,
+        read: Callable[[], AbstractContextManager[Reader]],
+        folder: Path | None,
+        config: Config,
+        marks: Callable[[Record], Sequence[str]],
+    ) -> None:
         self.guard = threading.RLock()
         self._read = read
         self._folder = folder
         self._config = config
+        self._marks = marks
         self._index: Index | None = None
         self._saved_seq: int | None = None  # None until somebody looked
         self._ahead = False  # it holds what an open write did
@@ -154,12 +162,12 @@ class Catalogue:
         return self._saved_seq
 
     def _caught_up(self, index: Index, reader: Reader, seq: int) -> Index:
-        changed = reader.changed(index.seq) if index.seq else []
+        changed = [each for each in reader.changed(index.seq) if each[0] <= seq] if index.seq else []
         erased = False
         if index.seq == 0 or len(changed) > seq * _REBUILD_SHARE:
             index = self._new(index.life)
             for record in reader.scan():
-                index.put(record)
+                index.put(record, self._marks(record))
         else:
             ids = list(dict.fromkeys(record_id for _, record_id in changed if record_id))
             for begin in range(0, len(ids), _AT_ONCE):
@@ -167,7 +175,7 @@ class Catalogue:
                 found = {record.id: record for record in reader.find(Query(ids=part, statuses=()))}
                 for record_id in part:
                     if record_id in found:
-                        index.put(found[record_id])
+                        index.put(found[record_id], self._marks(found[record_id]))
                     else:
                         index.remove(record_id)
                         erased = True

@@ -15,7 +15,7 @@ from datetime import datetime
 from recollect.config import Config
 from recollect.core.catalogue import Catalogue
 from recollect.core.files import Files
-from recollect.core.known import Known
+from recollect.core.known import Known, marks_of
 from recollect.core.meaning import Embedding, Meaning
 from recollect.core.writing import Acting, Write
 from recollect.errors import StoreError, StoreFullError, StoreReadOnlyError, StoreUnavailableError
@@ -38,8 +38,8 @@ class Person:
         self.files = files
         self.config = config
         self.clock = clock
-        self.known = Known()
-        self.catalogue = Catalogue(user.read, files.folder, config)
+        self.catalogue = Catalogue(user.read, files.folder, config, marks_of)
+        self.known = Known(self.catalogue)
         self.meaning = None if embedding is None else Meaning(embedding, user, self.catalogue)
         self.weights = Weights().but(config.weight_changes())
         self.recalled: dict[str, datetime] = {}
@@ -60,8 +60,7 @@ class Person:
         def know() -> None:
             nonlocal committed
             committed = True
-            self.known.commit()
-            self.known.seq = write.last_seq
+            self.known.commit(write.last_seq)
             self.recalled = {}
 
         with self._turn:
@@ -71,9 +70,9 @@ class Person:
                     tx.after_commit(know)
                     state = tx.state()
                     known = self.known_in(state)
-                    self.known = known if known.seq <= state.seq else Known(known.life)
+                    self.known = known if known.seq <= state.seq else Known(self.catalogue, known.life)
+                    self.known.begin(tx, state)
                     write = Write(tx, self.known, self.config, self.clock(), acting)
-                    self.known.begin()
                     try:
                         self.files.take_over(write)
                         yield write
@@ -104,7 +103,7 @@ class Person:
         life = (state.secret, state.created_at)
         if self.known.life is None:
             self.known.life = life
-        return self.known if self.known.life == life else Known(life)
+        return self.known if self.known.life == life else Known(self.catalogue, life)
 
     @contextmanager
     def read(self, *, notes: bool = False) -> Iterator[Reader]:
@@ -148,6 +147,6 @@ class Person:
 
     def start_over(self) -> None:
         """The database was replaced: know nothing by heart."""
-        self.known = Known()
+        self.known = Known(self.catalogue)
         self.catalogue.forget()
         self.files.discard(keep=True)

@@ -57,7 +57,8 @@ def search(
         state = replace(state, seq=within)
     if state.mode == "incognito":
         return Hits()
-    from recollect.search.question import Question  # here, not above: it loads NumPy
+    from recollect.search.events import with_event  # here, not above: they load NumPy
+    from recollect.search.question import Question
     from recollect.search.ranking import rank
 
     moment = person.clock()
@@ -77,6 +78,7 @@ def search(
                 meaning.soon()
                 note = "searched by words alone: the vectors are still being made"
         fits, most = index.select(where), limit + _SPARE
+        question = with_event(index, question, fits, now or moment, person.weights, person.config.language)
         ranking = rank(index, question, fits, most, similarity=similarity, weights=person.weights)
         found = _described(index, question, ranking)
     hits = _loaded(reader, found, limit, min_score)

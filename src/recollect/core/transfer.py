@@ -284,5 +284,5 @@ def _is_there(write: Write, record: Record) -> bool:
         known = write.tx.find(Query(kinds=("daily",), key=record.key))
         return any(entry.content == record.content for entry in known)
     if record.kind in ("observation", "episode"):
-        return any(other.content == record.content for other in write.known.of_kind(record.kind))
+        return write.known.has_exactly(record)
     return False

@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from recollect.config import Config
-from recollect.core.known import Known, statement_of
+from recollect.core.known import COMPARED, Known, statement_of
 from recollect.errors import InvalidInputError, NotFoundError
 from recollect.policy.code import looks_like_code
 from recollect.policy.duplicates import Relation, relation, signature
@@ -40,7 +40,6 @@ from recollect.records import (
 from recollect.store.contract import Query, Transaction
 
 _PROSE = frozenset({"fact", "daily", "note", "observation", "episode"})
-_COMPARED = frozenset({"fact", "note"})
 _IN_PLACE = frozenset({"correction", "refinement"})
 
 
@@ -79,7 +78,6 @@ class Write:
         self.changes: list[Change] = []
         self.notices: list[str] = []
         self.erased = False
-        self.known.catch_up(tx, self.state.seq)
 
     # the verbs
 
@@ -94,7 +92,7 @@ class Write:
             if known := self.same_key(record):
                 return self._known_key(record, known)
         similar: list[Record] = []
-        if record.kind in _COMPARED:
+        if record.kind in COMPARED:
             same, similar = self._compare(record)
             if same is not None:
                 return Duplicate(message=f"Already known: {same.text}", record=same)

@@ -251,7 +251,7 @@ class Documents(Growing):
         """Take over what the text shows."""
         whole = self.whole
         whole["asks"][number], whole["tells_when"][number] = signs.asks, signs.tells_when
-        begin, end = (NEVER, -NEVER) if signs.event is None else map(microseconds, signs.event)
+        begin, end = (NEVER, 1 - NEVER) if signs.event is None else map(microseconds, signs.event)
         whole["event_from"][number], whole["event_until"][number] = begin, end
 
     def bury(self, number: int) -> None:

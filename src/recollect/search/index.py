@@ -43,6 +43,7 @@ _SAMPLE = (
     "Ich habe die Hauser gesehen und gehe nun. Les pommes que nous avons mangees sont belles."
 )
 _AT_ONCE = 8192  # postings scored at a time: what is in between stays in the processor's cache
+_MOST_ALIKE = 32  # documents looked at for one that is to be compared
 _COMPACT_AT = 1024  # dead passages at least, before they are worth a new numbering
 _PASSAGES: dict[str, type[np.generic]] = {
     "owner": np.int32,  # whose it is; -1: nobody's
@@ -394,6 +395,32 @@ class Index:
         numbers = np.concatenate([passages for passages, _ in found])
         owners: NDArray[np.int32] = self._passages.view("owner")[numbers[self._passages.view("counts")[numbers]]]
         return owners
+
+    def alike(self, marks: Sequence[str], kind: str, most: int) -> list[str]:
+        """The ids of the few active documents of a kind that have the first mark, or at least half of the others.
+
+        Those with most of the marks come first. Of marks that many have, only those are looked at that also have
+        a rare one: whoever shares half of them shares a rare one too, as a rule.
+        """
+        code = self.code("kind", kind)
+        if code is None or not marks:
+            return []
+        lists = [[passages for passages, _ in found] for found in self._postings.find(list(map(mark_hash, marks)))]
+        chosen: dict[int, None] = dict.fromkeys(int(each) for part in lists[0] for each in part[:_MOST_ALIKE])
+        for parts in sorted(lists[1:], key=lambda parts: sum(map(len, parts))):
+            if chosen and len(chosen) + sum(map(len, parts)) > _MOST_ALIKE:
+                break
+            chosen.update(dict.fromkeys(int(each) for part in parts for each in part[:_MOST_ALIKE]))
+        passages = np.array(list(chosen), dtype=np.int32)
+        passages = passages[self._passages.view("counts")[passages]]
+        owners = self._passages.view("owner")[passages]
+        passages, owners = passages[self.kind[owners] == code], owners[self.kind[owners] == code]
+        shared = np.zeros(len(passages), dtype=np.int64)
+        for parts in lists[1:]:
+            for part in parts:
+                shared += part[part.searchsorted(passages).clip(max=len(part) - 1)] == passages
+        order = np.argsort(-shared, kind="stable")
+        return [self.id_of(int(owners[at])) for at in order[:most] if 2 * shared[at] >= len(lists) - 1]
 
     # -- as a file -------------------------------------------------------------------------------------------
 

@@ -63,7 +63,7 @@ def rank(
     said = event = None
     if question.spans:
         said = _closeness(question.spans, index.said_at, index.said_at)
-        event = _closeness(question.spans, index.event_from, index.event_until)
+        event = _closeness(question.spans, index.event_from, index.event_until - 1)
     near = None if similarity is None else _relative(similarity, fits)
     rows = _worth_ranking(around, (said, event), near, fits)
     best = float(around.max(initial=0.0))
@@ -140,13 +140,14 @@ def _of_conversation(
 
 
 def _closeness(spans: Sequence[Span], first: NDArray[np.int64], last: NDArray[np.int64]) -> Floats:
-    """From 0 to 1: how near times from a first to a last moment are to the nearest of the spans."""
+    """From 0 to 1: how near times, from a first to a last moment, are to the nearest of the spans."""
     closest = np.zeros(len(first), dtype=np.float32)
     for span in spans:
         begin, end = microseconds(span.start), microseconds(span.end)
         # what is said soon after may still be about it; a day more or less hardly matters for a month
         slack = min(max((end - begin) / 4, _DAY), 30 * _DAY)
-        gap = np.maximum(np.maximum(begin - last.astype(np.float64), first.astype(np.float64) - end), 0.0)
+        gap = np.maximum(np.maximum(begin - last.astype(np.float64), first.astype(np.float64) - (end - 1)), 0.0)
+        gap[gap > 0] += _DAY / 2  # the day next to it is not that day
         near = np.exp(gap / -slack).astype(np.float32)
         near[near < _FAR] = 0.0
         np.maximum(closest, near * np.float32(1.0 if span.certain else 0.5), out=closest)

@@ -173,25 +173,24 @@ def _timed(out: Output, figures: Mapping[str, Any]) -> None:
 
 def _rows(sizes: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, ...]]:
     """A row for each figure, a column for each size."""
+    from recollect.bench.speed import EVERYTHING, FILTERED, OURS
 
-    def row(name: str, figure: Callable[[Mapping[str, Any]], str]) -> tuple[str, ...]:
-        return name, *map(figure, sizes)
-
-    yield row("loaded in batches, a second", lambda each: f"{each['load_per_s']:,.0f}")
-    yield row("one durable write, p50 / p95", lambda each: _both(each["write_ms"]))
+    yield "loaded in batches, a second", *(f"{each['load_per_s']:,.0f}" for each in sizes)
+    yield "one durable write, p50 / p95", *(_both(each["write_ms"]) for each in sizes)
     for what, by in sizes[0]["search"].items():
-        for name in by:
-            # what was measured once was measured at every size
-            yield row(f"search {what}: {name}", lambda each, what=what, name=name: _beside(each["search"][what][name]))  # type: ignore[misc]
-    ours = "search everything: recollect, processor only"
-    yield row(ours, lambda each: f"{each['search']['everything']['recollect']['processor_p50']:.2f}")
-    yield row("first search of a new process", lambda each: f"{each['first']['first_ms']:.1f}")
-    yield row("… the imports before it", lambda each: f"{each['first']['import_ms']:.1f}")
-    yield row("… the search after it", lambda each: f"{each['first']['next_ms']:.2f}")
-    yield row("search without a write", lambda each: f"{each['after_write']['without_ms']:.2f}")
-    yield row("search after a write", lambda each: f"{each['after_write']['after_ms']:.2f}")
-    yield row("index, bytes a posting", lambda each: _rounded(each["memory"]["bytes_per_posting"]))
-    yield row("process that searched", lambda each: _megabytes(each["memory"]["resident"]))
+        whole = what in (EVERYTHING, FILTERED)
+        for name in by if whole else (OURS, "FTS5"):
+            yield f"search {what}: {name}", *(_beside(each["search"][what][name]) for each in sizes)
+        if whole:
+            ours = [each["search"][what][OURS] for each in sizes]
+            yield "… ours, of the processor", *(_rounded(each["processor_p50"], 2) for each in ours)
+    yield "first search of a new process", *(_rounded(each["first"]["first_ms"], 1) for each in sizes)
+    yield "… the imports before it", *(_rounded(each["first"]["import_ms"], 1) for each in sizes)
+    yield "… the search after it", *(_rounded(each["first"]["next_ms"], 2) for each in sizes)
+    yield "search without a write", *(_rounded(each["after_write"]["without_ms"], 2) for each in sizes)
+    yield "search after a write", *(_rounded(each["after_write"]["after_ms"], 2) for each in sizes)
+    yield "index, bytes a posting", *(_rounded(each["memory"]["bytes_per_posting"]) for each in sizes)
+    yield "process that searched", *(_megabytes(each["memory"]["resident"]) for each in sizes)
 
 
 def _both(figures: Mapping[str, float]) -> str:
@@ -206,8 +205,8 @@ def _times(ratio: float | None) -> str:
     return "?" if ratio is None else f"{ratio:.2g}×" if ratio < 100 else f"{ratio:,.0f}×"
 
 
-def _rounded(number: float | None) -> str:
-    return "?" if number is None else f"{number:.0f}"
+def _rounded(number: float | None, digits: int = 0) -> str:
+    return "?" if number is None else f"{number:.{digits}f}"
 
 
 def _megabytes(size: int | None) -> str:

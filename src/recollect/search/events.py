@@ -1,0 +1,63 @@
+"""Questions that tell the time by an event: "the day before my birthday party".
+
+The event is looked for like anything else; when it was is when the best match says it was, or when that was said.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+
+import numpy as np
+from numpy.typing import NDArray
+
+from recollect.search import dates
+from recollect.search.dates import Span
+from recollect.search.index import Index
+from recollect.search.question import Question
+from recollect.search.ranking import rank
+from recollect.search.weights import Weights
+
+_DISTANCE = re.compile(
+    r"(?i)(?:\b[\w-]+\s+)?\b(?:minute|hour|day|night|morning|evening|week|weekend|fortnight|month|year)s?\s+"
+    r"(?:right\s|just\s|immediately\s|directly\s)?(?:before|after|prior\sto|following|preceding)\s*$"
+)
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def with_event(
+    index: Index, question: Question, fits: NDArray[np.bool_], now: datetime, weights: Weights, code: str = ""
+) -> Question:
+    """The question with the time its event tells; as it was if it has none, or the event is not known."""
+    found = dates.relative(question.text)
+    if found is None or question.text.find(found[1]) < 0:
+        return question
+    distance, event = found
+    place = question.text.find(event)
+    sought = Question.of(event, now, index.names(), code)
+    best = rank(index, sought, fits, 1, weights=weights).numbers
+    if not len(best) or not sought.words or index.matching(best, sought.words).mean() < 0.5:
+        return question
+    begin, end = _time_of(index, int(best[0]))
+    stretch = _stretch(begin, end, distance)
+    rest = _DISTANCE.sub("", question.text[:place]) + question.text[place + len(event) :]
+    span = Span(*stretch, text=question.text[place : place + len(event)], certain=True, at=place)
+    asked = Question.of(rest, now, index.names(), code)
+    return replace(asked, text=question.text, spans=(*asked.spans, span))
+
+
+def _stretch(begin: datetime, end: datetime, distance: timedelta) -> tuple[datetime, datetime]:
+    """The time that far from an event: all of the day or week next to it, and about then if it is farther."""
+    near = timedelta(0) if abs(distance) <= timedelta(days=7) else distance * 0.6
+    far = distance if not near else distance * 1.2
+    return (begin + far, begin + near) if distance < timedelta(0) else (end + near, end + far)
+
+
+def _time_of(index: Index, number: int) -> tuple[datetime, datetime]:
+    first, last = int(index.event_from[number]), int(index.event_until[number])
+    if first <= last:
+        return _EPOCH + timedelta(microseconds=first), _EPOCH + timedelta(microseconds=last)
+    said = _EPOCH + timedelta(microseconds=int(index.said_at[number]))
+    day = said.replace(hour=0, minute=0, second=0, microsecond=0)
+    return day, day + timedelta(days=1)
