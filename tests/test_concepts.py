@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from recollect.search import concepts
-from recollect.search.concepts import COMPANION, FORM, GENERAL, INSTANCE, MOST, SAME, related
+from recollect.search import concepts, thesaurus
+from recollect.search.concepts import related
+from recollect.search.thesaurus import COMPANION, FORM, GENERAL, INSTANCE, MOST, SAME
 from recollect.text import fold, stem, words
 
 LINES = [
@@ -133,7 +134,7 @@ def test_related_in_other_languages(language: str, word: str, other: str, expect
 
 
 def test_unknown_words_have_no_relatives() -> None:
-    assert related("xyzzy") == () and related("") == () and related("sister", "cjk") == ()
+    assert related("xyzzy") == [] and related("") == [] and related("sister", "cjk") == []
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -181,9 +182,14 @@ def test_every_word_of_the_file_is_one_lower_case_word_and_no_line_stands_twice(
 def test_a_wrong_line_is_named(line: str, reason: str) -> None:
     number = 2 + line.count("\n")
     with pytest.raises(ValueError, match=rf"concepts\.txt, line {number}: .*{reason}"):
-        concepts._parse(f"# a comment\n{line}\n", "en")
+        thesaurus.parsed(f"# a comment\n{line}\n", "en")
 
 
 def test_importing_reads_nothing() -> None:
-    code = "import sys, recollect.search.concepts as c; sys.exit(c._table.cache_info().currsize or 'Stemmer' in sys.modules)"
+    code = "import sys, recollect.search.concepts as c; sys.exit(c._tables.cache_info().currsize or 'Stemmer' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_what_is_loaded_is_what_is_written() -> None:
+    loaded = Path(concepts.__file__).with_name("concepts.json").read_text(encoding="utf-8")
+    assert loaded == thesaurus.compiled(), "concepts.txt was changed: python -m recollect.search.thesaurus"

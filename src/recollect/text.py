@@ -217,10 +217,10 @@ _STOP = {
 # Words that make a question of what it is about.
 _ASKING = {
     "en": """what when where who whom whose which why how many much long often ever may might must each other any some
-    all both here now only own same too happen happens happened tell remind mentioned mention said say please know i'm i've i'd i'll you're
-    what's who's where's when's how's it's that's there's done been more most yours mine ours us hers theirs myself
-    yourself himself herself itself ourselves themselves because until while between through during before after again
-    once""",
+    all both here now only own same too happen happens happened tell remind mentioned mention said say please
+    know i'm i've i'd i'll you're what's who's where's when's how's it's that's there's done been more most
+    yours mine ours us hers theirs myself yourself himself herself itself ourselves themselves because until
+    while between through during before after again once""",
     "de": """was wann wo wer wem wen wessen welche welcher welches welchen warum wieso weshalb wie viel viele oft lange
     hatte hatten kann konnte soll bitte sag weisst gesagt noch mal""",
     "fr": """quoi quand ou qui quel quelle quels quelles pourquoi comment combien est-ce avait etait peux peut dis dit

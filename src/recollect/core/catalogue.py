@@ -11,7 +11,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
-from functools import partial
+from datetime import datetime
+from functools import lru_cache, partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,9 +33,14 @@ _SAVE_AT_END = 200
 _SNAPSHOT = "words.idx"
 
 
+@lru_cache(maxsize=256)
+def _life(secret: bytes, created_at: datetime) -> str:
+    return blake2b(secret + str(created_at).encode(), digest_size=12).hexdigest()
+
+
 def life_of(state: State) -> str:
     """Which of the user's lives this is: another one begins when they are erased or rebuilt."""
-    return blake2b(state.secret + str(state.created_at).encode(), digest_size=12).hexdigest()
+    return _life(state.secret, state.created_at)
 
 
 class Catalogue:

@@ -109,15 +109,16 @@ class Person:
     def read(self, *, notes: bool = False) -> Iterator[Reader]:
         """A consistent view, after what the person edited has been taken over, in the notes too if asked."""
         with self.user.read() as reader:
-            edited = self.files.edited(reader, notes=notes)
-        if edited:
-            try:
-                with self.write(Acting()) as write:
-                    if notes:
-                        self.files.take_over_daily(write)
-                self.notices += write.notices
-            except (StoreReadOnlyError, StoreFullError):
-                pass  # what cannot be written cannot be taken over either; the stored memory still answers
+            if not self.files.edited(reader, notes=notes):
+                yield reader
+                return
+        try:
+            with self.write(Acting()) as write:
+                if notes:
+                    self.files.take_over_daily(write)
+            self.notices += write.notices
+        except (StoreReadOnlyError, StoreFullError):
+            pass  # what cannot be written cannot be taken over either; the stored memory still answers
         with self.user.read() as reader:
             yield reader
 

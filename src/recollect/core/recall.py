@@ -91,18 +91,25 @@ def _described(index: Index, question: Question, ranking: Ranking) -> list[_Foun
     terms = [*dict.fromkeys(question.words), *(word for word, _, _ in question.related)]
     causes = [*dict.fromkeys(question.words), *(cause for _, _, cause in question.related)]
     spelled = [question.spelled.get(cause, cause) for cause in causes]
-    matches = index.matching(ranking.numbers, terms).T.tolist()
     names = list(ranking.signals)
-    columns = zip(*(values.tolist() for values in ranking.signals.values()), strict=True)
-    found = []
-    for number, total, values, matched in zip(
-        ranking.numbers.tolist(), ranking.totals.tolist(), columns, matches, strict=True
-    ):
-        words = tuple(dict.fromkeys(compress(spelled, matched)))
-        signals = {name: value for name, value in zip(names, values, strict=True) if value}
-        passage = index.best_passage(number, terms) if index.passages_of(number) > 1 else 0
-        found.append(_Found(index.id_of(number), total, words, signals, passage))
-    return found
+    described = zip(
+        ranking.numbers.tolist(),
+        index.ids(ranking.numbers),
+        ranking.totals.tolist(),
+        zip(*(values.tolist() for values in ranking.signals.values()), strict=True),
+        index.matching(ranking.numbers, terms).T.tolist(),
+        strict=True,
+    )
+    return [
+        _Found(
+            record_id,
+            total,
+            tuple(dict.fromkeys(compress(spelled, matched))),
+            {name: value for name, value in zip(names, values, strict=True) if value},
+            index.best_passage(number, terms) if index.passages_of(number) > 1 else 0,
+        )
+        for number, record_id, total, values, matched in described
+    ]
 
 
 def _loaded(reader: Reader, found: list[_Found], limit: int, min_score: float) -> list[Hit]:

@@ -1,8 +1,7 @@
 """Which other words may say what a search term says: a small thesaurus for search without a model.
 
-A person asks for siblings, the memory speaks of a sister. The table `concepts.txt` beside this module is
-written by hand, one group of words a line; its head explains the forms of a line. Nothing is read before the
-first question, and only the lines of the language asked for are stemmed.
+A person asks for siblings, the memory speaks of a sister. The table is written by hand in `concepts.txt`; what is
+loaded, at the first question, is `concepts.json`, which `recollect.search.thesaurus` makes of it.
 
 It knows nothing about queries, facts or ranking: it gives words and weights, the search decides what to do
 with them.
@@ -10,169 +9,23 @@ with them.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+import json
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
-
-from recollect import text
-
-__all__ = ["COMPANION", "FORM", "GENERAL", "INSTANCE", "MOST", "SAME", "related"]
-
-FORM = 0.9
-"""The same word in another form: go, went."""
-SAME = 0.8
-"""Another word for nearly the same: doctor, physician."""
-INSTANCE = 0.4
-"""From a general word to one of its instances: sibling, sister."""
-COMPANION = 0.25
-"""From a topic to what it usually comes with: photography, lens."""
-GENERAL = 0.25
-"""From an instance back to the general word: sister, sibling."""
-MOST = 24
-"""No term gets more related words than this."""
-
-_LANGUAGES = ("de", "fr", "es", "uk")
-
-_Group = tuple[str, list[str], list[str]]
-"""A line of the table: its sign, and the stems on either side of it."""
 
 
-class _Table(NamedTuple):
-    """The lines of one language."""
-
-    forms: dict[str, list[str]]
-    """All the forms of a word, by each of them; other groups know only the first."""
-    groups: dict[str, list[_Group]]
-    """The groups a word stands in."""
-
-    def forms_of(self, word: str) -> list[str]:
-        return self.forms.get(word) or [word]
-
-    def same(self, word: str) -> Iterator[str]:
-        return (other for sign, _, others in self.groups.get(word, ()) if sign == "=" for other in others)
-
-    def under(self, word: str, which: str) -> Iterator[str]:
-        """The instances or the companions of a word."""
-        for sign, heads, others in self.groups.get(word, ()):
-            if sign == which and word in heads:
-                yield from others
-
-    def general(self, word: str) -> Iterator[str]:
-        for sign, heads, others in self.groups.get(word, ()):
-            if sign == ">" and word in others:
-                yield from heads
-
-
-@lru_cache(maxsize=4096)
-def related(stem: str, language: str = "en") -> tuple[tuple[str, float], ...]:
+def related(stem: str, language: str = "en") -> list[tuple[str, float]]:
     """Other stems for a stem as `text.terms` gives it, each with a weight up to 1, strongest first.
 
     >>> related("physician")
-    (('doctor', 0.8), ('dr', 0.8), ...)
+    [('doctor', 0.8), ('dr', 0.8), ...]
     """
-    table = _table(language)
-    weights: dict[str, float] = {}
-
-    def add(words: Iterable[str], weight: float) -> None:
-        for word in words:
-            for form in table.forms_of(word):
-                weights[form] = max(weight, weights.get(form, 0.0))
-
-    word = table.forms_of(stem)[0]
-    add([word], FORM)
-    add(table.same(word), SAME)
-    add(table.under(word, ">"), INSTANCE)
-    add(table.under(word, "~"), COMPANION)
-    add(table.general(word), GENERAL)
-    # One step over a synonym, at either end: kid is child, whose instance is son; sibling has brother, who is
-    # bro. They come last, so that no long list of them pushes out what the table says itself.
-    for other in table.same(word):
-        add(table.under(other, ">"), SAME * INSTANCE)
-        add(table.under(other, "~"), SAME * COMPANION)
-    for other in table.under(word, ">"):
-        add(table.same(other), INSTANCE * SAME)
-    weights.pop(stem, None)
-    return tuple(sorted(list(weights.items())[:MOST], key=lambda pair: -pair[1]))
+    return _tables().get(language, {}).get(stem, [])
 
 
-@lru_cache(maxsize=8)
-def _table(language: str) -> _Table:
-    return _parse(Path(__file__).with_name("concepts.txt").read_text(encoding="utf-8"), language)
-
-
-# -- the file ------------------------------------------------------------------------------------------------
-
-
-class _Stems(dict[str, str]):
-    """The stem of a word of the file, found once."""
-
-    def __init__(self, language: str) -> None:
-        self.language = language
-
-    def __missing__(self, word: str) -> str:
-        # Most words are plain letters, and folding and cutting them would cost more than all the rest.
-        if not (word.isascii() and word.isalpha() and word.islower()):
-            folded = text.fold(word)
-            if text.words(word) != [folded] or word != word.lower():
-                raise ValueError(f"{word!r} is not one word in lower case")
-            self[word] = found = text.stem(folded, self.language)
-        else:
-            self[word] = found = text.stem(word, self.language)
-        return found
-
-
-def _parse(content: str, language: str) -> _Table:
-    """The table of one language. A line that cannot be meant so is a ValueError naming it."""
-    forms: dict[str, list[str]] = {}
-    groups: dict[str, list[_Group]] = defaultdict(list)
-    read: list[_Group] = []
-    stemmed = _Stems(language).__getitem__
-    for number, line in enumerate(content.splitlines(), 1):
-        if not line or line[0] == "#":
-            continue
-        code, body = ("en", line) if line[2:3] != ":" else (line[:2], line[4:])
-        if code != language and (code == "en" or code in _LANGUAGES):
-            continue
-        try:
-            if code != language:
-                raise ValueError(f"unknown language {code!r}")
-            group = _group(body, stemmed)
-            if group[0] == "&":
-                _unite(forms, group[2])
-            else:
-                read.append(group)
-        except ValueError as error:
-            raise ValueError(f"concepts.txt, line {number}: {error}: {line}") from None
-    for group in read:
-        for side in group[1:]:
-            if not forms.keys().isdisjoint(side):
-                side[:] = [forms[word][0] if word in forms else word for word in side]
-            for word in side:
-                groups[word].append(group)
-    return _Table(forms, dict(groups))
-
-
-def _group(body: str, stemmed: Callable[[str], str]) -> _Group:
-    sign = body[:1]
-    if sign in ("=", "&"):
-        heads, others = [], list(map(stemmed, body[2:].split(", ")))
-        if len(others) < 2:
-            raise ValueError("a word without another")
-    else:
-        sign = ">" if " > " in body else "~"
-        left, found, right = body.partition(" > " if sign == ">" else " ~ ")
-        if not found:
-            raise ValueError("neither =, &, > nor ~")
-        heads, others = list(map(stemmed, left.split(", "))), list(map(stemmed, right.split(", ")))
-    if len({*heads, *others}) < len(heads) + len(others):
-        raise ValueError("two words with one stem")
-    return sign, heads, others
-
-
-def _unite(forms: dict[str, list[str]], words: list[str]) -> None:
-    for word in words:
-        if word in forms:
-            raise ValueError(f"{word!r} is a form of {forms[word][0]!r} already")
-        forms[word] = words
+@lru_cache(maxsize=1)
+def _tables() -> dict[str, dict[str, list[tuple[str, float]]]]:
+    tables: dict[str, dict[str, list[tuple[str, float]]]] = json.loads(
+        Path(__file__).with_name("concepts.json").read_text(encoding="utf-8")
+    )
+    return tables

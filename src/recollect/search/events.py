@@ -23,6 +23,7 @@ _DISTANCE = re.compile(
     r"(?i)(?:\b[\w-]+\s+)?\b(?:minute|hour|day|night|morning|evening|week|weekend|fortnight|month|year)s?\s+"
     r"(?:right\s|just\s|immediately\s|directly\s)?(?:before|after|prior\sto|following|preceding)\s*$"
 )
+_SIDE = re.compile(r"(?i)before|after|prior to|following|preceding")
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -30,6 +31,8 @@ def with_event(
     index: Index, question: Question, fits: NDArray[np.bool_], now: datetime, weights: Weights, code: str = ""
 ) -> Question:
     """The question with the time its event tells; as it was if it has none, or the event is not known."""
+    if not _SIDE.search(question.text):
+        return question
     found = dates.relative(question.text)
     if found is None or question.text.find(found[1]) < 0:
         return question

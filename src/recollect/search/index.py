@@ -116,6 +116,7 @@ class Index:
         self._plain = True  # the slot of each passage is its number
         self._norms: NDArray[np.float32] | None = None  # until something changes
         self._several: NDArray[np.int64] | None = None
+        self._chain: tuple[NDArray[np.bool_], NDArray[np.intp], NDArray[np.intp]] | None = None
         self._speakers: list[frozenset[str]] = []
         self._names: frozenset[str] = frozenset()
 
@@ -198,7 +199,7 @@ class Index:
         self._dead += count
 
     def _changed(self) -> None:
-        self._norms = self._several = None
+        self._norms = self._several = self._chain = None
         self.unsaved += 1
         if self._dead >= _COMPACT_AT and self._dead * 2 > self._passages.size:
             self._compact()
@@ -218,7 +219,7 @@ class Index:
             self._passages.view("owner")[:] = heirs[self._passages.view("owner")]
             documents.view("first")[:] = renumber[documents.view("first")]
         self._dead = 0
-        self._norms = self._several = None
+        self._norms = self._several = self._chain = None
         self._speakers = []
         self._assign_slots()
         return segment
@@ -275,6 +276,30 @@ class Index:
         """All words of the names of everyone who speaks."""
         self.speakers()
         return self._names
+
+    @property
+    def sessions(self) -> int:
+        """How many sessions there are; their codes are below."""
+        return len(self._documents.tables["session"].values)
+
+    def with_neighbours(self, values: NDArray[np.float32], share: float) -> NDArray[np.float32]:
+        """Values of all documents, each with a share of those of its neighbours in the conversation."""
+        if self._chain is None:
+            previous = self.previous
+            straight = previous[1:] == np.arange(self.size - 1, dtype=np.int32)  # as it is with nearly all
+            others = np.flatnonzero((previous[1:] >= 0) & ~straight) + 1
+            if self.size and previous[0] >= 0:
+                others = np.append(others, 0)
+            self._chain = straight, others, previous[others].astype(np.intp)
+        straight, others, before = self._chain
+        around = values.copy()
+        if len(values) > 1:
+            shared = straight * np.float32(share)
+            around[1:] += values[:-1] * shared
+            around[:-1] += values[1:] * shared
+        around[others] += values[before] * np.float32(share)
+        around[before] += values[others] * np.float32(share)
+        return around
 
     def select(self, wanted: Filter) -> NDArray[np.bool_]:
         """The living documents that fit, as a mask."""

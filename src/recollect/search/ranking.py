@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +28,9 @@ Numbers = NDArray[np.intp]
 _MOST_WORDS = 64
 """Of a longer query only the rarest words count."""
 _DAY = 86_400_000_000
+_NOTHING = 1e-9
+_POOR = 0.2
+"""A session whose best match is less than that of the best of all has nothing to say."""
 _FAR = 0.05
 """Closeness in time below this is none."""
 _ALIKE = 0.5
@@ -56,41 +58,136 @@ def rank(
     """The best ``most`` of the documents that fit. ``similarity`` is NaN where a document has no vector."""
     weights = Weights() if weights is None else weights
     lexical = _lexical(index, question)
-    message = index.code("kind", "message")
-    talks = message is not None and bool((fits & (index.kind == message)).any())
-    around = _with_neighbours(index, lexical, weights.neighbours) if talks else lexical
-    around = around * fits
-    said = event = None
+    lexical *= fits
+    talks = index.code("kind", "message") is not None
+    around = lexical
+    if talks:
+        around = index.with_neighbours(lexical, weights.neighbours)
+        around *= fits
+    unit = float(around.max(initial=0.0)) or 1.0
+    base, content = _about_content(index, question, fits, around, unit, similarity, weights)
+    beside = _Beside(index, question, lexical, unit, weights, talks)
+    rows = _contenders(base, most, beside)
+    found = {"words": lexical[rows]}
+    if talks:
+        found["neighbours"] = around[rows] - found["words"]
+    found |= {name: values[rows] for name, values in content.items()} | beside.signals(rows)
+    totals = np.zeros(len(rows), dtype=np.float32)
+    for given in found.values():
+        totals += given
+    order = _best(index, rows, totals, most)
+    return Ranking(rows[order], totals[order], {name: values[order] for name, values in found.items()})
+
+
+def _about_content(
+    index: Index,
+    question: Question,
+    fits: NDArray[np.bool_],
+    around: Floats,
+    unit: float,
+    similarity: Floats | None,
+    weights: Weights,
+) -> tuple[Floats, dict[str, Floats]]:
+    """What speaks for the content of each document: the sum, 0 where nothing does, and the signals beside words."""
+    signals: dict[str, Floats] = {}
+    if not question.spans and similarity is None:
+        return around, signals
+    speaks = around > 0
     if question.spans:
         said = _closeness(question.spans, index.said_at, index.said_at)
         event = _closeness(question.spans, index.event_from, index.event_until - 1)
-    near = None if similarity is None else _relative(similarity, fits)
-    rows = _worth_ranking(around, (said, event), near, fits)
-    best = float(around.max(initial=0.0))
-    unit = best or 1.0
-    own = lexical[rows]
-    signals: dict[str, Floats] = {"words": own}
-    if talks:
-        signals["neighbours"] = around[rows] - own
-        signals |= _of_conversation(index, question, rows, lexical * fits, unit, weights)
-    if near is not None:
+        speaks |= (said > 0) | (event > 0)
+        signals["date"] = said * np.float32(weights.date * unit)
+        signals["event"] = event * np.float32(weights.event * unit)
+    if similarity is not None:
+        near = _relative(similarity, fits)
+        speaks |= near > _ALIKE
         # what has no vector yet must not lose against what has one: its words stand in for it
-        known = np.where(np.isnan(near[rows]), around[rows] / unit, near[rows])
-        signals["vector"] = known.astype(np.float32) * np.float32(weights.vector * unit)
-    if said is not None and event is not None:
-        signals["date"] = said[rows] * np.float32(weights.date * unit)
-        signals["event"] = event[rows] * np.float32(weights.event * unit)
-    if question.asks_when:
-        signals["when"] = index.tells_when[rows] * np.float32(weights.when * unit)
-    if question.wants_latest and len(rows):
-        signals["latest"] = _recency(index.said_at[rows]) * np.float32(weights.latest * unit)
-    signals["importance"] = (index.importance[rows] - np.float32(0.5)) * np.float32(weights.importance * unit)
-    signals["confidence"] = (index.confidence[rows] - np.float32(1.0)) * np.float32(weights.confidence * unit)
-    totals = np.zeros(len(rows), dtype=np.float32)
-    for given in signals.values():
-        totals += given
-    order = _best(index, rows, totals, most)
-    return Ranking(rows[order], totals[order], {name: values[order] for name, values in signals.items()})
+        near = np.where(np.isnan(near), around / np.float32(unit), near)
+        signals["vector"] = near * np.float32(weights.vector * unit)
+    base = around.copy()
+    for values in signals.values():
+        base += values
+    return base * (speaks & fits), signals
+
+
+class _Beside:
+    """The signals beside content: who said it, where, and how much it matters. Worked out only where it counts."""
+
+    def __init__(
+        self, index: Index, question: Question, lexical: Floats, unit: float, weights: Weights, talks: bool
+    ) -> None:
+        self._index, self._question, self._unit, self._weights = index, question, unit, weights
+        self._talks = talks
+        self._assistant = index.code("role", "assistant")
+        self._lexical = lexical
+        self._best_of: Floats | None = None
+
+    @property
+    def most(self) -> float:
+        """More than this they never add."""
+        weights, question = self._weights, self._question
+        active = [weights.importance / 2]
+        if self._talks:
+            active += [weights.session, weights.asks, weights.speaker * (len(question.names) == 1)]
+            active += [weights.person * (self._assistant is not None and not question.of_assistant)]
+        active += [weights.when * question.asks_when, weights.latest * question.wants_latest]
+        return self._unit * sum(max(weight, 0.0) for weight in active)
+
+    def signals(self, rows: Numbers) -> dict[str, Floats]:
+        """What they add to some documents."""
+        index, question, weights, unit = self._index, self._question, self._weights, self._unit
+        signals = self._of_conversation(rows) if self._talks else {}
+        if question.asks_when:
+            signals["when"] = index.tells_when[rows] * np.float32(weights.when * unit)
+        if question.wants_latest:
+            signals["latest"] = _recency(index.said_at, rows) * np.float32(weights.latest * unit)
+        signals["importance"] = (index.importance[rows] - np.float32(0.5)) * np.float32(weights.importance * unit)
+        signals["confidence"] = (index.confidence[rows] - np.float32(1.0)) * np.float32(weights.confidence * unit)
+        return signals
+
+    def _of_conversation(self, rows: Numbers) -> dict[str, Floats]:
+        """What the conversation says of its messages. Any other record stands for itself."""
+        index, question, weights, unit = self._index, self._question, self._weights, self._unit
+        signals: dict[str, Floats] = {}
+        best = self._best_of_sessions()
+        top = float(self._lexical.max(initial=0.0)) or 1.0
+        where = index.session[rows]
+        session = np.where(where >= 0, best[where], self._lexical[rows])
+        signals["session"] = session * np.float32(weights.session * unit / top)
+        if len(question.names) == 1:
+            codes = [code for code, words in enumerate(index.speakers()) if question.names[0] in words]
+            signals["speaker"] = np.isin(index.speaker[rows], codes) * np.float32(weights.speaker * unit)
+        if self._assistant is not None and not question.of_assistant:
+            signals["person"] = (index.role[rows] != self._assistant) * np.float32(weights.person * unit)
+        asking = index.asks[rows] & (index.kind[rows] == index.code("kind", "message"))
+        signals["asks"] = asking * np.float32(weights.asks * unit)
+        return signals
+
+    def _best_of_sessions(self) -> Floats:
+        """The best score by words in each session, 0 for a poor one; the last, for none, is not used."""
+        if self._best_of is None:
+            found = np.flatnonzero(self._lexical > _POOR * self._lexical.max(initial=0.0))
+            self._best_of = np.zeros(self._index.sessions + 1, dtype=np.float32)
+            np.maximum.at(self._best_of, self._index.session[found], self._lexical[found])
+        return self._best_of
+
+
+def _contenders(base: Floats, most: int, beside: _Beside) -> Numbers:
+    """The documents that can be among the best: no signal beside content could lift another one above them."""
+    best = float(base.max(initial=0.0))
+    least = best / 2
+    while np.count_nonzero(base >= least) < most and least > best / 64:
+        least /= 2
+    likely = np.flatnonzero(base >= max(least, _NOTHING))
+    if len(likely) >= most:
+        totals = base[likely]
+        for values in beside.signals(likely).values():
+            totals += values
+        least = float(np.partition(totals, len(totals) - most)[len(totals) - most]) - beside.most
+    else:
+        least = 0.0
+    return np.flatnonzero(base >= max(least, _NOTHING))
 
 
 def _lexical(index: Index, question: Question) -> Floats:
@@ -104,39 +201,6 @@ def _lexical(index: Index, question: Question) -> Floats:
     if question.name_words:
         scores += index.scores(question.name_words) * (index.kind != index.code("kind", "message"))
     return scores
-
-
-def _with_neighbours(index: Index, lexical: Floats, share: float) -> Floats:
-    padded = np.append(lexical, np.float32(0))  # -1, for no neighbour, is the last
-    around: Floats = padded[index.previous] + padded[index.following]
-    around *= np.float32(share)
-    around += lexical
-    return around
-
-
-def _of_conversation(
-    index: Index, question: Question, rows: Numbers, lexical: Floats, unit: float, weights: Weights
-) -> dict[str, Floats]:
-    """What the conversation says of its messages. Any other record stands for itself."""
-    signals: dict[str, Floats] = {}
-    sessions = index.session
-    own = lexical[rows]
-    found = np.flatnonzero(lexical)
-    best = np.zeros(int(sessions.max(initial=-1)) + 2, dtype=np.float32)
-    np.maximum.at(best, sessions[found], lexical[found])
-    top = float(best.max(initial=0.0)) or 1.0
-    where = sessions[rows]
-    session = np.where(where >= 0, best[where], own)
-    signals["session"] = session * np.float32(weights.session * unit / top)
-    is_message = index.kind[rows] == index.code("kind", "message")
-    if len(question.names) == 1:
-        codes = [code for code, words in enumerate(index.speakers()) if question.names[0] in words]
-        signals["speaker"] = np.isin(index.speaker[rows], codes) * np.float32(weights.speaker * unit)
-    assistant = index.code("role", "assistant")
-    if assistant is not None and not question.of_assistant:
-        signals["person"] = (index.role[rows] != assistant) * np.float32(weights.person * unit)
-    signals["asks"] = (index.asks[rows] & is_message) * np.float32(weights.asks * unit)
-    return signals
 
 
 def _closeness(spans: Sequence[Span], first: NDArray[np.int64], last: NDArray[np.int64]) -> Floats:
@@ -154,10 +218,10 @@ def _closeness(spans: Sequence[Span], first: NDArray[np.int64], last: NDArray[np
     return closest
 
 
-def _recency(said: NDArray[np.int64]) -> Floats:
-    """From 0, for the oldest, to 1, for the newest."""
-    oldest, newest = int(said.min()), int(said.max())
-    recent: Floats = ((said - oldest) / max(newest - oldest, 1)).astype(np.float32)
+def _recency(said_at: NDArray[np.int64], rows: Numbers) -> Floats:
+    """From 0, for the oldest of all, to 1, for the newest."""
+    oldest, newest = int(said_at.min()), int(said_at.max())
+    recent: Floats = ((said_at[rows] - oldest) / max(newest - oldest, 1)).astype(np.float32)
     return recent
 
 
@@ -171,29 +235,18 @@ def _relative(similarity: Floats, fits: NDArray[np.bool_]) -> Floats:
     return np.clip(scaled, 0.0, 1.0, out=scaled)
 
 
-def _worth_ranking(
-    around: Floats, times: Sequence[Floats | None], near: Floats | None, fits: NDArray[np.bool_]
-) -> Numbers:
-    """The documents that some signal about their content speaks for."""
-    speaks = around > 0
-    for time in times:
-        if time is not None:
-            speaks |= time > 0
-    if near is not None:
-        speaks |= near > _ALIKE
-    return np.flatnonzero(speaks & fits)
-
-
 def _best(index: Index, rows: Numbers, totals: Floats, most: int) -> Numbers:
     """The places of the highest totals; of equals the later one said, then the smaller id."""
-    places = np.arange(len(rows))
     if len(rows) > most:
         least = np.partition(totals, len(rows) - most)[len(rows) - most]
         places = np.flatnonzero(totals >= least)
+    else:
+        places = np.arange(len(rows))
     said = index.said_at[rows[places]]
-    places = places[np.lexsort((-said, -totals[places]))]
-    chosen: list[Any] = sorted(
-        places[: 4 * most].tolist(),
-        key=lambda place: (-totals[place], -index.said_at[rows[place]], index.id_of(int(rows[place]))),
-    )
-    return np.array(chosen[:most], dtype=np.intp)
+    order = np.lexsort((-said, -totals[places]))
+    places, said = places[order], said[order]
+    same = (totals[places[1:]] == totals[places[:-1]]) & (said[1:] == said[:-1])
+    if same.any():
+        keys = zip((-totals[places]).tolist(), (-said).tolist(), index.ids(rows[places]), places.tolist(), strict=True)
+        places = np.array([place for *_, place in sorted(keys)], dtype=np.intp)
+    return places[:most]
