@@ -76,8 +76,12 @@ def test_S1_the_same_history_gives_the_same_answers_in_every_store(
                 if embedder is not None:
                     memory.embed()
                 for query in queries:
-                    for filters in ({}, {"include_conversation": True}, {"status": "all", "kinds": ("fact", "message")}):
-                        hits = memory.search(query, limit=25, **filters)  # type: ignore[arg-type]
+                    for filters in (
+                        {},
+                        {"include_conversation": True},
+                        {"status": "all", "kinds": ("fact", "message")},
+                    ):
+                        hits = memory.search(query, limit=25, **filters)
                         answers.append((query, filters, hits.mode, hits.note, told(hits)))
         heard.append(answers)
     assert any(answer[-1] for answer in heard[0])

@@ -19,7 +19,7 @@ from itertools import accumulate
 BEGIN = datetime(2024, 1, 1, tzinfo=timezone.utc)
 SPAN = timedelta(days=730)
 CATEGORIES = ("finding", "insight", "lesson")
-FORMS = ("messages of a year", "a category, half a year", "a session")
+FORMS = ("messages", "messages of a year", "a category, half a year", "a session")
 """What searches are narrowed to, in turn."""
 
 _FUNCTION = (
@@ -134,9 +134,11 @@ class Talk:
         wanted = []
         for place in range(number):
             since = BEGIN + SPAN * (chance.random() / 2)
-            if place % 3 == 0:
+            if place % 4 == 0:
+                wanted.append(Wanted("message", BEGIN, BEGIN + SPAN))
+            elif place % 4 == 1:
                 wanted.append(Wanted("message", since, since + SPAN / 2))
-            elif place % 3 == 1:
+            elif place % 4 == 2:
                 wanted.append(Wanted("observation", since, since + SPAN / 4, category=chance.choice(CATEGORIES)))
             else:
                 session, said_at = chance.choice(sessions)
