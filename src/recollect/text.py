@@ -455,11 +455,20 @@ def terms(text: str, code: str = "", *, asked: bool = False) -> tuple[str, ...]:
     An identifier is found whole and by its parts: gpt-4 also by gpt and 4.
     """
     found = words(text)
-    code = code or language(found)
+    if text.isascii():
+        code = code or language(found)
+    else:
+        cleaned = tokens(clean(text))
+        code = code or language([token.lower() for token in cleaned])  # before they are folded: letters tell
+        if not asked:  # a single character is searched for as it is, and not as half of a pair
+            found += [
+                letter for token in cleaned if len(token) > 1 for letter in token if _compiled(_SYLLABLE).match(letter)
+            ]
     if stops := _stop_words().get(code):
         found = [word for word in found if word not in stops] or found
     if asked and (asking := _asking_words().get(code)):
-        found = [word for word in found if word.removesuffix("'s") not in asking] or found
+        dropped = asking | (stops or frozenset())
+        found = [word for word in found if word.removesuffix("'s") not in dropped]
     stemmed: list[str] = []
     for word in found:
         if word.isalpha():
@@ -480,6 +489,7 @@ def _parts(word: str) -> tuple[str, ...]:
     return (word, *(part for part in parts if part != word))
 
 
+_SYLLABLE = "[\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f]"  # Han and Hangul
 _PART = r"[^\W\d_]+|\d+(?:[.:]\d+)*"
 
 

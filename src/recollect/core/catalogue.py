@@ -61,6 +61,7 @@ class Catalogue:
         self._index: Index | None = None
         self._saved_seq: int | None = None  # None until somebody looked
         self._ahead = False  # it holds what an open write did
+        self._stored: Index | None = None  # beside it: what others see meanwhile
 
     def caught_up(self, reader: Reader, state: State, *, in_write: bool = False) -> Index:
         """The index with everything the reader can see, or more. Hold ``guard`` while using it.
@@ -71,6 +72,8 @@ class Catalogue:
         with self.guard:
             life = life_of(state)
             index = self._index
+            if index is not None and self._ahead and not in_write and index.seq > state.seq:
+                return self._beside(reader, state)
             if index is None or index.life != life:
                 index = self._loaded(life, reader)
             self._ahead = self._ahead or in_write
@@ -82,7 +85,7 @@ class Catalogue:
     def committed(self, seq: int, *, erased: bool) -> None:
         """After a write: take in what piled up, so that no search has to wait for all of it."""
         with self.guard:
-            self._ahead = False
+            self._ahead, self._stored = False, None
             index = self._index
             behind = seq - (index.seq if index is not None else self._on_disk())
             if erased and index is None and self._path is not None:
@@ -97,7 +100,7 @@ class Catalogue:
         """A write was rolled back: what was taken in of it must go."""
         with self.guard:
             if self._ahead:
-                self._ahead, self._index = False, None
+                self._ahead, self._index, self._stored = False, None, None
 
     def save(self) -> None:
         """Write the snapshot. What cannot be written is no loss."""
@@ -160,6 +163,15 @@ class Catalogue:
                 self._saved_seq = index.seq
                 return index
         return self._new(life)
+
+    def _beside(self, reader: Reader, state: State) -> Index:
+        """What is stored, for those who search while a write is open that has been searched itself."""
+        if self._stored is None or self._stored.seq != state.seq or self._stored.life != life_of(state):
+            self._stored = self._new(life_of(state))
+            for record in reader.scan():
+                self._stored.put(record, self._marks(record))
+            self._stored.seq = state.seq
+        return self._stored
 
     def _on_disk(self) -> int:
         """Up to which change the snapshot is."""

@@ -68,7 +68,10 @@ class Embedding:
                 return known, ""
             if time.monotonic() < self._rests_until:
                 return None, self._problem
-        asked = self._asking.submit(self.embedder.embed, [text])
+        try:
+            asked = self._asking.submit(self.embedder.embed, [text])
+        except RuntimeError:  # closed
+            return None, "searched by words alone: the application was closed"
         try:
             vector = asked.result(self._timeout)[0]
         except TookTooLong:
@@ -115,7 +118,7 @@ class Embedding:
                     self._guard.wait(rest if self._waiting and rest > 0 else None)
                 if self._closed:
                     return
-                key, who = next(iter(self._waiting.items()))
+                key, who = self._waiting.popitem(last=False)  # first: what is written from now on is another turn
             try:
                 done = who.embed_some() == 0
                 with self._guard:
@@ -123,9 +126,9 @@ class Embedding:
             except RecollectError as error:  # of the embedder or of the store: it is tried again after a rest
                 self._failed(str(error))
                 done = False
-            with self._guard:
-                if self._waiting.pop(key, None) is not None and not done:
-                    self._waiting[key] = who  # the others first
+            if not done:
+                with self._guard:
+                    self._waiting.setdefault(key, who)  # the others first
 
     def _failed(self, problem: str) -> None:
         with self._guard:
@@ -148,7 +151,7 @@ class Meaning:
         self._last = 0
         self._life = ""
         self._vectors: Vectors | None = None
-        self._row_of: dict[str, int] = {}
+        self._row_of: dict[str, tuple[int, int]] = {}
         self._mapped: Index | None = None
         self._alone = False  # no other embedder has vectors here
 
@@ -177,20 +180,23 @@ class Meaning:
             self._life, self._last = index.life, 0
         if self._mapped is not index:
             self._mapped = index
-            for record_id, row in self._row_of.items():
-                self._place(index, record_id, row)
+            for record_id, (row, version) in self._row_of.items():
+                self._place(index, record_id, row, version)
         newest = reader.last_vector(name)
         if newest == self._last:
             return
         for each in reader.vectors(name, after=self._last):
+            if len(each.data) != 2 * dimensions:
+                continue  # of another model under the same name
             row = self._vectors.add(unpack(each.data, dimensions)[:1])
-            self._row_of[each.record_id] = row
-            self._place(index, each.record_id, row)
+            self._row_of[each.record_id] = row, each.version
+            self._place(index, each.record_id, row, each.version)
         self._last = newest
 
     @staticmethod
-    def _place(index: Index, record_id: str, row: int) -> None:
-        if (number := index.number(record_id)) is not None:
+    def _place(index: Index, record_id: str, row: int, version: int) -> None:
+        number = index.number(record_id)
+        if number is not None and index.version[number] == version:  # else it is of an older text
             index.vector[number] = row
 
     def embed_some(self) -> int:
@@ -199,6 +205,8 @@ class Meaning:
 
         embedder = self.embedding.embedder
         with self._guard:
+            if not self._user.exists():
+                return 0  # a write would make them
             with self._user.read() as reader:
                 records = reader.unembedded(embedder.name, kinds=EMBEDDED, limit=_BATCH)
                 texts = self._texts(reader, records)
@@ -206,6 +214,8 @@ class Meaning:
                 self._drop_others()
                 return 0
             vectors = embedder.embed(texts)  # outside any transaction: it may take long
+            if not self._user.exists():
+                return 0  # erased meanwhile
             with self._user.write() as tx:
                 rows = [
                     (record.id, record.version, pack(vector[None]))

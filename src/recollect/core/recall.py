@@ -82,14 +82,25 @@ def search(
         ranking = rank(index, question, fits, most, similarity=similarity, weights=person.weights)
         found = _described(index, question, ranking)
     hits = _loaded(reader, found, limit, min_score)
+    while len(hits) < limit and len(found) == most and _normal(found[-1].total) >= min_score:  # many say the same
+        most *= 4
+        with catalogue.guard:
+            index = catalogue.caught_up(reader, state, in_write=within is not None)
+            if similarity is not None and meaning is not None and vector is not None:
+                similarity = meaning.similarity(index, reader, vector)
+            ranking = rank(index, question, index.select(where), most, similarity=similarity, weights=person.weights)
+            found = _described(index, question, ranking)
+        hits = _loaded(reader, found, limit, min_score)
     person.recalled.update({hit.record.id: moment for hit in hits})
     return Hits(hits, mode="words" if similarity is None else "words and vectors", note=note)
 
 
 def _described(index: Index, question: Question, ranking: Ranking) -> list[_Found]:
     """What there is to say of the documents that were found, while their numbers hold."""
-    terms = [*dict.fromkeys(question.words), *(word for word, _, _ in question.related)]
-    causes = [*dict.fromkeys(question.words), *(cause for _, _, cause in question.related)]
+    own = list(dict.fromkeys(question.words))
+    other = [(other, word) for word in question.otherwise for other in question.otherwise[word]]
+    other += [(word, cause) for word, _, cause in question.related]
+    terms, causes = own + [word for word, _ in other], own + [cause for _, cause in other]
     spelled = [question.spelled.get(cause, cause) for cause in causes]
     names = list(ranking.signals)
     described = zip(
@@ -155,4 +166,4 @@ def speaking_of(reader: Reader, topic: str) -> list[Record]:
 
 def _normal(score: float) -> float:
     """Any score as 0 to 1, in the same order."""
-    return score if score <= 0 else 1 - 1 / (1 + score)
+    return 1 - 1 / (1 + max(score, 0.0))

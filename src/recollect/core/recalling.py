@@ -133,16 +133,16 @@ class Recalling:
         Conversations are searched if asked for, by ``include_conversation`` or by kind. ``since`` and ``until``
         bound when something was said; ``now`` is when the question is asked, if that is another time.
         """
-        wanted = tuple(check.one_of("kinds", kind, KINDS) for kind in kinds)
+        wanted = tuple(check.one_of("kinds", kind, KINDS) for kind in check.words("kinds", kinds))
         where = Filter(
             kinds=wanted or (*MEMORY_KINDS, *(("message",) if include_conversation else ())),
             statuses=() if status == "all" else (check.one_of("status", status, (*STATUSES, "all")),),
             categories=(check.one_of("category", category, CATEGORIES + OBSERVATION_CATEGORIES),) if category else (),
             types=(check.one_of("type", type, FACT_TYPES),) if type else (),
             tags=check.words("tags", tags),
-            source=source,
-            session=session,
-            speakers=() if speaker is None else (speaker,),
+            source=check.optional_line("source", source),
+            session=check.optional_line("session", session),
+            speakers=() if speaker is None else (check.line("speaker", speaker),),
             said_from=None if since is None else parse_moment("since", since),
             said_until=None if until is None else parse_moment("until", until),
             alive_at=self._person.clock(),

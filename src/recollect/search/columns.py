@@ -43,6 +43,7 @@ _COLUMNS: dict[str, type[np.generic]] = {
     "tells_when": np.bool_,
     "event_from": np.int64,  # the time its text speaks of; the beginning is after the end if there is none
     "event_until": np.int64,
+    "version": np.int32,
     "vector": np.int32,  # whose number the caller gave it, -1 for none; not saved
 }
 _NOT_SAVED = ("alive", "vector")
@@ -243,6 +244,7 @@ class Documents(Growing):
         whole["confidence"][number] = record.confidence
         whole["trusted"][number] = record.trusted
         whole["digest"][number] = text_digest
+        whole["version"][number] = record.version
         whole["alive"][number] = True
         if speaks and not stays:
             self._link(number)

@@ -54,7 +54,17 @@ def _stretch(begin: datetime, end: datetime, distance: timedelta) -> tuple[datet
     """The time that far from an event: all of the day or week next to it, and about then if it is farther."""
     near = timedelta(0) if abs(distance) <= timedelta(days=7) else distance * 0.6
     far = distance if not near else distance * 1.2
-    return (begin + far, begin + near) if distance < timedelta(0) else (end + near, end + far)
+    if distance < timedelta(0):
+        return _moved(begin, far), _moved(begin, near)
+    return _moved(end, near), _moved(end, far)
+
+
+def _moved(moment: datetime, distance: timedelta) -> datetime:
+    """A moment that far away, or the end of the calendar."""
+    try:
+        return moment + distance
+    except OverflowError:
+        return (datetime.min if distance < timedelta(0) else datetime.max).replace(tzinfo=timezone.utc)
 
 
 def _time_of(index: Index, number: int) -> tuple[datetime, datetime]:
@@ -63,4 +73,4 @@ def _time_of(index: Index, number: int) -> tuple[datetime, datetime]:
         return _EPOCH + timedelta(microseconds=first), _EPOCH + timedelta(microseconds=last)
     said = _EPOCH + timedelta(microseconds=int(index.said_at[number]))
     day = said.replace(hour=0, minute=0, second=0, microsecond=0)
-    return day, day + timedelta(days=1)
+    return day, _moved(day, timedelta(days=1))

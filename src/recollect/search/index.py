@@ -96,6 +96,7 @@ class Index:
     tells_when = Column[np.bool_]()
     event_from = Column[np.int64]()
     event_until = Column[np.int64]()
+    version = Column[np.int32]()
     vector = Column[np.int32]()
 
     def __init__(self, *, k1: float = 1.5, b: float = 0.75, terms: Terms = text_terms) -> None:
@@ -373,6 +374,11 @@ class Index:
     def idf(self, words: Sequence[str]) -> list[float]:
         """How rare each word is."""
         return [self._idf(found) for found in self._postings.find([word_hash(word) for word in words])]
+
+    def unknown(self, words: Sequence[str]) -> list[str]:
+        """Those of these words that no document has."""
+        found = self._postings.find([word_hash(word) for word in words])
+        return [word for word, pieces in zip(words, found, strict=True) if not pieces]
 
     def matching(self, numbers: NDArray[np.intp], words: Sequence[str]) -> NDArray[np.bool_]:
         """Which of these documents have which of these words: a row for each word."""

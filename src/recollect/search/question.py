@@ -18,14 +18,22 @@ from functools import lru_cache
 from recollect.search import dates
 from recollect.search.concepts import related
 from recollect.search.dates import Span
-from recollect.text import clean, fold, language, stem, terms, words
+from recollect.text import clean, fold, language, stem, stems, terms, words
 
 _MOST_TEXT = 10_000
 """A longer query is a document; its beginning says what it is about."""
 _RELATED = 0.5
 """How much of a related word's weight counts."""
 
+_MOST_OTHERWISE = 16
+"""A longer question tells its language."""
+
 _ROLES = frozenset({"user", "assistant", "system", "tool"})
+_ALSO_WORDS = frozenset(
+    "will may mark rose grace hope joy art bill rob jack pat sue drew frank chase dawn faith june april august"
+    " summer autumn rich sky reed dean miles guy king page young long small best day".split()
+)
+"""Names that are names only with a capital letter."""
 _SAID_BY_YOU = (
     r"\byou (?:said|told|mentioned|recommended|suggested|gave|provided|shared|listed|explained|wrote|created|advised"
     r"|described)\b|\bdid you\b|\bhave you (?:said|told|mentioned|recommended|suggested)\b"
@@ -45,6 +53,8 @@ class Question:
     """The search terms of what it is about."""
     related: tuple[tuple[str, float, str], ...] = ()
     """Terms that mean nearly the same as one of the words: their weights, and which word."""
+    otherwise: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Each word as other languages would stem it: a few words do not tell theirs."""
     spelled: Mapping[str, str] = field(default_factory=dict)
     """The word of the query that a term came from."""
     names: tuple[str, ...] = ()
@@ -70,11 +80,14 @@ class Question:
         about = _compiled(_KIND_OF, re.IGNORECASE).sub(" ", about)
         asked = terms(about, code, asked=True)
         if not asked and not spans:
-            asked, names = terms(text, code), ()
+            asked = terms(about, code)
+            if not asked:
+                asked, names = terms(text, code), ()
         return cls(
             text=text,
             words=asked,
             related=_related(asked, code),
+            otherwise=_otherwise(asked, about),
             spelled={stem(word, code): word for word in reversed(words(text))},
             names=names,
             name_words=terms(" ".join(names), code) if names else (),
@@ -115,11 +128,19 @@ def _without_names(text: str, speakers: Collection[str]) -> tuple[str, tuple[str
     kept = []
     for piece in clean(text).split(" "):
         bare = fold(piece.strip(".,;:!?\"'()[]")).removesuffix("'s")
-        if bare in speakers and bare not in _ROLES:
+        if bare in speakers and bare not in _ROLES and not (piece.islower() and bare in _ALSO_WORDS):
             names[bare] = None
         else:
             kept.append(piece)
     return (" ".join(kept), tuple(names)) if names else (text, ())
+
+
+def _otherwise(asked: tuple[str, ...], about: str) -> dict[str, tuple[str, ...]]:
+    found = {}
+    for word in words(about)[:_MOST_OTHERWISE]:
+        if word.isalpha() and (own := [term for term in asked if term in stems(word)]):
+            found[own[0]] = tuple(stems(word) - {own[0]})
+    return found
 
 
 def _related(asked: tuple[str, ...], code: str) -> tuple[tuple[str, float, str], ...]:

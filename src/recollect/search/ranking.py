@@ -103,8 +103,9 @@ def _about_content(
         near = _relative(similarity, fits)
         speaks |= near > _ALIKE
         # what has no vector yet must not lose against what has one: its words stand in for it
-        near = np.where(np.isnan(near), around / np.float32(unit), near)
-        signals["vector"] = near * np.float32(weights.vector * unit)
+        missing = np.isnan(near)
+        signals["vector"] = np.where(missing, np.float32(0), near) * np.float32(weights.vector * unit)
+        signals["unembedded"] = np.where(missing, around, np.float32(0)) * np.float32(weights.vector)
     base = around.copy()
     for values in signals.values():
         base += values
@@ -196,6 +197,9 @@ def _lexical(index: Index, question: Question) -> Floats:
     if len(words) > _MOST_WORDS:
         rarest = sorted(zip(index.idf(words), words, strict=True), reverse=True)
         words = list(dict.fromkeys(word for _, word in rarest))[:_MOST_WORDS]
+    if question.otherwise:
+        # a word that nobody said so is tried as other languages would stem it
+        words += [other for word in index.unknown(words) for other in question.otherwise.get(word, ())]
     gains = [1.0] * len(words) + [weight for _, weight, _ in question.related]
     scores = index.scores([*words, *(word for word, _, _ in question.related)], gains)
     if question.name_words:
