@@ -17,6 +17,7 @@ from recollect.core.person import Person
 from recollect.errors import InvalidInputError
 from recollect.records import Receipt
 from recollect.store.contract import Store
+from recollect.store.forks import renew_after_forks
 from recollect.store.sqlite import SqliteStore
 from recollect.times import Clock, utc_now
 from recollect.userid import check_user_id, folder_name
@@ -45,7 +46,9 @@ class Recollect:
         self._folder = folder
         self._clock = clock
         self._people: OrderedDict[str, Person] = OrderedDict()
+        self._searched: OrderedDict[int, Person] = OrderedDict()
         self._guard = threading.Lock()
+        renew_after_forks(self._renew)
 
     def user(self, user_id: str | int) -> Memory:
         """The memory of one user. Nothing is created until something is stored."""
@@ -54,13 +57,30 @@ class Recollect:
             person = self._people.get(name)
             if person is None:
                 person = self._people[name] = Person(
-                    self._store.user(name), self._files(name), self.config, self._clock, self._embedding
+                    self._store.user(name),
+                    self._files(name),
+                    self.config,
+                    self._clock,
+                    self._embedding,
+                    self._was_used,
                 )
             self._people.move_to_end(name)
-            left = [self._people.popitem(last=False)[1] for _ in range(len(self._people) - _MOST_REMEMBERED)]
+            while len(self._people) > _MOST_REMEMBERED:
+                self._people.popitem(last=False)
+        return Memory(person)
+
+    def _renew(self) -> None:
+        """In a forked child: another thread may have held it."""
+        self._guard = threading.Lock()
+
+    def _was_used(self, person: Person) -> None:
+        """Keep the indexes of those who searched last, and put the others away: handles may be kept for long."""
+        with self._guard:
+            self._searched[id(person)] = person
+            self._searched.move_to_end(id(person))
+            left = [self._searched.popitem(last=False)[1] for _ in range(len(self._searched) - _MOST_REMEMBERED)]
         for other in left:
             other.catalogue.close()
-        return Memory(person)
 
     def users(self) -> Iterator[str]:
         """The ids of everyone who has a memory here."""
@@ -88,8 +108,9 @@ class Recollect:
         if self._embedding is not None:
             self._embedding.close()
         with self._guard:
-            left = list(self._people.values())
+            left = list(self._searched.values())
             self._people.clear()
+            self._searched.clear()
         for person in left:
             person.catalogue.close()
         self._store.close()

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recollect.config import Config
+from recollect.errors import StoreError
 from recollect.records import Record
 from recollect.search.snapshot import notes_of
 from recollect.store.contract import Query, Reader, State
@@ -62,6 +63,7 @@ class Catalogue:
         self._saved_seq: int | None = None  # None until somebody looked
         self._ahead = False  # it holds what an open write did
         self._stored: Index | None = None  # beside it: what others see meanwhile
+        self._place = 0  # the file all this is about
 
     def caught_up(self, reader: Reader, state: State, *, in_write: bool = False) -> Index:
         """The index with everything the reader can see, or more. Hold ``guard`` while using it.
@@ -72,7 +74,9 @@ class Catalogue:
         with self.guard:
             life = life_of(state)
             index = self._index
-            if index is not None and self._ahead and not in_write and index.seq > state.seq:
+            if state.place != self._place:  # another file: whatever it holds, it is not what we know
+                self._place, index = state.place, None
+            if index is not None and self._ahead and not in_write:
                 return self._beside(reader, state)
             if index is None or index.life != life:
                 index = self._loaded(life, reader)
@@ -88,13 +92,11 @@ class Catalogue:
             self._ahead, self._stored = False, None
             index = self._index
             behind = seq - (index.seq if index is not None else self._on_disk())
-            if erased and index is None and self._path is not None:
-                self._drop(self._path)
         if behind >= _AT_ONCE or (erased and index is not None):
-            with self._read() as reader, self.guard:
+            with suppress(StoreError), self._read() as reader, self.guard:  # the write is done, come what may
                 self.caught_up(reader, reader.state())
                 if erased:
-                    self.save()  # what is on disk still tells, hashed, of what must be gone
+                    self.save()
 
     def failed(self) -> None:
         """A write was rolled back: what was taken in of it must go."""
@@ -116,17 +118,42 @@ class Catalogue:
                 return  # a full or read-only disk, or another process that saved at the same time
             self._saved_seq = index.seq
 
+    def drop(self) -> None:
+        """Remove the snapshot, and what a killed process may have left of one."""
+        path = self._path
+        if path is None:
+            return
+        with self.guard:
+            self._saved_seq = 0
+            for left in (path, *path.parent.glob(f".{path.name}.*.tmp")):
+                with suppress(OSError):
+                    left.unlink(missing_ok=True)
+
     def close(self) -> None:
         """Save what is worth saving, and let go of the index."""
-        with self.guard:
-            if self._index is not None and self._index.unsaved >= _SAVE_AT_END:
-                self.save()
+        if self.is_loaded:
+            with suppress(StoreError), self._read() as reader, self.guard:
+                index = self.caught_up(reader, reader.state())  # what was erased meanwhile must not be saved again
+                if index is self._index and index.unsaved >= _SAVE_AT_END:
+                    self.save()
+        self.forget()
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether there is an index in memory."""
+        return self._index is not None
+
+    def renew(self) -> None:
+        """In a forked child: if another thread was at it, it may be half done."""
+        if not self.guard.acquire(blocking=False):
             self._index = None
+        self.guard = threading.RLock()
+        self._ahead, self._stored = False, None
 
     def forget(self) -> None:
         """Let go of the index without saving it."""
         with self.guard:
-            self._index, self._saved_seq = None, None
+            self._index, self._stored, self._saved_seq = None, None, None
 
     def rebuild(self) -> int:
         """Build the index anew from the records, and say how many there are."""
@@ -202,11 +229,6 @@ class Catalogue:
             self._index = index
             self.save()
         return index
-
-    def _drop(self, path: Path) -> None:
-        self._saved_seq = 0
-        with suppress(OSError):
-            path.unlink(missing_ok=True)
 
 
 def _change(reader: Reader, seq: int) -> str:

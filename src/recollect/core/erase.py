@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from recollect.core.files import Files
+from recollect.core.known import forget_statements
 from recollect.core.writing import Change, Write
 from recollect.records import Erased, Receipt, Record
 from recollect.store.contract import Query, Tombstone
@@ -21,6 +22,7 @@ def erase(write: Write, files: Files, records: Sequence[Record], *, op: str = "e
         write.tx.bury([tombstone for record in records for tombstone in _tombstones(write, record)])
     lines = files.erase(write, records)
     write.erased = True
+    forget_statements()
     places = {"records": len(ids), **write.tx.erase(ids), **lines}
     for record in records:
         write.mark(op, record.id)

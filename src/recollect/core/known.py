@@ -70,6 +70,7 @@ class Known:
         self._changed: dict[str, Record | None] = {}  # by this write; None is gone
         self._marks: dict[str, set[str]] = {}  # of what it changed
         self._before: tuple[dict[str, Fact], set[str]] | None = None
+        self._dirty = False  # the write has changed something, of whatever kind
 
     def begin(self, reader: Reader, state: State) -> None:
         """A write begins: know everything up to here. From here on `roll_back` can return to it."""
@@ -93,11 +94,12 @@ class Known:
         self._end()
 
     def _end(self) -> None:
-        self._changed, self._marks = {}, {}
+        self._changed, self._marks, self._dirty = {}, {}, False
         self._before = self._reader = self._state = None
 
     def note(self, record: Record) -> None:
         """Take in a new version of a record."""
+        self._dirty = True
         if isinstance(record, Fact) and record.tier == "file" and record.status == "active":
             self.in_file[record.id] = record
         else:
@@ -112,6 +114,7 @@ class Known:
 
     def drop(self, record_id: str) -> None:
         """Let go of a record."""
+        self._dirty = True
         self.in_file.pop(record_id, None)
         self._unmark(record_id)
         self._changed[record_id] = None
@@ -165,4 +168,9 @@ class Known:
     def _index(self) -> Index:
         """The index with all that was stored when the write began."""
         assert self._reader is not None and self._state is not None
-        return self._catalogue.caught_up(self._reader, self._state, in_write=bool(self._changed))
+        return self._catalogue.caught_up(self._reader, self._state, in_write=self._dirty)
+
+
+def forget_statements() -> None:
+    """Keep nothing of what was said in memory; after an erasure."""
+    _statement.cache_clear()

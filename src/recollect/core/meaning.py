@@ -7,19 +7,19 @@ while; searches go on by words and say so. A record without a vector yet is foun
 
 from __future__ import annotations
 
+import queue
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from concurrent.futures import TimeoutError as TookTooLong
 from typing import TYPE_CHECKING, Protocol
 
 from recollect.core.catalogue import Catalogue
-from recollect.errors import RecollectError
+from recollect.errors import EmbedderError, RecollectError
 from recollect.records import Record
 from recollect.search.passages import indexed_text
 from recollect.store.contract import Query, Reader, UserStore
+from recollect.store.forks import renew_after_forks
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,6 +33,7 @@ EMBEDDED = ("fact", "note", "observation", "episode", "daily", "message")
 """The kinds that get a vector."""
 
 _BATCH = 64
+_AT_A_TIME = 2  # queries at the embedder
 _MOST_TEXT = 2000  # characters: embedders read a few hundred tokens
 _BEFORE = 300  # of the message before: an answer alone often does not say what it is about
 _QUERIES = 256  # remembered vectors of queries
@@ -52,7 +53,7 @@ class Embedding:
         self.embedder = embedder
         self._timeout = timeout
         self._queries: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
-        self._asking = ThreadPoolExecutor(2, thread_name_prefix="recollect-query")
+        self._asking = threading.BoundedSemaphore(_AT_A_TIME)
         self._guard = threading.Condition()
         self._waiting: OrderedDict[int, _Embeds] = OrderedDict()
         self._worker: threading.Thread | None = None
@@ -60,6 +61,14 @@ class Embedding:
         self._pause = 0.0
         self._rests_until = 0.0
         self._problem = ""
+        renew_after_forks(self._renew)
+
+    def _renew(self) -> None:
+        """In a forked child, where the threads are not: begin anew."""
+        self._asking = threading.BoundedSemaphore(_AT_A_TIME)
+        self._guard = threading.Condition()
+        self._waiting.clear()
+        self._worker = None
 
     def of_query(self, text: str) -> tuple[NDArray[np.float32] | None, str]:
         """The vector of a query, or why there is none."""
@@ -68,16 +77,10 @@ class Embedding:
                 return known, ""
             if time.monotonic() < self._rests_until:
                 return None, self._problem
-        try:
-            asked = self._asking.submit(self.embedder.embed, [text])
-        except RuntimeError:  # closed
+        if self._closed:
             return None, "searched by words alone: the application was closed"
         try:
-            vector = asked.result(self._timeout)[0]
-        except TookTooLong:
-            asked.cancel()
-            self._failed(f"the embedder took longer than {self._timeout:g} s")
-            return None, self._problem
+            vector = self._asked(text)
         except RecollectError as error:
             self._failed(str(error))
             return None, self._problem
@@ -87,6 +90,31 @@ class Embedding:
             while len(self._queries) > _QUERIES:
                 self._queries.popitem(last=False)
         return vector, ""
+
+    def _asked(self, text: str) -> NDArray[np.float32]:
+        """The vector of a text, or an error in time. The thread is one that no exit waits for."""
+        answer: queue.SimpleQueue[NDArray[np.float32] | RecollectError] = queue.SimpleQueue()
+        asking, embedder = self._asking, self.embedder
+        late = EmbedderError(f"the embedder took longer than {self._timeout:g} s")
+
+        def ask() -> None:
+            try:
+                answer.put(embedder.embed([text])[0])
+            except RecollectError as error:
+                answer.put(error)
+            finally:
+                asking.release()
+
+        if not asking.acquire(timeout=self._timeout):
+            raise late
+        threading.Thread(target=ask, name="recollect-query", daemon=True).start()
+        try:
+            found = answer.get(timeout=self._timeout)
+        except queue.Empty:
+            raise late from None
+        if isinstance(found, RecollectError):
+            raise found
+        return found
 
     def soon(self, who: _Embeds) -> None:
         """Make vectors for someone, in the background."""
@@ -106,7 +134,6 @@ class Embedding:
             self._waiting.clear()
             self._guard.notify_all()
             worker = self._worker
-        self._asking.shutdown(wait=False, cancel_futures=True)
         if worker is not None and worker is not threading.current_thread():
             worker.join(self._timeout)
 
@@ -178,6 +205,7 @@ class Meaning:
         if self._vectors is None or self._life != index.life:
             self._vectors, self._row_of, self._mapped = Vectors(dimensions), {}, None
             self._life, self._last = index.life, 0
+            self.soon()  # a process that was killed may have left some to be made
         if self._mapped is not index:
             self._mapped = index
             for record_id, (row, version) in self._row_of.items():

@@ -7,7 +7,7 @@ within its size, bring the files up to date.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -23,6 +23,7 @@ from recollect.policy.retention import may_be_pruned, value
 from recollect.records import new_id
 from recollect.search.weights import Weights
 from recollect.store.contract import Reader, State, UserStore
+from recollect.store.forks import renew_after_forks
 from recollect.times import Clock
 
 _ROOM_AFTER_PRUNING = 0.9
@@ -32,7 +33,13 @@ class Person:
     """What belongs to one user."""
 
     def __init__(
-        self, user: UserStore, files: Files, config: Config, clock: Clock, embedding: Embedding | None = None
+        self,
+        user: UserStore,
+        files: Files,
+        config: Config,
+        clock: Clock,
+        embedding: Embedding | None = None,
+        used: Callable[[Person], None] | None = None,
     ) -> None:
         self.user = user
         self.files = files
@@ -49,6 +56,8 @@ class Person:
         self._writing: int | None = None
         self._turn = threading.RLock()
         """Held until a failed write is put right, which is longer than the user's lock."""
+        self._used = used
+        renew_after_forks(self._renew)
 
     @contextmanager
     def write(self, acting: Acting) -> Iterator[Write]:
@@ -56,12 +65,15 @@ class Person:
         if self._writing == threading.get_ident():
             raise StoreError("a batch of this user is open in this thread; use the memory that batch() gave you")
         committed = False
+        recalled: dict[str, datetime] = {}
 
         def know() -> None:
             nonlocal committed
             committed = True
             self.known.commit(write.last_seq)
-            self.recalled = {}
+            for record_id, moment in recalled.items():
+                if self.recalled.get(record_id) == moment:  # else it was recalled again meanwhile
+                    self.recalled.pop(record_id, None)
 
         with self._turn:
             try:
@@ -78,8 +90,11 @@ class Person:
                         yield write
                         self._prune(write)
                         self.files.publish(write)
-                        if self.recalled:
-                            tx.set_recalled(self.recalled)
+                        recalled.update(self.recalled)  # a copy: searches go on
+                        if recalled:
+                            tx.set_recalled(recalled)
+                        if write.erased:
+                            self.catalogue.drop()  # before the commit: what is erased must not outlive a crash in there
                     except StoreUnavailableError:
                         raise  # the lock went with the connection: what is aside may be another's by now
                     except BaseException:
@@ -97,6 +112,7 @@ class Person:
                 raise
             finally:
                 self._writing = None
+        self._tell_use()
 
     def known_in(self, state: State) -> Known:
         """What is known by heart, if it is about this life of the user; else nothing."""
@@ -109,9 +125,11 @@ class Person:
     def read(self, *, notes: bool = False) -> Iterator[Reader]:
         """A consistent view, after what the person edited has been taken over, in the notes too if asked."""
         with self.user.read() as reader:
-            if not self.files.edited(reader, notes=notes):
+            if not (edited := self.files.edited(reader, notes=notes)):
                 yield reader
-                return
+        if not edited:
+            self._tell_use()
+            return
         try:
             with self.write(Acting()) as write:
                 if notes:
@@ -121,13 +139,25 @@ class Person:
             pass  # what cannot be written cannot be taken over either; the stored memory still answers
         with self.user.read() as reader:
             yield reader
+        self._tell_use()
+
+    def _tell_use(self) -> None:
+        """While no lock is held: to make room, other people's indexes may be put away."""
+        if self._used is not None and self.catalogue.is_loaded:
+            self._used(self)
+
+    def _renew(self) -> None:
+        """In a forked child: whatever other threads were doing, they are not here."""
+        self._turn, self._writing = threading.RLock(), None
+        self.catalogue.renew()
+        self.known = Known(self.catalogue)
 
     def _prune(self, write: Write) -> None:
         """Move the least valuable facts out of MEMORY.md until it fits. They stay findable."""
         surplus = self.files.words_over(write, self.config.max_words)
         if surplus <= 0:
             return
-        recalled = write.tx.recalled() | self.recalled
+        recalled = write.tx.recalled() | dict(self.recalled)
         candidates = sorted(
             (fact for fact in self.known.in_file.values() if may_be_pruned(fact)),
             key=lambda fact: (value(fact, write.now, recalled.get(fact.id)), fact.id),

@@ -1,8 +1,11 @@
-"""Named arrays in one file: written aside and renamed, mapped when read, every byte of it checked.
+"""Named arrays in one file: written aside and renamed, read at once, every byte of it checked.
 
     magic, version of the format, length and checksum of the header
     header, JSON: what the caller noted, and the name, type, length, place and checksum of each array
     the arrays, each at a multiple of 64 bytes; its checksum covers the filling after it too
+
+It is read and not mapped: all of it is read for the checksums anyway, and whoever writes over a mapped file, as a
+restored backup may, changes what we know, or kills the process.
 
 Knows nothing about what the arrays mean. A file that is not whole, or not ours, is no file.
 """
@@ -10,7 +13,6 @@ Knows nothing about what the arrays mean. A file that is not whole, or not ours,
 from __future__ import annotations
 
 import json
-import mmap
 import os
 import struct
 import zlib
@@ -74,15 +76,14 @@ def write(path: Path, notes: dict[str, Any], arrays: Arrays) -> None:
 
 
 def read(path: Path) -> tuple[dict[str, Any], Arrays] | None:
-    """What was saved, the arrays mapped and not to be written to; None if it cannot be trusted."""
+    """What was saved, the arrays not to be written to; None if it cannot be trusted."""
     try:
         with open(path, "rb") as file:
             told = _header(file)
             if told is None:
                 return None
-            begin = file.tell()
-            mapped = _mapped(file.fileno())
-        return _checked(told, begin, mapped)
+            content = file.read()
+        return _checked(told, content)
     except (OSError, ValueError, KeyError, TypeError, struct.error):
         return None
 
@@ -112,26 +113,20 @@ def _header(file: IO[bytes]) -> dict[str, Any] | None:
     return told if size == begin + told["bytes"] else None
 
 
-def _mapped(descriptor: int) -> mmap.mmap:
-    if hasattr(mmap, "MAP_POPULATE"):  # all of it will be read at once, for the checksums
-        return mmap.mmap(descriptor, 0, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE, prot=mmap.PROT_READ)
-    return mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
-
-
-def _checked(told: dict[str, Any], begin: int, mapped: mmap.mmap) -> tuple[dict[str, Any], Arrays] | None:
+def _checked(told: dict[str, Any], content: bytes) -> tuple[dict[str, Any], Arrays] | None:
     import numpy as np
 
     arrays: Arrays = {}
-    whole = memoryview(mapped)
+    whole = memoryview(content)
     for entry in told["arrays"]:
         if entry["type"] not in _TYPES:
             return None
         kind = np.dtype(entry["type"])
-        start = begin + entry["at"]
+        start = entry["at"]
         stop = start + _padded(entry["length"] * kind.itemsize)
         if zlib.crc32(whole[start:stop]) != entry["crc"]:
             return None
-        arrays[entry["name"]] = np.frombuffer(mapped, dtype=kind, count=entry["length"], offset=start)
+        arrays[entry["name"]] = np.frombuffer(content, dtype=kind, count=entry["length"], offset=start)
     return told["notes"], arrays
 
 

@@ -62,6 +62,8 @@ class State:
     mode: str = "on"
     secret: bytes = b""
     """Keys the hashes of tombstones, so that they cannot be compared between users."""
+    place: int = 0
+    """The file it was read from, if it is in one: another number says that the file was replaced."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,9 +9,10 @@ that is open in the forking thread itself stays the parent's; the child must not
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import cache
 from typing import Protocol
-from weakref import WeakSet
+from weakref import WeakMethod, WeakSet
 
 _SECONDS = 5.0
 """How long a fork waits for a transaction of another thread."""
@@ -34,6 +35,7 @@ class Files(Protocol):
 
 
 _watched: WeakSet[Files] = WeakSet()
+_renewals: set[WeakMethod[Callable[[], None]]] = set()
 _held: list[Files] = []
 
 
@@ -43,10 +45,19 @@ def close_before_forks(files: Files) -> None:
     _register()
 
 
+def renew_after_forks(renew: Callable[[], None]) -> None:
+    """Call this method in every forked child, for as long as its object exists.
+
+    The threads that held its locks, or worked for it, do not exist there.
+    """
+    _renewals.add(WeakMethod(renew, _renewals.discard))
+    _register()
+
+
 @cache
 def _register() -> None:
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(before=_close, after_in_parent=_let_go, after_in_child=_let_go)
+        os.register_at_fork(before=_close, after_in_parent=_let_go, after_in_child=_begin_child)
 
 
 def _close() -> None:
@@ -59,3 +70,10 @@ def _close() -> None:
 def _let_go() -> None:
     while _held:
         _held.pop().let_go()
+
+
+def _begin_child() -> None:
+    _let_go()
+    for renewal in list(_renewals):
+        if (renew := renewal()) is not None:
+            renew()

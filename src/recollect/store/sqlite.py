@@ -181,13 +181,19 @@ class SqliteUser:
             db = self._reading()
             db.execute("BEGIN")
             try:
-                yield SqliteReader(db, self.user_id)
+                place = 0 if self._reader is None else self._reader.place
+                yield SqliteReader(db, self.user_id, place)
             finally:
                 if db.in_transaction:
                     db.execute("ROLLBACK")
 
     def write(self) -> SqliteWriting:
         return SqliteWriting(self)
+
+    @property
+    def place(self) -> int:
+        """A number for the file that is written to."""
+        return 0 if self._writer is None else self._writer.place
 
     def begin(self) -> sqlite3.Connection:
         """The writing connection, with a transaction begun. The caller holds `locked`."""
@@ -331,7 +337,7 @@ class SqliteWriting:
         self._db: sqlite3.Connection | None = None
         try:
             self._db = user.begin()
-            self._transaction = SqliteTransaction(self._db, user.user_id)
+            self._transaction = SqliteTransaction(self._db, user.user_id, user.place)
         except BaseException as error:
             self._leave()
             raise_mapped(error, user.folder, user.path)

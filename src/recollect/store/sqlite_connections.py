@@ -64,6 +64,11 @@ class Handle:
         return True
 
     @property
+    def place(self) -> int:
+        """A number for the file that is open."""
+        return self._inode or 0
+
+    @property
     def busy(self) -> bool:
         """Whether a transaction of this process is open."""
         return self._pid == os.getpid() and self.db.in_transaction

@@ -34,15 +34,18 @@ _moment = readable(from_text)
 class SqliteReader:
     """A view of one user's database."""
 
-    def __init__(self, db: sqlite3.Connection, user_id: str) -> None:
+    def __init__(self, db: sqlite3.Connection, user_id: str, place: int = 0) -> None:
         self.db = db
         self._user_id = user_id
+        self._place = place
 
     def state(self) -> State:
         row = self.db.execute(_SQL["state"]).fetchone()
         if row is None:
             return State(user_id=self._user_id, created_at=utc_now())
-        return State(user_id=row[0], created_at=_moment(row[1]), seq=row[2], mode=row[3], secret=row[4])
+        return State(
+            user_id=row[0], created_at=_moment(row[1]), seq=row[2], mode=row[3], secret=row[4], place=self._place
+        )
 
     def get(self, record_id: str) -> Record | None:
         row = self.db.execute(_SQL["find"] + " WHERE id = ? AND latest = 1", (record_id,)).fetchone()
@@ -148,8 +151,8 @@ class SqliteReader:
 class SqliteTransaction(SqliteReader):
     """The one open transaction of a user."""
 
-    def __init__(self, db: sqlite3.Connection, user_id: str) -> None:
-        super().__init__(db, user_id)
+    def __init__(self, db: sqlite3.Connection, user_id: str, place: int = 0) -> None:
+        super().__init__(db, user_id, place)
         self.hooks: list[Callable[[], None]] = []
         self.erased = False
         self._dumped: tuple[Record | None, str | None] = (None, None)
