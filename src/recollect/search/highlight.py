@@ -75,7 +75,7 @@ def excerpt(text: str, spans: Spans, most: int) -> tuple[str, Spans]:
 
 def _wanted(query: str, code: str) -> Collection[str]:
     """The search terms of a query, and those that mean nearly the same."""
-    asked = frozenset(terms(query, code, asked=True))
+    asked = frozenset(terms(query, code, asked=True) or terms(query, code))
     return asked.union(other for word in asked for other, _ in related(word, code))
 
 

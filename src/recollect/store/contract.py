@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
@@ -62,7 +62,7 @@ class State:
     mode: str = "on"
     secret: bytes = b""
     """Keys the hashes of tombstones, so that they cannot be compared between users."""
-    place: int = 0
+    place: int = field(default=0, compare=False)
     """The file it was read from, if it is in one: another number says that the file was replaced."""
 
 
