@@ -16,17 +16,10 @@ import numpy as np
 import pytest
 
 from recollect.errors import ConfigError, EmbedderError, MissingExtraError, RecollectError
-from recollect.search.embedders import (
-    Embedder,
-    as_vectors,
-    checked,
-    normalised,
-    open_embedder,
-    pack,
-    unpack,
-)
-from recollect.search.embedders_http import HttpEmbedder
-from recollect.search.embedders_onnx import OnnxEmbedder, package_embedder
+from recollect.search.embedders.embedder import Embedder, as_vectors, checked, normalised, pack, unpack
+from recollect.search.embedders.http import HttpEmbedder
+from recollect.search.embedders.onnx import OnnxEmbedder, package_embedder
+from recollect.search.embedders.opening import open_embedder
 from recollect.testing.embedding import EmbeddingServer, HashEmbedder, Reply
 
 KEY = "sk-zebra-0123456789"

@@ -28,7 +28,7 @@ from recollect import Memory, Record, Written
 from recollect.core.known import marks_of
 from recollect.records import Hits
 from recollect.search import snapshot
-from recollect.search.embedders import pack
+from recollect.search.embedders.embedder import pack
 from recollect.search.index import Index
 from recollect.search.postings import mark_hash, word_hash
 from recollect.testing import FrozenClock

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from recollect.search import vectors
-from recollect.search.embedders import normalised
+from recollect.search.embedders.embedder import normalised
 from recollect.search.vectors import Vectors
 
 

@@ -23,7 +23,7 @@ from recollect.times import Clock, utc_now
 from recollect.userid import check_user_id, folder_name
 
 if TYPE_CHECKING:
-    from recollect.search.embedders import Embedder
+    from recollect.search.embedders.embedder import Embedder
 
 _MOST_REMEMBERED = 64
 
@@ -180,7 +180,8 @@ def _remove_folder(folder: Path) -> int:
 def _embedding(config: Config, embedder: Embedder | None) -> Embedding | None:
     if embedder is None and config.embedder in ("", "none"):
         return None
-    from recollect.search.embedders import checked, open_embedder  # here, not above: it loads NumPy
+    from recollect.search.embedders.embedder import checked  # here, not above: they load NumPy
+    from recollect.search.embedders.opening import open_embedder
 
     chosen = open_embedder(config.embedder, key=config.embedder_key or None) if embedder is None else checked(embedder)
     return None if chosen is None else Embedding(chosen, config.embedder_timeout_ms / 1000)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from recollect.search.embedders import Embedder
+    from recollect.search.embedders.embedder import Embedder
     from recollect.search.index import Index
     from recollect.search.vectors import Vectors
 
@@ -198,7 +198,7 @@ class Meaning:
         return similar
 
     def _catch_up(self, index: Index, reader: Reader) -> None:
-        from recollect.search.embedders import unpack
+        from recollect.search.embedders.embedder import unpack
         from recollect.search.vectors import Vectors
 
         name, dimensions = self.embedding.embedder.name, self.embedding.embedder.dimensions
@@ -229,7 +229,7 @@ class Meaning:
 
     def embed_some(self) -> int:
         """Make the vectors of one batch of records that have none; how many that were."""
-        from recollect.search.embedders import pack
+        from recollect.search.embedders.embedder import pack
 
         embedder = self.embedding.embedder
         with self._guard:

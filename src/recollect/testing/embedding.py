@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from recollect.search.embedders import Embedder, normalised
+from recollect.search.embedders.embedder import Embedder, normalised
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -80,7 +80,7 @@ def recall(
 ) -> None:
     """Ask questions whose answers are known."""
     from recollect.bench.recall import measure
-    from recollect.search.embedders import open_embedder
+    from recollect.search.embedders.opening import open_embedder
 
     chosen = "" if embedder.strip().lower() == "none" else embedder.strip()
     open_embedder(chosen)  # a name that means nothing is told before anything is stored

@@ -25,7 +25,7 @@ from urllib.parse import SplitResult, urlsplit, urlunsplit
 import numpy as np
 
 from recollect.errors import ConfigError, EmbedderError
-from recollect.search.embedders import as_vectors
+from recollect.search.embedders.embedder import as_vectors
 from recollect.times import utc_now
 
 if TYPE_CHECKING:

@@ -1,28 +1,13 @@
-"""Embedders: texts to vectors. What one must be, what is checked, and how the setting MEMORY_EMBEDDER names one.
-
-::
-
-    (empty) or none           no vectors: words alone decide
-    http://HOST/v1#MODEL      any OpenAI-compatible /embeddings endpoint (https too); the key is a setting of its own
-    onnx:FOLDER               a folder with an .onnx file and tokenizer.json; needs recollect[onnx]
-    package:NAME              an installed Python package that carries such files; needs recollect[onnx]
-    package:NAME+TOKENIZER    the same, with tokenizer.json from a second package
-    fastembed:MODEL           needs recollect[fastembed]; downloads the model when it is first used
-
-A user's own embedder needs a name, a number of dimensions and `embed`, nothing more. Nothing is downloaded, and
-nothing leaves the machine, unless the setting says so. Knows nothing about records and databases.
-"""
+"""What an embedder must be, how what it returns is checked, and how vectors are kept. Knows no model and no server."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from recollect.config import without_password
-from recollect.errors import ConfigError, EmbedderError, RecollectError
+from recollect.errors import EmbedderError, RecollectError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -117,35 +102,3 @@ def unpack(data: bytes, dimensions: int) -> NDArray[np.float32]:
     if dimensions < 1 or len(data) % (2 * dimensions):
         raise EmbedderError(f"a stored vector does not have {dimensions} dimensions; let it be computed again")
     return np.frombuffer(data, "<f2").reshape(-1, dimensions).astype(np.float32)
-
-
-_FORMS = (
-    "use http://HOST/v1#MODEL (any OpenAI-compatible endpoint), onnx:FOLDER, package:NAME, package:NAME+TOKENIZER,"
-    " fastembed:MODEL, or none"
-)
-
-
-def open_embedder(spec: str, *, key: str | None = None) -> Embedder | None:
-    """The embedder a setting names, None for none; the forms are at the top of this module.
-
-    Loads no model yet and asks no server; both happen at the first use.
-    """
-    spec = spec.strip()
-    if spec.lower() in ("", "none"):
-        return None
-    kind, _, rest = spec.partition(":")
-    kind, rest = kind.lower(), rest.strip()
-    if kind in ("http", "https"):
-        url, _, model = spec.partition("#")
-        if model.strip():
-            from recollect.search.embedders_http import HttpEmbedder
-
-            return HttpEmbedder(url.strip(), model.strip(), key=key)
-    elif kind in ("onnx", "package", "fastembed") and rest:
-        from recollect.search import embedders_onnx as local
-
-        if kind == "onnx":
-            return local.OnnxEmbedder(Path(rest).expanduser())
-        return local.package_embedder(rest) if kind == "package" else local.FastembedEmbedder(rest)
-    shown = without_password(spec).partition("?")[0]
-    raise ConfigError(f"MEMORY_EMBEDDER is {shown!r}; {_FORMS}")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recollect.errors import ConfigError, EmbedderError, MissingExtraError
-from recollect.search.embedders import as_vectors
+from recollect.search.embedders.embedder import as_vectors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
