@@ -26,7 +26,7 @@ from datetime import date, datetime, time, timedelta, timezone
 from typing import Final, NamedTuple
 
 from recollect.core.person import Person
-from recollect.core.recall import MEMORY_KINDS, search
+from recollect.core.recall import MEMORY_KINDS, Asked, search
 from recollect.document.memory_md import SECTIONS, label_of
 from recollect.policy.injection import neutral
 from recollect.policy.retention import value
@@ -105,6 +105,7 @@ def context(
     *,
     now: datetime | None = None,
     conversation: bool = False,
+    asked: Asked | None = None,
     within: int | None = None,
 ) -> str:
     """The block for a topic, in at most so many tokens; empty if there is nothing to say, or no room to say it.
@@ -117,13 +118,14 @@ def context(
     kinds = (*MEMORY_KINDS, "message") if conversation else MEMORY_KINDS
     room = budget - count(_TITLE)
     core, left = _core(person, reader, kinds, budget, room, shown)
-    asked = now or person.clock()
-    recent = _Part("Recent Activity", _recent(reader, asked.date(), person.clock(), left, len(shown)))
+    moment = now or person.clock()
+    recent = _Part("Recent Activity", _recent(reader, moment.date(), person.clock(), left, len(shown)))
     relevant = _Part("Relevant Past Context", ())
     if topic.strip() and left > 0:
         where = Filter(kinds=kinds, alive_at=person.clock())
-        hits = search(person, reader, topic, where, MOST_RELEVANT + min(len(shown), _SPARE), now=now, within=within)
-        found = _above_floor(hits, *_asked(person, reader, topic, asked, within))
+        most = MOST_RELEVANT + min(len(shown), _SPARE)
+        hits = search(person, reader, topic, where, most, asked=asked, now=now, within=within)
+        found = _above_floor(hits, *_called_for(person, reader, topic, moment, within))
         fitting = (_found(hit) for hit in found if _may_fit(hit.passage, left))
         new = [entry for entry in fitting if entry.record_id not in shown and entry.said not in shown]
         relevant = _Part(relevant.heading, new[:MOST_RELEVANT])
@@ -170,7 +172,7 @@ def _rank(fact: Fact) -> tuple[object, ...]:
 # what is relevant
 
 
-def _asked(person: Person, reader: Reader, topic: str, now: datetime, within: int | None) -> tuple[float, bool]:
+def _called_for(person: Person, reader: Reader, topic: str, now: datetime, within: int | None) -> tuple[float, bool]:
     """The score by words that a topic calls for, and whether it has words at all or only names a time.
 
     A text of usual length that has all the words would score the sum of their rarities. A fifth of it is called for:
@@ -195,8 +197,8 @@ def _above_floor(hits: Sequence[Hit], needed: float, has_words: bool) -> list[Hi
 
     A hit must have a third of the best hit's score, and one of these:
 
-    - The score by words that the topic calls for (see `_asked`), half of it if it is of the time that the topic names.
-      What was said right before and after a message counts as search counts it.
+    - The score by words that the topic calls for (see `_called_for`), half of it if it is of the time that the topic
+      names. What was said right before and after a message counts as search counts it.
     - The time that the topic names, if the topic has no other words.
     - A meaning close to the topic's, as the embedder sees it, if only few are near. Some vectors are the nearest even
       if nothing is about the topic, but then many are nearly as near.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime
 from itertools import compress
@@ -16,6 +18,9 @@ from recollect.store.contract import Query, Reader
 from recollect.text import fold, terms
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from recollect.search.index import Index
     from recollect.search.question import Question
     from recollect.search.ranking import Ranking
@@ -36,6 +41,31 @@ class _Found(NamedTuple):
     passage: int
 
 
+class Asked(NamedTuple):
+    """The vector of a query, or why there is none."""
+
+    vector: NDArray[np.float32] | None = None
+    note: str = ""
+
+
+def asked(
+    person: Person, reading: Callable[[], AbstractContextManager[Reader]], query: str, now: datetime | None = None
+) -> Asked:
+    """Ask the embedder for the vector of a query, while no reader and no transaction is open: it may take long."""
+    if person.meaning is None or not query.strip():
+        return Asked()
+    from recollect.search.question import Question  # here, not above: it loads NumPy
+
+    with reading() as reader:
+        state = reader.state()
+        if state.mode == "incognito":
+            return Asked()
+        with person.catalogue.guard:
+            names = person.catalogue.caught_up(reader, state).names()
+    question = Question.of(query, now or person.clock(), names, person.config.language)
+    return Asked(*person.meaning.embedding.of_query(question.in_first_person()))
+
+
 def search(
     person: Person,
     reader: Reader,
@@ -43,6 +73,7 @@ def search(
     where: Filter,
     limit: int,
     *,
+    asked: Asked | None = None,
     now: datetime | None = None,
     min_score: float = 0.0,
     within: int | None = None,
@@ -62,36 +93,26 @@ def search(
     from recollect.search.ranking import rank
 
     moment = person.clock()
-    catalogue, meaning = person.catalogue, person.meaning
-    with catalogue.guard:
-        names = catalogue.caught_up(reader, state, in_write=within is not None).names()
-    question = Question.of(query, now or moment, names, person.config.language)
-    vector, note = None, ""
-    if meaning is not None and question.text.strip():
-        vector, note = meaning.embedding.of_query(question.in_first_person())  # nobody waits for it
-    with catalogue.guard:
-        index = catalogue.caught_up(reader, state, in_write=within is not None)
-        similarity = None
-        if meaning is not None and vector is not None:
-            similarity = meaning.similarity(index, reader, vector)
-            if similarity is None:
-                meaning.soon()
-                note = "searched by words alone: the vectors are still being made"
-        fits, most = index.select(where), limit + _SPARE
-        question = with_event(index, question, fits, now or moment, person.weights, person.config.language)
-        ranking = rank(index, question, fits, most, similarity=similarity, weights=person.weights)
-        found = _described(index, question, ranking)
-    hits = _loaded(reader, found, limit, min_score)
-    while len(hits) < limit and len(found) == most and _normal(found[-1].total) >= min_score:  # many say the same
-        most *= 4
-        with catalogue.guard:
-            index = catalogue.caught_up(reader, state, in_write=within is not None)
-            if similarity is not None and meaning is not None and vector is not None:
-                similarity = meaning.similarity(index, reader, vector)
-            ranking = rank(index, question, index.select(where), most, similarity=similarity, weights=person.weights)
+    vector, note = asked or Asked()
+    most = limit + _SPARE
+    while True:
+        with person.catalogue.guard:
+            index = person.catalogue.caught_up(reader, state, in_write=within is not None)
+            question = Question.of(query, now or moment, index.names(), person.config.language)
+            similarity = None
+            if person.meaning is not None and vector is not None:
+                similarity = person.meaning.similarity(index, reader, vector)
+            fits = index.select(where)
+            question = with_event(index, question, fits, now or moment, person.weights, person.config.language)
+            ranking = rank(index, question, fits, most, similarity=similarity, weights=person.weights)
             found = _described(index, question, ranking)
         hits = _loaded(reader, found, limit, min_score)
+        if len(hits) == limit or len(found) < most or _normal(found[-1].total) < min_score:
+            break
+        most *= 4  # many say the same: what comes after them?
     person.recalled.update({hit.record.id: moment for hit in hits})
+    if vector is not None and similarity is None:
+        note = "searched by words alone: the vectors are still being made"
     return Hits(hits, mode="words" if similarity is None else "words and vectors", note=note)
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import date
+from datetime import date, datetime
 
 from recollect.core import validation as check
 from recollect.core.context import context
 from recollect.core.drafts import Moment
 from recollect.core.journal import Why, why
 from recollect.core.person import Person
-from recollect.core.recall import MEMORY_KINDS, search
+from recollect.core.recall import MEMORY_KINDS, Asked, asked, search
 from recollect.core.references import find_record, id_of
 from recollect.core.writing import Acting, Write
 from recollect.document.memory_md import key_of
@@ -147,16 +147,11 @@ class Recalling:
             said_until=None if until is None else parse_moment("until", until),
             alive_at=self._person.clock(),
         )
-        with self._reading(notes=True) as reader:
+        text, moment = check.query("query", query), None if now is None else parse_moment("now", now)
+        most, least = check.positive("limit", limit), check.share("min_score", min_score)
+        with self._asking(text, moment) as (reader, vector, within):
             return search(
-                self._person,
-                reader,
-                check.query("query", query),
-                where,
-                check.positive("limit", limit),
-                now=None if now is None else parse_moment("now", now),
-                min_score=check.share("min_score", min_score),
-                within=None if self._open is None else self._open.last_seq,
+                self._person, reader, text, where, most, asked=vector, now=moment, min_score=least, within=within
             )
 
     def context(
@@ -173,15 +168,18 @@ class Recalling:
         ``max_tokens`` (MEMORY_CONTEXT_MAX_TOKENS). Conversations are included if asked for.
         """
         budget = self._person.config.context_max_tokens if max_tokens is None else max_tokens
-        with self._reading(notes=True) as reader:
+        text, moment = check.query("topic", topic), None if now is None else parse_moment("now", now)
+        room = check.positive("max_tokens", budget)
+        with self._asking(text, moment) as (reader, vector, within):
             return context(
                 self._person,
                 reader,
-                check.query("topic", topic),
-                check.positive("max_tokens", budget),
-                now=None if now is None else parse_moment("now", now),
+                text,
+                room,
+                now=moment,
                 conversation=include_conversation,
-                within=None if self._open is None else self._open.last_seq,
+                asked=vector,
+                within=within,
             )
 
     def show(self) -> str:
@@ -215,6 +213,19 @@ class Recalling:
             return why(reader, find_record(reader, check.line("ref", ref, 200), any_status=True))
 
     # inside
+
+    @contextmanager
+    def _asking(self, query: str, now: datetime | None) -> Iterator[tuple[Reader, Asked, int | None]]:
+        """A view to search in, with the vector of the query. Within a batch there is none: nobody may wait in there."""
+        if self._open is not None:
+            note = (
+                "" if self._person.meaning is None else "searched by words alone: within a batch nothing else is asked"
+            )
+            yield self._open.tx, Asked(note=note), self._open.last_seq
+            return
+        vector = asked(self._person, self._reading, query, now)
+        with self._reading(notes=True) as reader:
+            yield reader, vector, None
 
     @contextmanager
     def _reading(self, *, notes: bool = False) -> Iterator[Reader]:
