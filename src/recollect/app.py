@@ -48,7 +48,7 @@ class Recollect:
         self._people: OrderedDict[str, Person] = OrderedDict()
         self._searched: OrderedDict[int, Person] = OrderedDict()
         self._guard = threading.Lock()
-        renew_after_forks(self._renew)
+        renew_after_forks(self, Recollect._renew)
 
     def user(self, user_id: str | int) -> Memory:
         """The memory of one user. Nothing is created until something is stored."""

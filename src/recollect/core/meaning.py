@@ -61,7 +61,7 @@ class Embedding:
         self._pause = 0.0
         self._rests_until = 0.0
         self._problem = ""
-        renew_after_forks(self._renew)
+        renew_after_forks(self, Embedding._renew)
 
     def _renew(self) -> None:
         """In a forked child, where the threads are not: begin anew."""

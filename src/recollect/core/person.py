@@ -57,7 +57,7 @@ class Person:
         self._turn = threading.RLock()
         """Held until a failed write is put right, which is longer than the user's lock."""
         self._used = used
-        renew_after_forks(self._renew)
+        renew_after_forks(self, Person._renew)
 
     @contextmanager
     def write(self, acting: Acting) -> Iterator[Write]:

@@ -11,9 +11,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import cache
-from typing import Protocol
-from weakref import WeakMethod, WeakSet
+from typing import Any, Protocol, TypeVar
+from weakref import WeakKeyDictionary, WeakSet
 
+_T = TypeVar("_T")
 _SECONDS = 5.0
 """How long a fork waits for a transaction of another thread."""
 
@@ -35,7 +36,7 @@ class Files(Protocol):
 
 
 _watched: WeakSet[Files] = WeakSet()
-_renewals: set[WeakMethod[Callable[[], None]]] = set()
+_renewals: WeakKeyDictionary[Any, Callable[[Any], None]] = WeakKeyDictionary()
 _held: list[Files] = []
 
 
@@ -45,12 +46,12 @@ def close_before_forks(files: Files) -> None:
     _register()
 
 
-def renew_after_forks(renew: Callable[[], None]) -> None:
-    """Call this method in every forked child, for as long as its object exists.
+def renew_after_forks(threaded: _T, renew: Callable[[_T], None]) -> None:
+    """Call this for the object in every forked child, for as long as it exists.
 
     The threads that held its locks, or worked for it, do not exist there.
     """
-    _renewals.add(WeakMethod(renew, _renewals.discard))
+    _renewals[threaded] = renew
     _register()
 
 
@@ -74,6 +75,5 @@ def _let_go() -> None:
 
 def _begin_child() -> None:
     _let_go()
-    for renewal in list(_renewals):
-        if (renew := renewal()) is not None:
-            renew()
+    for threaded, renew in list(_renewals.items()):
+        renew(threaded)
