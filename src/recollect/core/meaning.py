@@ -182,6 +182,11 @@ class Meaning:
         self._mapped: Index | None = None
         self._alone = False  # no other embedder has vectors here
 
+    def renew(self) -> None:
+        """In a forked child: another thread may have been at it."""
+        self._guard = threading.Lock()
+        self._vectors = self._mapped = None
+
     def soon(self) -> None:
         """Something was written: make its vectors in the background."""
         self.embedding.soon(self)

@@ -150,6 +150,8 @@ class Person:
         """In a forked child: whatever other threads were doing, they are not here."""
         self._turn, self._writing = threading.RLock(), None
         self.catalogue.renew()
+        if self.meaning is not None:
+            self.meaning.renew()
         self.known = Known(self.catalogue)
 
     def _prune(self, write: Write) -> None:
