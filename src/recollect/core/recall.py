@@ -13,7 +13,7 @@ from recollect.core.person import Person
 from recollect.errors import InvalidInputError
 from recollect.records import Hit, Hits, Record
 from recollect.search.filters import Filter
-from recollect.search.passages import indexed_text, passages
+from recollect.search.passages import indexed_text
 from recollect.store.contract import Query, Reader
 from recollect.text import fold, terms
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 MEMORY_KINDS = ("fact", "note", "observation", "episode", "daily")
 """What is searched unless something else is asked for: everything but conversations and working memory."""
 
+_BEGINNING = 400
 _SPARE = 8  # ranked beyond what is asked for, in case some are the same or gone
 
 
@@ -38,7 +39,7 @@ class _Found(NamedTuple):
     total: float
     words: tuple[str, ...]
     signals: dict[str, float]
-    passage: int
+    passage: tuple[int, int | None]
 
 
 class Asked(NamedTuple):
@@ -138,7 +139,7 @@ def _described(index: Index, question: Question, ranking: Ranking) -> list[_Foun
             total,
             tuple(dict.fromkeys(compress(spelled, matched))),
             {name: value for name, value in zip(names, values, strict=True) if value},
-            index.best_passage(number, terms) if index.passages_of(number) > 1 else 0,
+            index.best_passage(number, terms) if index.passages_of(number) > 1 else (0, None),
         )
         for number, record_id, total, values, matched in described
     ]
@@ -148,7 +149,7 @@ def _loaded(reader: Reader, found: list[_Found], limit: int, min_score: float) -
     """The hits with their records; what says the same as a better one, or is gone, makes room for the next."""
     found = [each for each in found if _normal(each.total) >= min_score]
     hits: list[Hit] = []
-    said: set[str] = set()
+    said: set[tuple[int, str]] = set()
     for part in (found[:limit], found[limit:]):
         if not part or len(hits) >= limit:
             break
@@ -156,7 +157,7 @@ def _loaded(reader: Reader, found: list[_Found], limit: int, min_score: float) -
         records = {record.id: record for record in reader.find(wanted)}
         for each in part:
             record = records.get(each.record_id)
-            if record is not None and (content := fold(record.text)) not in said:
+            if record is not None and (content := _what_it_says(record)) not in said:
                 said.add(content)
                 hits.append(_hit(record, each))
     return hits[:limit]
@@ -164,17 +165,20 @@ def _loaded(reader: Reader, found: list[_Found], limit: int, min_score: float) -
 
 def _hit(record: Record, found: _Found) -> Hit:
     text = indexed_text(record)
-    if len(spans := passages(text)) > 1:
-        begin, end = spans[min(found.passage, len(spans) - 1)]
-        text = text[begin:end].strip()
+    begin, end = found.passage
     return Hit(
         record=record,
         score=_normal(found.total),
         raw_score=found.total,
         words=found.words,
         signals=found.signals,
-        passage=text,
+        passage=text[begin:end].strip() if begin or end else text,
     )
+
+
+def _what_it_says(record: Record) -> tuple[int, str]:
+    """The same for records that say the same; of long texts the beginning and the length tell."""
+    return len(record.text), fold(record.text[:_BEGINNING])
 
 
 def speaking_of(reader: Reader, topic: str) -> list[Record]:

@@ -49,6 +49,7 @@ _PASSAGES: dict[str, type[np.generic]] = {
     "owner": np.int32,  # whose it is; -1: nobody's
     "length": np.float32,  # its words; without end if it is nobody's, so that it scores nothing
     "counts": np.bool_,  # in the statistics
+    "begin": np.int32,  # where in the text it begins; it ends where the next one does
     "slot": np.int32,  # where its score is added up: its document, or if that has several, its own place from the end
 }
 _LEAST = float(np.finfo(np.float32).tiny)
@@ -135,7 +136,8 @@ class Index:
             documents.note(number, record, text_digest)
             self._count(number, 1)
         else:
-            cut = [self._terms(text[begin:end]) for begin, end in passages(text)]
+            spans = passages(text)
+            cut = [self._terms(text[begin:end]) for begin, end in spans]
             if number is None:
                 number = documents.new(record.id)
                 self._living += 1
@@ -146,6 +148,8 @@ class Index:
             documents.whole["vector"][number] = -1  # what it has is of another text
             documents.note_signs(number, signs_of(text, record.valid_from))
             self._settle(number, cut, marks)
+            first = documents.whole["first"][number]
+            self._passages.whole["begin"][first : first + len(cut)] = [begin for begin, _ in spans]
             self._count(number, 1)
         self._changed()
 
@@ -394,15 +398,17 @@ class Index:
         """How many passages a document has."""
         return int(self._documents.whole["count"][number])
 
-    def best_passage(self, number: int, words: Sequence[str]) -> int:
-        """Which passage of a document scores best; the first of equals."""
+    def best_passage(self, number: int, words: Sequence[str]) -> tuple[int, int | None]:
+        """Where in its text the best passage of a document begins and ends; the first of equals."""
         first = int(self._documents.whole["first"][number])
-        scores = np.zeros(self.passages_of(number), dtype=np.float64)
+        begins = self._passages.whole["begin"][first : first + self.passages_of(number)].tolist()
+        scores = np.zeros(len(begins), dtype=np.float64)
         norms = self._norm()
         for within, often, found in self._within(number, words):
             if len(within):
                 scores[within - first] += self._idf(found) * often / (often + norms[within])
-        return int(scores.argmax())
+        best = int(scores.argmax())
+        return begins[best], begins[best + 1] if best + 1 < len(begins) else None
 
     def _within(self, number: int, words: Sequence[str]) -> Iterable[tuple[NDArray[Any], NDArray[Any], Any]]:
         """For each word: the passages of one document that have it, how often, and all its postings."""
