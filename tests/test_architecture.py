@@ -98,6 +98,7 @@ def test_the_public_names_are_deliberate() -> None:
             "Fact",
             "Forgotten",
             "Hit",
+            "Hits",
             "InvalidInputError",
             "JournalEntry",
             "Memory",
