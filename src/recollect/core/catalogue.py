@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _AT_ONCE = 500  # records fetched together when catching up
 _REBUILD_SHARE = 0.5  # of all changes: more than that is read faster from the records
 _SAVE_AFTER = 1000  # changes, or a quarter of what there is
-_SAVE_AT_END = 200
+_SAVE_AT_END = 50  # changes worth more than the time to save them
 _SNAPSHOT = "words.idx"
 
 
