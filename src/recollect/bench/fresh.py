@@ -48,8 +48,7 @@ def index_of(memory: Memory) -> Index:
 def first(folder: str, user: str, question: str) -> dict[str, float | int | None]:
     """The first search, and the next."""
     began = time.perf_counter()
-    import numpy  # noqa: F401  (a search needs it)
-
+    import recollect.search.events  # noqa: F401  (what a search needs, NumPy included: else the first would load it)
     from recollect import open as open_memories  # by name: the package loads its parts when they are asked for
 
     imported = time.perf_counter()

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 500  # records fetched together when catching up
 _REBUILD_SHARE = 0.5  # of all changes: more than that is read faster from the records
-_SAVE_AFTER = 1000  # changes, or a quarter of what there is
+_SAVE_AFTER = 1000  # changes, or a tenth of what there is
 _SAVE_AT_END = 50  # changes worth more than the time to save them
 _SNAPSHOT = "words.idx"
 
@@ -225,7 +225,7 @@ class Catalogue:
                         index.remove(record_id)
                         erased = True
         index.seq, index.last = seq, _change(reader, seq)
-        if index.unsaved > max(_SAVE_AFTER, len(index) // 4) or (erased and self._on_disk()):
+        if index.unsaved > max(_SAVE_AFTER, len(index) // 10) or (erased and self._on_disk()):
             self._index = index
             self.save()
         return index

@@ -28,6 +28,7 @@ CODED = ("kind", "status", "category", "type", "source", "session", "speaker", "
 
 _COLUMNS: dict[str, type[np.generic]] = {
     **dict.fromkeys((*CODED, "tags"), np.int32),
+    **dict.fromkeys(("kind", "status"), np.int8),  # few values, and every search compares them
     "said_at": np.int64,
     "expires_at": np.int64,
     "importance": np.float32,
@@ -49,6 +50,7 @@ _COLUMNS: dict[str, type[np.generic]] = {
 _NOT_SAVED = ("alive", "vector")
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MICROSECOND = timedelta(microseconds=1)
+_FEW_CODES = 8  # compared one by one
 _STEPS = 32  # how far to walk through a conversation for a message's place before looking at all of it at once
 _FOLD_AT = 4096  # ids kept in a dictionary at least, before they are sorted in with the others
 
@@ -214,6 +216,7 @@ class Documents(Growing):
         super().__init__(_COLUMNS)
         self.ids = Ids()
         self.tables = {name: Table() for name in (*CODED, "tags")}
+        self._known_bounds: tuple[int, int, int] | None = None  # until something changes
         # the first and the last message of each session, by its code
         self._ends = Growing({"head": np.int32, "tail": np.int32})
 
@@ -227,6 +230,7 @@ class Documents(Growing):
 
     def note(self, number: int, record: Record, text_digest: int) -> None:
         """Take over what the record says, and put a message into its place in the conversation."""
+        self._known_bounds = None
         whole, tables = self.whole, self.tables
         said_at = microseconds(record.valid_from)
         session = tables["session"].code(record.session)
@@ -258,6 +262,7 @@ class Documents(Growing):
 
     def bury(self, number: int) -> None:
         """A document is gone."""
+        self._known_bounds = None
         if self._speaks(number):
             self._unlink(number)
         self.whole["alive"][number] = False
@@ -356,6 +361,7 @@ class Documents(Growing):
 
     def compact(self) -> None:
         """Forget the dead, and every string that only they had. Numbers change."""
+        self._known_bounds = None
         alive = self.view("alive").copy()
         if not alive.all():
             renumber = np.cumsum(alive, dtype=np.int32) - np.int32(1)
@@ -382,6 +388,7 @@ class Documents(Growing):
 
     def restore(self, arrays: dict[str, Array], tables: dict[str, list[Any]]) -> None:
         """Take over what was saved."""
+        self._known_bounds = None
         size = len(arrays["kind"])
         self.fill(arrays | {"alive": np.ones(size, dtype=np.bool_), "vector": np.full(size, -1, dtype=np.int32)})
         self.ids.fill(arrays)
@@ -414,21 +421,33 @@ class Documents(Growing):
         if wanted.tags:
             needed = frozenset(wanted.tags)
             fits &= self._having("tags", needed.issubset)
-        if wanted.said_from is not None:
-            fits &= self.view("said_at") >= microseconds(wanted.said_from)
-        if wanted.said_until is not None:
-            fits &= self.view("said_at") < microseconds(wanted.said_until)
-        if wanted.alive_at is not None:
-            fits &= self.view("expires_at") > microseconds(wanted.alive_at)
+        first, last, soonest = self._bounds()
+        if wanted.said_from is not None and (moment := microseconds(wanted.said_from)) > first:
+            fits &= self.view("said_at") >= moment
+        if wanted.said_until is not None and (moment := microseconds(wanted.said_until)) <= last:
+            fits &= self.view("said_at") < moment
+        if wanted.alive_at is not None and (moment := microseconds(wanted.alive_at)) >= soonest:
+            fits &= self.view("expires_at") > moment
         return fits
+
+    def _bounds(self) -> tuple[int, int, int]:
+        """The first and the last moment anything was said, and the soonest that anything expires."""
+        if self._known_bounds is None:
+            said = self.view("said_at")
+            first, last = int(said.min(initial=NEVER)), int(said.max(initial=-NEVER))
+            self._known_bounds = first, last, int(self.view("expires_at").min(initial=NEVER))
+        return self._known_bounds
 
     def _having(self, column: str, fits: Callable[[Any], bool]) -> Mask:
         return self._among(column, [code for code, value in enumerate(self.tables[column].values) if fits(value)])
 
     def _among(self, column: str, codes: list[int]) -> Mask:
         held = self.view(column)
-        if len(codes) == 1:
-            return np.equal(held, codes[0])
+        if 0 < len(codes) <= _FEW_CODES:
+            fits: Mask = held == codes[0]
+            for code in codes[1:]:
+                fits |= held == code
+            return fits
         chosen = np.zeros(len(self.tables[column].values) + 1, dtype=np.bool_)
         chosen[codes] = True  # the last place, which -1 finds, stays false
         return chosen[held]

@@ -75,8 +75,8 @@ class Column(Generic[T]):
 class Index:
     """What can be searched of one user."""
 
-    kind = Column[np.int32]()
-    status = Column[np.int32]()
+    kind = Column[np.int8]()
+    status = Column[np.int8]()
     category = Column[np.int32]()
     type = Column[np.int32]()
     source = Column[np.int32]()
