@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import recollect
 from recollect.config import Config
 from recollect.errors import ConfigError
 from recollect.records import Message, Note, Record
@@ -20,6 +21,7 @@ from recollect.search.index import Index
 from recollect.search.question import Question
 from recollect.search.ranking import Ranking, rank
 from recollect.search.weights import Weights
+from recollect.testing import MemoryStore
 
 NOW = datetime(2023, 7, 12, 15, 30, tzinfo=timezone.utc)
 
@@ -215,3 +217,14 @@ def test_S2_weights_are_set_by_name() -> None:
     for wrong in ("vector", "=1", "vector=", "vector=a"):
         with pytest.raises(ConfigError, match="MEMORY_WEIGHTS"):
             Config(weights=wrong)
+
+
+def test_S5_a_fact_keeps_its_plain_score_in_a_memory_that_holds_conversations() -> None:
+    memory = recollect.open(MemoryStore()).user("u1")
+    memory.remember("Grows tulips behind the house")
+    for number in range(3):
+        memory.say(f"Something about tulips, number {number}", session="s")
+        memory.say("Indeed", role="assistant", session="s")
+    (hit,) = memory.search("tulips")
+    assert set(hit.signals) == {"words"} and hit.raw_score == pytest.approx(hit.signals["words"])
+    assert {"session", "person"} <= set(memory.search("tulips", include_conversation=True)[0].signals)

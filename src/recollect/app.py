@@ -183,5 +183,5 @@ def _embedding(config: Config, embedder: Embedder | None) -> Embedding | None:
     from recollect.search.embedders.embedder import checked  # here, not above: they load NumPy
     from recollect.search.embedders.opening import open_embedder
 
-    chosen = open_embedder(config.embedder, key=config.embedder_key or None) if embedder is None else checked(embedder)
-    return None if chosen is None else Embedding(chosen, config.embedder_timeout_ms / 1000)
+    chosen = open_embedder(config.embedder, key=config.embedder_key or None) if embedder is None else embedder
+    return None if chosen is None else Embedding(checked(chosen), config.embedder_timeout_ms / 1000)

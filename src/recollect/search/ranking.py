@@ -59,7 +59,8 @@ def rank(
     weights = Weights() if weights is None else weights
     lexical = _lexical(index, question)
     lexical *= fits
-    talks = index.code("kind", "message") is not None
+    message = index.code("kind", "message")
+    talks = message is not None and bool((fits & (index.kind == message)).any())
     around = lexical
     if talks:
         around = index.with_neighbours(lexical, weights.neighbours)
