@@ -1,9 +1,9 @@
 """Which words stand in which passages: sorted arrays that do not change, and a short log of what is new.
 
-A word is known by a 64-bit hash that is the same in every process, so a segment needs no dictionary and can be
-used as it was read from a file. The log is searched by comparing, which is fast while it is short; when it is long
-it becomes a segment, and segments become fewer as they grow. Passage numbers only ever go up, so the passages of a word are in
-order within a segment and from one segment to the next.
+A word is known by a 64-bit hash that is the same in every process, so a segment needs no dictionary and can be used
+as it was read from a file. The log is searched by comparing, which is fast while it is short; when it is long it
+becomes a segment, and segments become fewer as they grow. Passage numbers only ever go up, so the passages of a
+word are in order within a segment and from one segment to the next.
 
 Knows nothing about scores, documents or files.
 """
