@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import recollect
-from recollect import Memory, Merged, Record, Updated, Written
+from recollect import Edited, Memory, Merged, Record, Refused, Updated, Written
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import FrozenClock, MemoryStore
 from recollect.times import utc_now
@@ -211,7 +211,7 @@ class Writer:
         self.mine: list[str] = []
         self.verbs: dict[Callable[[], None], int] = {
             self.remember: 5, self.update: 4, self.forget: 2, self.undo: 2, self.note: 2, self.jot: 3, self.pin: 1,
-            self.merge: 1, self.batch: 2, self.keyed: 1, self.failing: 1,
+            self.merge: 1, self.batch: 2, self.keyed: 1, self.failing: 1, self.gives_text: 2,
         }  # fmt: skip
         if edits:
             self.verbs |= {self.person_adds: 1, self.person_changes: 1, self.person_deletes: 1}
@@ -344,6 +344,22 @@ class Writer:
         except _ChangedMindError:
             pass
         self.acknowledge()
+
+    def gives_text(self) -> None:
+        """A tool changes one line of MEMORY.md and adds another, in one text."""
+        text, record, shown = self.said(), self._listed(), self.memory.show()
+        after, new = {text: ["fact", "active", text, False]}, f"{shown}- {text}\n"
+        if record is not None and record.content in shown:
+            changed = f"{record.content} in part {self.random.getrandbits(40):x}"
+            after[record.id] = ["fact", "active", changed, record.pinned]
+            new = new.replace(record.content, changed)
+        self.begin("gives text", **after)
+        outcome = self.memory.acting("tool:memory").edit(new, expect=shown)
+        if isinstance(outcome, Edited):
+            self.acknowledge(*(r.id for r in (*outcome.added, *outcome.updated)))
+        else:  # another process was faster
+            assert isinstance(outcome, Refused) and outcome.reason == "changed", outcome
+            self.acknowledge()
 
     # a person with an editor, who works while nobody else does
 
@@ -498,6 +514,10 @@ def operations() -> dict[str, Callable[[recollect.Recollect, Memory, Path], obje
         path.write_text(text, encoding="utf-8")  # the person's, not ours: not counted
         return memory.read()
 
+    def give_text(app: recollect.Recollect, memory: Memory, root: Path) -> object:
+        text = memory.show().replace("Likes tea", "Likes mate").replace("- Role: Architect\n", "")
+        return memory.acting("tool:memory").edit(f"{text}- Written by a tool\n\n> and what is not a fact\n")
+
     def batch(app: recollect.Recollect, memory: Memory, root: Path) -> object:
         with memory.batch() as together:
             together.remember("Likes the sea")
@@ -521,6 +541,7 @@ def operations() -> dict[str, Callable[[recollect.Recollect, Memory, Path], obje
         "clear": lambda app, memory, root: memory.clear(),
         "pause": lambda app, memory, root: memory.pause(),
         "edit": edit,
+        "give_text": give_text,
         "import": lambda app, memory, root: app.user("u2").import_(root / "archive.zip"),
         "rebuild": lambda app, memory, root: app.user("u4").rebuild(force=True),
         "erase_user": lambda app, memory, root: app.erase_user("u1"),

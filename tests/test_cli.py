@@ -37,6 +37,7 @@ from recollect.surfaces.cli.output import Marked, Output, counted, explained, ha
 from recollect.surfaces.cli.program import PANELS, app, exit_code, program
 from recollect.testing import FrozenClock
 from recollect.testing.embedding import EmbeddingServer
+from tests.contracts.store_contract import tool_call
 
 DOCS = Path(__file__).parents[1] / "docs" / "cli.md"
 SOURCE = Path(recollect.__file__).parents[1]
@@ -505,7 +506,9 @@ def test_U3_on_a_terminal_it_is_drawn_within_80_columns(tmp_path: Path) -> None:
     cli = Cli(tmp_path)
     cli("remember", "Works on payments, mostly the ledger, " + "and is on call every fourth week " * 6)
     cli("note", "\N{FAMILY} " + "日本語のメモ " * 30, "--title", "長い")
-    for args in (["read"], ["history"], ["search", "payments"], ["show"], ["users"]):
+    log(cli, tool_call("call-1", tool="memory_get_relevant_context", status="refused", outcome="refused:paused"))
+    cli("consent", "trends")
+    for args in (["read"], ["history"], ["search", "payments"], ["show"], ["users"], ["calls"], ["consent"]):
         code, shown = on_terminal(*args, "--root", str(tmp_path))
         assert code == 0
         assert "\x1b[" in shown
@@ -1014,7 +1017,105 @@ def test_R6_upkeep_removes_what_has_expired(cli: Cli) -> None:
         memory.say("Hello", session="s")
     assert cli("upkeep", "--dry-run").stdout == "me: would remove 1 daily entry, 1 message\n"
     assert cli("upkeep", "--all").stdout == "me: removed 1 daily entry, 1 message\n"
-    assert cli.json("upkeep") == {"user": "me", "expired": {}, "notices": []}
+    assert cli.json("upkeep") == {"user": "me", "expired": {}, "calls": 0, "notices": []}
+
+
+def log(cli: Cli, *calls: recollect.ToolCall) -> None:
+    with recollect.open(cli.root) as opened, opened.user("me")._person.write_beside() as tx:
+        tx.log_calls(calls)
+
+
+def test_U7_calls_are_listed_newest_first(cli: Cli) -> None:
+    cli("calls", code=3)
+    log(
+        cli,
+        tool_call("call-00000001", session="chat-7", tokens_in=1000, tokens_out=234),
+        tool_call("call-00000002", 1, tool="memory_search", outcome="done"),
+        tool_call("call-00000003", 2, status="refused", outcome="refused:paused"),
+        tool_call("call-00000004", 3, status="error", outcome="timeout"),
+        tool_call("call-00000005", 4, status="error", outcome=""),
+    )
+    shown = cli("calls")
+    assert shown.stdout == (
+        "id        when (UTC)        ms  tokens  tool           outcome\n"
+        "00000005  2026-02-12 09:34   2          memory_save    error\n"
+        "00000004  2026-02-12 09:33   2          memory_save    error: timeout\n"
+        "00000003  2026-02-12 09:32   2          memory_save    refused: paused\n"
+        "00000002  2026-02-12 09:31   2          memory_search  done\n"
+        "00000001  2026-02-12 09:30   2   1,234  memory_save    written\n"
+    )
+    assert shown.stderr == ""
+    assert [call["id"][-1] for call in cli.json("calls", "--limit", "2")] == ["5", "4"]
+    assert "The last 2; more with --limit." in on_terminal("calls", "--limit", "2", "--root", str(cli.root))[1]
+    assert [call["id"][-1] for call in cli.json("calls", "--tool", "memory_save", "--limit", "0")] == list("5431")
+    assert cli.json("calls", "--session", "chat-7")[0]["tokens_out"] == 234
+    between = cli.json("calls", "--since", "2026-02-12T09:31:00Z", "--until", "2026-02-12T09:32:00Z")
+    assert [call["tool"] for call in between] == ["memory_search"]
+    assert cli("calls", "--tool", "nothing").stderr == "No tool calls.\n"
+    assert cli("upkeep").stdout == "me: removed 5 tool calls\n"
+
+
+def test_R5_history_of_a_tool_call(cli: Cli) -> None:
+    log(cli, tool_call("call-00000001"), tool_call("call-10000001"), tool_call("call-00000002"))
+    with recollect.open(cli.root) as opened:
+        opened.user("me").acting("agent", call="call-00000001").remember("Likes tea")
+        opened.user("me").acting("agent", call="call-forgotten").remember("Plays chess")
+    for ending in ("00000001", "call-00000001"):
+        assert [entry["seq"] for entry in cli.json("history", "--call", ending)] == [1]
+    assert [entry["seq"] for entry in cli.json("history", "--call", "call-forgotten")] == [2]
+    assert "2 tool calls end in 0001" in cli("history", "--call", "0001", code=3).stderr
+    assert cli("history", "--call", "00000002").stderr == "The call 00000002 changed nothing.\n"
+
+
+def test_T7_usage_adds_up_by_operation(cli: Cli) -> None:
+    cli("usage", code=3)
+    with at(datetime(2026, 2, 12, tzinfo=timezone.utc), cli.root) as memory:
+        memory.spend("extract", tokens_in=41_000, tokens_out=2_300, cost=0.25)
+        memory.spend("search", tokens_in=20)
+    assert cli("usage").stderr == "Nothing was spent today (UTC).\n"
+    with at(datetime(2026, 2, 13, tzinfo=timezone.utc), cli.root) as memory:
+        memory.spend("extract", tokens_in=1_000, cost=0.125)
+    assert cli("usage", "--since", "2026-02-12").stdout == (
+        "calls  tokens in  tokens out    cost  operation\n"
+        "    2     42,000       2,300  0.3750  extract\n"
+        "    1         20           0  0.0000  search\n"
+        "    3     42,020       2,300  0.3750  total\n"
+    )
+    assert "total" not in cli("usage", "--since", "2026-02-13").stdout
+    told = cli.json("usage", "--until", "2026-02-13")
+    assert [(row["day"], row["operation"]) for row in told["days"]] == [
+        ("2026-02-12", "extract"),
+        ("2026-02-12", "search"),
+        ("2026-02-13", "extract"),
+    ]
+    assert told["total"] == {"calls": 3, "tokens_in": 42_020, "tokens_out": 2_300, "cost": 0.375}
+    assert cli.json("usage") == {"days": [], "total": {}}
+    assert cli("usage", "--since", "2027-01-01").stderr == "Nothing was spent.\n"
+    cli("usage", "--since", "last week", code=2)
+
+
+def test_U3_consent_is_listed_given_and_withdrawn(cli: Cli) -> None:
+    cli("consent", code=3)
+    cli("consent", "trends", "--withdraw", code=3)
+    assert not cli.root.exists() or not (cli.root / "me").exists()
+    assert cli("consent", "trends").stdout == (
+        "Consent to trends given: memories may be counted into aggregates over many users.\n"
+    )
+    assert cli("consent").stdout == (
+        "consent       given  what it means\n"
+        "across_chats  no     facts learned in one chat may be recalled in another\n"
+        "trends        yes    memories may be counted into aggregates over many users\n"
+    )
+    assert [row["given"] for row in cli.json("consent")] == [False, True]
+    assert cli.json("consent", "across_chats", "--actor", "anna")["consents"] == ["across_chats", "trends"]
+    assert cli("consent", "trends", "--withdraw").stdout == "Consent to trends withdrawn.\n"
+    assert [(e["actor"], e["op"], e["reason"]) for e in cli.json("history")] == [
+        ("person", "consent", "trends"),
+        ("anna", "consent", "across_chats"),
+        ("person", "withdraw", "trends"),
+    ]
+    cli("consent", "everything", code=2)
+    assert "lists them" in cli("consent", "--withdraw", code=2).stderr
 
 
 def test_R7_erase_leaves_nothing_and_prints_a_receipt(cli: Cli) -> None:
@@ -1205,10 +1306,44 @@ def test_the_tour_as_json(cli: Cli) -> None:
     assert steps[0]["output"].startswith("Remembered: role: Engineer")
 
 
+def test_U3_edit_gives_a_file_another_text(cli: Cli, tmp_path: Path) -> None:
+    cli("remember", "Likes tea")
+    shown = cli("show", "--raw").stdout
+    new, old = tmp_path / "new.md", tmp_path / "old.md"
+    old.write_text(shown)
+    new.write_text(shown.replace("- Likes tea\n", "- Likes coffee\n- Has a cat\n\n> not a fact\n"))
+    trial = cli("edit", "--file", str(new), "--expect", str(old), "--dry-run")
+    assert "-- Likes tea\n+- Likes coffee\n" in trial.stdout and "nothing was changed" in trial.stderr
+    assert cli("show", "--raw").stdout == shown
+    done = cli.json("edit", "--file", str(new), "--expect", str(old))
+    assert (done["outcome"], done["done"]) == ("edited", True)
+    assert [record["content"] for record in done["added"]] == ["Has a cat"] and len(done["updated"]) == 1
+    assert cli("show", "--raw").stdout == new.read_text()
+    late = cli("edit", "--file", str(new), "--expect", str(old), code=1)
+    assert "changed meanwhile" in late.stderr
+    assert cli.json("edit", "--file", str(new), code=1)["outcome"] == "unchanged"
+    cli("undo", done["run"], "--yes")
+    assert "- Likes tea\n" in cli("show", "--raw").stdout
+
+
+def test_U3_edit_reads_standard_input_and_edits_notes(cli: Cli, tmp_path: Path) -> None:
+    text = "# 2026-02-12\n\n## Discussions\n- Talked about Rust\n"
+    told = cli("edit", "--file", "-", "--day", "2026-02-12", stdin=text)
+    assert told.stdout.startswith("Edited memory/2026-02-12.md: 1 added.") and "recollect undo run-" in told.stderr
+    assert cli("daily", "2026-02-12", "--raw").stdout == text
+    refused = cli.json("edit", "-f", "-", "--agent", "bot", code=1, stdin="## Key Facts\n- import os; os.exit(1)\n")
+    assert (refused["outcome"], refused["reason"]) == ("refused", "code")
+    assert "cannot read" in cli("edit", "--file", str(tmp_path / "none.md"), code=2).stderr
+    (tmp_path / "bad.md").write_bytes(b"\xff")
+    assert "not UTF-8" in cli("edit", "--file", str(tmp_path / "bad.md"), code=2).stderr
+
+
 _NOT_COMMANDS = {
     "user_id",
     "exists",
     "mode",
+    "numbers",
+    "numbered",
     "acting",
     "batch",
     "days",
@@ -1217,6 +1352,8 @@ _NOT_COMMANDS = {
     "mark_important",
     "notices",
     "set_scratch",
+    "consents",
+    "spend",
 }
 
 

@@ -22,7 +22,7 @@ import pytest
 
 import recollect
 from recollect import Fact, Memory, NotFoundError, Record, Refused, Updated, Written
-from recollect.core import files as files_module
+from recollect.core import disk_files as files_module
 from recollect.errors import (
     NothingToRebuildError,
     StoreBusyError,

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import recollect
 from recollect import Duplicate, Memory, Updated, Written
-from recollect.core import files as files_module
+from recollect.core import disk_files as files_module
 from recollect.testing import FrozenClock
 from recollect.userid import folder_name
 

@@ -30,12 +30,12 @@ from recollect.errors import (
     StoreReadOnlyError,
     StoreUnavailableError,
 )
-from recollect.records import JournalEntry, Record
+from recollect.records import JournalEntry, Record, Spending
 from recollect.store.contract import FileState, Query, Store
 from recollect.store.postgres import PostgresStore
 from recollect.store.rows import load_queries
 from recollect.testing.postgres import PostgresServer
-from tests.contracts.store_contract import T0, StoreContract, fact, write
+from tests.contracts.store_contract import T0, StoreContract, fact, tool_call, write
 
 
 class TestPostgresStore(StoreContract):
@@ -176,7 +176,7 @@ class TestTables:
             process.stdin.close()
         together(work, 4)
         assert [process.wait(30) for process in processes] == [0, 0]
-        assert sql("SELECT version FROM recollect_migrations ORDER BY version") == [(1,), (2,)]
+        assert sql("SELECT version FROM recollect_migrations ORDER BY version") == [(1,), (2,), (3,)]
         assert sql("SELECT count(*) FROM users") == [(6,)]
 
     def test_an_applications_table_of_users_is_extended(
@@ -250,12 +250,36 @@ class TestTables:
             record = write(tx, fact())
         store.close()
         sql("DROP TABLE memory_vectors, memory_embedders")
+        _take_back_to_2(sql)
         sql("DELETE FROM recollect_migrations WHERE version > 1")
         with store.user("u").read() as reader:
             assert reader.find(Query()) == [record] and reader.vectors("e") == []
         with store.user("u").write() as tx:
             tx.put_vectors("e", [(record.id, 1, b"x")])
             assert tx.last_vector("e") == 1
+        store.close()
+
+    def test_U7_a_database_of_the_second_schema_is_brought_forward(
+        self, postgres_url: str, sql: Callable[..., list[Any]]
+    ) -> None:
+        store = PostgresStore(postgres_url)
+        with store.user("u").write() as tx:
+            record = write(tx, fact(), call="call-1")
+            tx.put_vectors("e", [(record.id, 1, b"x")])
+        store.close()
+        _take_back_to_2(sql)
+        with store.user("u").read() as reader:
+            assert reader.find(Query()) == [record] and reader.last_vector("e") == 1
+            assert reader.calls() == [] and reader.spending() == [] and reader.consents() == {}
+            assert [entry.seq for entry in reader.entries(call="call-1")] == [1]
+        with store.user("u").write() as tx:
+            tx.log_calls([tool_call("call-2")])
+            tx.charge([Spending(day=T0.date(), operation="extract", calls=1)])
+            tx.set_consent("trends", True, T0)
+        places = store.erase_user("u")
+        assert (places["tool calls"], places["ledger"], places["consents"]) == (1, 1, 1)
+        for table in ("memory_calls", "memory_spending", "memory_consents"):
+            assert sql(f"SELECT count(*) FROM {table}") == [(0,)]
         store.close()
 
     def test_R4_every_statement_names_the_user(self) -> None:
@@ -269,6 +293,12 @@ class TestTables:
             for table, part in zip(parts[1::2], parts[2::2], strict=True):
                 wanted = r"\bid\b" if table == "users" else r"\buser_id\b"
                 assert re.search(wanted, part), f"{name}: {table}{part}"
+
+
+def _take_back_to_2(sql: Callable[..., list[Any]]) -> None:
+    sql("DROP TABLE memory_calls, memory_spending, memory_consents")
+    sql("DROP INDEX memory_journal_by_call")
+    sql("DELETE FROM recollect_migrations WHERE version > 2")
 
 
 class TestValues:

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 import recollect.store
-from recollect.records import JournalEntry
+from recollect.records import JournalEntry, Spending
 from recollect.store.contract import Query, Store
 from recollect.store.rows import load_migrations
 from recollect.store.sqlite import SqliteStore
-from tests.contracts.store_contract import T0, StoreContract, fact, write
+from tests.contracts.store_contract import T0, StoreContract, fact, tool_call, write
 
 
 class TestSqliteStore(StoreContract):
@@ -46,12 +46,7 @@ def test_S2_a_database_of_the_first_schema_is_read_as_it_is_and_brought_forward_
     with SqliteStore(tmp_path).user("u").write() as tx:
         record = write(tx, fact("tea"))
     path = tmp_path / "u" / "memory.db"
-    db = sqlite3.connect(path)
-    for (table,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall():
-        if f"CREATE TABLE {table} " not in load_migrations(migrations)[0]:
-            db.execute(f"DROP TABLE {table}")
-    db.execute("PRAGMA user_version = 1")
-    db.close()
+    _take_back_to(1, path)
 
     store = SqliteStore(tmp_path)
     with store.user("u").read() as reader:
@@ -76,6 +71,49 @@ def test_R7_S2_an_erased_vector_is_in_no_file(tmp_path: Path) -> None:
         tx.erase([record.id])
     for path in (tmp_path / "u").iterdir():
         assert b"zebra" not in path.read_bytes()
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_U7_the_log_begins_with_the_first_write_to_a_database_of_an_earlier_schema(
+    tmp_path: Path, version: int
+) -> None:
+    with SqliteStore(tmp_path).user("u").write() as tx:
+        record = write(tx, fact("tea"), call="call-1")
+        tx.put_vectors("e", [(record.id, 1, b"x")])
+    path = tmp_path / "u" / "memory.db"
+    _take_back_to(version, path)
+
+    store = SqliteStore(tmp_path)
+    with store.user("u").read() as reader:
+        assert reader.find(Query()) == [record]
+        assert reader.calls() == [] and reader.spending() == [] and reader.consents() == {}
+        assert [entry.seq for entry in reader.entries(call="call-1")] == [1] and reader.numbers([record.id])
+    assert _version(path) == version
+    call = tool_call("call-2")
+    with SqliteStore(tmp_path).user("u").write() as tx:
+        tx.log_calls([call])
+        tx.charge([Spending(day=T0.date(), operation="extract", calls=1)])
+        tx.set_consent("trends", True, T0)
+    assert _version(path) > version
+    with store.user("u").read() as reader:  # the connection from before sees it too
+        assert reader.calls() == [call] and len(reader.spending()) == 1 and reader.consents() == {"trends": T0}
+        assert reader.find(Query()) == [record] and [e.seq for e in reader.entries(call="call-1")] == [1]
+        assert [row.data for row in reader.vectors("e")] == ([] if version == 1 else [b"x"])
+        plan = reader.db.execute("EXPLAIN QUERY PLAN SELECT seq FROM journal WHERE call = 'call-1'").fetchall()
+        assert "journal_by_call" in str(plan)
+    assert store.user("u").check() == []
+
+
+def _take_back_to(version: int, path: Path) -> None:
+    """As if an earlier Recollect had written it: without what later migrations made."""
+    migrations = Path(recollect.store.__file__).parent / "sqlite_migrations"
+    made = "".join(load_migrations(migrations)[:version])
+    db = sqlite3.connect(path)
+    for kind, name in db.execute("SELECT type, name FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY type").fetchall():
+        if f"CREATE {kind.upper()} {name} " not in made:
+            db.execute(f"DROP {kind} IF EXISTS {name}")
+    db.execute(f"PRAGMA user_version = {version}")
+    db.close()
 
 
 def _version(path: Path) -> int:

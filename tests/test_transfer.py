@@ -13,6 +13,7 @@ import pytest
 import recollect
 from recollect import InvalidInputError, Memory, RecollectError
 from recollect.testing import FrozenClock, MemoryStore
+from tests.contracts.store_contract import tool_call
 
 
 def fill(memory: Memory, clock: FrozenClock) -> None:
@@ -34,6 +35,12 @@ def fill(memory: Memory, clock: FrozenClock) -> None:
     memory.search("tea")
     memory.pause()
     memory.resume()
+    memory.consent("trends")
+    memory.consent("across_chats")
+    memory.consent("trends", False)
+    memory.spend("extract", tokens_in=5)
+    with memory._person.write_beside() as tx:
+        tx.log_calls([tool_call("call-1")])
 
 
 def contents(path: Path) -> dict[str, bytes]:
@@ -85,8 +92,14 @@ def test_R8_an_archive_comes_back_exactly_as_it_was(source: Memory, target: Memo
     assert got[:2] == expected[:2] and got[4] == expected[4]
     second = contents(target.export(tmp_path / "b.zip"))
     exported = contents(first)
-    for name in ("records.jsonl", "journal.jsonl", "state.json", "tombstones.jsonl", "recalls.jsonl"):
+    data = {"records.jsonl", "journal.jsonl", "state.json", "tombstones.jsonl", "recalls.jsonl", "consents.jsonl"}
+    for name in data:
         assert second[name] == exported[name], name
+    assert target.consents() == source.consents() == ("across_chats",)
+    # the log of tool calls and the ledger are about what was done here
+    assert source.calls() and source.usage()
+    assert target.calls() == [] and target.usage(since="2000-01-01") == []
+    assert {name for name in exported if not name.endswith(".md")} == data | {"manifest.json"}
     if files:
         assert got[2:4] == expected[2:4]
         assert second["MEMORY.md"] == exported["MEMORY.md"] and b"\r\n* a line of mine\r\n" in second["MEMORY.md"]
@@ -116,6 +129,29 @@ def test_R8_importing_into_a_memory_in_use_merges_through_the_policy(
         assert report.run is not None
         memory.undo(report.run)
         assert sorted(r.text for r in memory.read()) == ["likes TEA.", "location: Berlin"] and memory.verify() == []
+
+
+def test_R8_consents_are_not_merged_and_an_archive_without_them_is_read(source: Memory, tmp_path: Path) -> None:
+    archive = source.export(tmp_path / "a.zip")
+    with recollect.open(tmp_path / "target", clock=FrozenClock()) as app:
+        used = app.user("used")
+        used.consent("trends")
+        used.import_(archive)
+        assert used.consents() == ("trends",) and used.verify() == []
+        logged = app.user("only called so far")
+        logged.spend("extract")
+        assert logged.import_(archive).run is None and logged.consents() == ("across_chats",)
+        assert logged.verify() == [] and len(logged.usage()) == 1
+        for name, rows in (("old", None), ("newer", '{"name":"telepathy","at":"2026-02-12T09:30:00.000000Z"}\n')):
+            with zipfile.ZipFile(tmp_path / f"{name}.zip", "w") as changed:
+                for member, data in contents(archive).items():
+                    if member != "consents.jsonl":
+                        changed.writestr(member, data)
+                if rows is not None:
+                    changed.writestr("consents.jsonl", rows)
+            memory = app.user(name)
+            assert memory.import_(tmp_path / f"{name}.zip").written == len(source.read(status="all"))
+            assert memory.consents() == () and memory.verify() == []
 
 
 def test_R8_characters_that_some_take_for_line_ends_come_back(tmp_path: Path) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from recollect.config import Config
-from recollect.core.files import DiskFiles, Files, NoFiles
+from recollect.core.disk_files import DiskFiles
+from recollect.core.files import Files, NoFiles
 from recollect.core.meaning import Embedding
 from recollect.core.memory import Memory
 from recollect.core.person import Person
@@ -24,6 +25,8 @@ from recollect.userid import check_user_id, folder_name
 
 if TYPE_CHECKING:
     from recollect.search.embedders.embedder import Embedder
+    from recollect.tools.log import CallLog
+    from recollect.tools.suite import Suite, Telemetry
 
 _MOST_REMEMBERED = 64
 
@@ -48,6 +51,7 @@ class Recollect:
         self._people: OrderedDict[str, Person] = OrderedDict()
         self._searched: OrderedDict[int, Person] = OrderedDict()
         self._guard = threading.Lock()
+        self._log: CallLog | None = None
         renew_after_forks(self, Recollect._renew)
 
     def user(self, user_id: str | int) -> Memory:
@@ -63,11 +67,64 @@ class Recollect:
                     self._clock,
                     self._embedding,
                     self._was_used,
+                    self._settle,
                 )
             self._people.move_to_end(name)
             while len(self._people) > _MOST_REMEMBERED:
                 self._people.popitem(last=False)
         return Memory(person)
+
+    def tools(
+        self,
+        user_id: str | int,
+        *suites: str,
+        session: str | None = None,
+        chat: str | None = None,
+        agent: str | None = None,
+        others: Sequence[str | int] = (),
+        fixed_user: bool | None = None,
+    ) -> Suite:
+        """The tools of these suites, or of all, over the memory of one user.
+
+        ``session`` is the conversation they are called in, ``chat`` the chat that it belongs to: facts learned in
+        one are not recalled in another by the facts suite. ``others`` are users who take part in it: what takes a
+        ``user_id`` reaches them too. With ``fixed_user`` nothing takes one.
+        """
+        from recollect.tools.catalog import tools_of
+        from recollect.tools.suite import Suite
+
+        return Suite(
+            self.user(user_id),
+            tools_of(suites),
+            session=session,
+            chat=chat,
+            agent=agent,
+            others=[self.user(other) for other in others],
+            fixed_user=fixed_user,
+            calls_per_response=self.config.tool_calls_per_response,
+            log=self._call_log(),
+            telemetry=self._telemetry(),
+            clock=self._clock,
+        )
+
+    def _call_log(self) -> CallLog:
+        from recollect.tools.log import CallLog
+
+        with self._guard:
+            if self._log is None:
+                self._log = CallLog(lambda name: self.user(name)._person, self.config, self._clock)
+            return self._log
+
+    def _telemetry(self) -> Telemetry | None:
+        if not self.config.telemetry:
+            return None
+        from recollect.tools.telemetry import telemetry
+
+        return telemetry(self.config.telemetry)
+
+    def _settle(self) -> None:
+        if self._log is not None:
+            self._log.flush()
 
     def _renew(self) -> None:
         """In a forked child: another thread may have held it."""
@@ -89,6 +146,8 @@ class Recollect:
     def erase_user(self, user_id: str | int) -> Receipt:
         """Remove a user and everything about them, everywhere."""
         name = check_user_id(user_id)
+        if self._log is not None:
+            self._log.forget(name)
         with self._guard:
             person = self._people.pop(name, None)
         if person is not None:
@@ -105,6 +164,8 @@ class Recollect:
 
     def close(self) -> None:
         """Let go of files and connections. Memories in use open them again."""
+        if self._log is not None:
+            self._log.close()
         if self._embedding is not None:
             self._embedding.close()
         with self._guard:

@@ -6,6 +6,7 @@ Each setting has the name the seeds of this project gave it. A wrong value names
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -40,6 +41,9 @@ class Config:
     message_retention_days: int = _setting(
         30, "MEMORY_MESSAGE_RETENTION_DAYS", "how long messages are kept unless marked important, in days", 1, 36_500
     )
+    call_retention_days: int = _setting(
+        90, "MEMORY_CALL_RETENTION_DAYS", "how long tool calls are kept in the log, in days", 1, 36_500
+    )
 
     bm25_k1: float = _setting(1.5, "MEMORY_BM25_K1", "how much a word counts that a text has several times", 0, 10)
     bm25_b: float = _setting(0.75, "MEMORY_BM25_B", "how much a long text is discounted", 0, 1)
@@ -59,6 +63,28 @@ class Config:
     embedder_timeout_ms: int = _setting(
         1000, "MEMORY_EMBEDDER_TIMEOUT_MS", "how long a search waits for the embedder, in milliseconds", 1, 600_000
     )
+    tool_calls_per_response: int = _setting(
+        5, "MEMORY_TOOL_CALLS_PER_RESPONSE", "how many memory tools a model may call in one response", 1, 1_000
+    )
+    daily_tokens: int = _setting(
+        0, "MEMORY_DAILY_TOKENS", "the tokens a user may spend on memory in a day (UTC); 0: no limit", 0, 10**12
+    )
+    daily_cost: float = _setting(
+        0.0,
+        "MEMORY_DAILY_COST",
+        "what a user may spend on memory in a day (UTC), in your currency; 0: no limit",
+        0,
+        1e9,
+    )
+    price_in: float = _setting(
+        0.0, "MEMORY_PRICE_IN", "what a million tokens cost that a model reads, for the ledger", 0, 1e9
+    )
+    price_out: float = _setting(
+        0.0, "MEMORY_PRICE_OUT", "what a million tokens cost that a model writes, for the ledger", 0, 1e9
+    )
+    telemetry: str = _setting(
+        "", "MEMORY_TELEMETRY", "of tool calls: otel, otlp, prometheus:PORT, several with commas; empty: none"
+    )
 
     def __post_init__(self) -> None:
         for f in fields(self):
@@ -66,6 +92,9 @@ class Config:
             value = getattr(self, f.name)
             if low is not None and not low <= value <= high:
                 raise ConfigError(f"{f.metadata['variable']} is {value}; it must be from {low} to {high}")
+        for wanted in filter(None, self.telemetry.replace(" ", "").split(",")):
+            if not re.fullmatch(r"none|otel|otlp|prometheus:(\S+:)?\d{1,5}", wanted):
+                raise ConfigError(f"MEMORY_TELEMETRY is {self.telemetry!r}; it must be of otel, otlp, prometheus:PORT")
         self.weight_changes()
 
     @classmethod

@@ -18,6 +18,14 @@ JournalEntry
     One change of one record: when, who, what, before and after. Its identity is its ``seq``; the sequence
     numbers of a user have no gaps. Entries are never changed, except that erasing takes the text out.
 
+ToolCall
+    One call of a tool: which, when, how it ended and how long it took, but nothing of its content. Its identity
+    is its ``id``, which the journal entries of what it changed name as their ``call``. The user owns it.
+
+Spending
+    What one operation used on one day, in tokens and money. The operator's account: it stays when the user
+    clears their memory.
+
 Outcome
     What came of a request. A policy decision is an outcome and not an error: the caller asked properly,
     and the answer is no, or not like that.
@@ -46,6 +54,7 @@ Tier = Literal["file", "archive"]
 Valence = Literal["positive", "negative", "neutral", "mixed"]
 ChangeReason = Literal["correction", "update", "refinement", "contradiction"]
 Mode = Literal["on", "paused", "incognito"]
+Consent = Literal["across_chats", "trends"]
 
 KINDS: tuple[str, ...] = get_args(Kind)
 CATEGORIES: tuple[str, ...] = get_args(Category)
@@ -55,6 +64,12 @@ STATUSES: tuple[str, ...] = get_args(Status)
 VALENCES: tuple[str, ...] = get_args(Valence)
 MODES: tuple[str, ...] = get_args(Mode)
 CHANGE_REASONS: tuple[str, ...] = get_args(ChangeReason)
+CONSENTS: tuple[str, ...] = get_args(Consent)
+
+CONSENT_MEANINGS: dict[str, str] = {
+    "across_chats": "facts learned in one chat may be recalled in another",
+    "trends": "memories may be counted into aggregates over many users",
+}
 
 CATEGORY_OF_TYPE: dict[str, str] = {
     "preference": "preference",
@@ -227,6 +242,45 @@ class JournalEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """A conversation, as far as its messages are kept."""
+
+    id: str
+    messages: int
+    began: datetime
+    ended: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """One call of a tool, without anything of its content."""
+
+    id: str
+    at: datetime
+    tool: str
+    suite: str
+    status: str
+    outcome: str
+    latency_ms: float
+    tokens_in: int = 0
+    tokens_out: int = 0
+    session: str | None = None
+    agent: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spending:
+    """What one operation used on one day."""
+
+    day: date
+    operation: str
+    calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
     """A record that a search found, and why.
 
@@ -340,6 +394,17 @@ class Merged(Outcome):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Edited(Outcome):
+    """A file has another text. ``undo`` of its ``run`` takes the records back; None if only prose changed."""
+
+    done: ClassVar[bool] = True
+    added: tuple[Record, ...]
+    updated: tuple[Record, ...]
+    removed: tuple[Record, ...]
+    run: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Undone(Outcome):
     """Changes were taken back; each is a journal entry of its own."""
 
@@ -353,6 +418,11 @@ class Erased(Outcome):
 
     done: ClassVar[bool] = True
     receipt: Receipt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unchanged(Outcome):
+    """The file says exactly this already; nothing was written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -371,7 +441,10 @@ class Conflict(Outcome):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused(Outcome):
-    """The policy said no; ``reason`` is one of paused, incognito, secret, code, erased."""
+    """The policy said no; ``reason`` is one of paused, incognito, secret, code, erased, changed.
+
+    An edit is refused as ``changed`` if the file is no longer what the editor started from.
+    """
 
     reason: str
 

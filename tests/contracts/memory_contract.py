@@ -25,12 +25,15 @@ from recollect import (
     NotFoundError,
     Recollect,
     Refused,
+    Spending,
+    ToolCall,
     UndoError,
     Updated,
     Written,
 )
 from recollect.errors import AmbiguousError, StoreError
 from recollect.testing import FrozenClock
+from tests.contracts.store_contract import tool_call
 
 
 def written(outcome: recollect.Outcome) -> recollect.Record:
@@ -40,6 +43,12 @@ def written(outcome: recollect.Outcome) -> recollect.Record:
 
 def texts(memory: Memory, **filters: object) -> list[str]:
     return [record.text for record in memory.read(**filters)]  # type: ignore[arg-type]
+
+
+def log(memory: Memory, *calls: ToolCall) -> None:
+    """As the tools do it: beside the memory, without touching a file."""
+    with memory._person.write_beside() as tx:
+        tx.log_calls(calls)
 
 
 class MemoryContract:
@@ -412,7 +421,134 @@ class MemoryContract:
         assert list(app.users()) == ["b"] and not app.user("a").exists
         assert app.user("a").read() == [] and texts(app.user("b")) == ["Secret of b"]
 
+    def test_R7_clear_takes_the_log_and_the_consents_along_and_leaves_the_ledger(
+        self, memory: Memory, clock: FrozenClock
+    ) -> None:
+        memory.remember("Likes tea")
+        assert not {"tool calls", "consents"} & memory.clear().receipt.places.keys()
+        memory.consent("trends")
+        memory.spend("extract", tokens_in=100, cost=0.5)
+        log(memory, tool_call("call-1"), tool_call("call-2", 1))
+        memory.remember("Likes tea")
+        spent = memory.usage()
+        places = memory.clear().receipt.places
+        assert places["tool calls"] == 2 and places["consents"] == 1
+        assert memory.calls() == [] and memory.consents() == () and memory.usage() == spent != []
+        assert [entry.op for entry in memory.history()][-3:] == ["remember", "withdraw", "erase"]
+
+    # beside the memory
+
+    def test_U7_the_log_of_tool_calls_is_read_by_time_tool_and_session(
+        self, app: Recollect, memory: Memory, clock: FrozenClock
+    ) -> None:
+        assert memory.calls() == [] and not memory.exists
+        first, second = tool_call("call-1", session="s1"), tool_call("call-2", 1, tool="memory_search")
+        log(memory, first, second)
+        assert memory.history() == [] and memory.read() == []
+        assert memory.calls() == [second, first] and memory.calls(newest_first=False) == [first, second]
+        assert memory.calls(limit=1) == [second] and memory.calls(tool="memory_save") == [first]
+        assert memory.calls(session="s1") == [first]
+        assert memory.calls(since=second.at) == [second] and memory.calls(until="2026-02-12T09:31:00Z") == [first]
+        assert memory.calls(since="2026-02-13") == []
+        for wrong in ({"limit": 0}, {"since": "yesterday"}, {"tool": ""}, {"session": 3}):
+            with pytest.raises(InvalidInputError):
+                memory.calls(**wrong)
+        memory.remember("Likes tea")
+        with memory.batch() as batch:
+            assert batch.calls() == [second, first] and app.user("u2").calls() == []
+
+    def test_R5_the_history_of_a_tool_call(self, memory: Memory) -> None:
+        agent = memory.acting("agent", call="call-7")
+        agent.remember("Likes tea", key="drink")
+        memory.remember("Likes chess")
+        agent.update("drink", "Likes coffee")
+        assert [(e.seq, e.op) for e in memory.history(call="call-7")] == [(1, "remember"), (3, "update")]
+        assert [e.seq for e in memory.history("drink", call="call-7", limit=1)] == [3]
+        assert memory.history(call="call-8") == []
+
+    def test_T7_what_a_host_spends_adds_up(self, app: Recollect, memory: Memory, clock: FrozenClock) -> None:
+        assert memory.usage() == []
+        memory.spend("extract", tokens_in=1000, tokens_out=50, cost=0.25)
+        memory.spend("extract", tokens_in=500)
+        memory.spend("embed")
+        today = [
+            Spending(day=date(2026, 2, 12), operation="embed", calls=1),
+            Spending(day=date(2026, 2, 12), operation="extract", calls=2, tokens_in=1500, tokens_out=50, cost=0.25),
+        ]
+        assert memory.usage() == today and memory.history() == []
+        clock.tick(days=1)
+        assert memory.usage() == []
+        with memory.batch() as batch:
+            batch.spend("extract", cost=1)
+            [tomorrow] = batch.usage()
+            with pytest.raises(StoreError, match="batch"):
+                memory.spend("extract")
+        assert memory.usage(since="2026-02-12") == [*today, tomorrow] == memory.usage(until=date(2026, 2, 13))
+        assert memory.usage(since="2026-02-12", until="2026-02-12") == today
+        with pytest.raises(RuntimeError), memory.batch() as batch:
+            batch.spend("extract", cost=1)
+            raise RuntimeError
+        assert memory.usage() == [tomorrow] and app.user("u2").usage() == []
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            {"operation": ""},
+            {"operation": "a\nb"},
+            {"tokens_in": -1},
+            {"tokens_in": 10**13},
+            {"tokens_out": 1.5},
+            {"tokens_out": True},
+            {"cost": -0.01},
+            {"cost": float("nan")},
+            {"cost": float("inf")},
+            {"cost": "1"},
+        ],
+    )
+    def test_T7_nothing_impossible_enters_the_ledger(self, memory: Memory, wrong: dict[str, object]) -> None:
+        with pytest.raises(InvalidInputError) as raised:
+            memory.spend(**({"operation": "extract"} | wrong))  # type: ignore[arg-type]
+        assert raised.value.field == next(iter(wrong)) and memory.usage() == []
+
+    def test_R5_consents_are_given_withdrawn_and_in_the_journal(self, memory: Memory) -> None:
+        assert memory.consents() == () and not memory.exists
+        memory.remember("Likes tea")
+        memory.consent("trends")
+        memory.acting("agent", run="run-1", call="call-1").consent("across_chats")
+        memory.consent("trends")
+        assert memory.consents() == ("across_chats", "trends")
+        memory.consent("trends", False)
+        memory.consent("trends", given=False)
+        assert memory.consents() == ("across_chats",)
+        entries = memory.history()[1:]
+        assert [(e.op, e.reason) for e in entries] == [
+            ("consent", "trends"),
+            ("consent", "across_chats"),
+            ("withdraw", "trends"),
+        ]
+        assert (entries[1].actor, entries[1].call) == ("agent", "call-1")
+        for target in (2, "run-1"):
+            with pytest.raises(UndoError):
+                memory.undo(target)
+        memory.undo()  # the last change of a record, whatever was consented to since
+        assert memory.read() == [] and memory.consents() == ("across_chats",)
+        for name in ("everything", "", 1):
+            with pytest.raises(InvalidInputError, match="across_chats, trends"):
+                memory.consent(name)  # type: ignore[arg-type]
+        with pytest.raises(InvalidInputError):
+            memory.consent("trends", "yes")  # type: ignore[arg-type]
+
     # keeping
+
+    def test_R6_old_tool_calls_are_removed_by_upkeep(self, memory: Memory, clock: FrozenClock) -> None:
+        memory.remember("Likes tea")
+        log(memory, tool_call("call-1"), tool_call("call-2", 1))
+        clock.tick(days=90)
+        assert memory.upkeep().calls == 0
+        clock.tick(seconds=60)
+        assert memory.upkeep(dry_run=True).calls == 1 and len(memory.calls()) == 2
+        report = memory.upkeep()
+        assert (report.calls, report.expired) == (1, {}) and [call.id for call in memory.calls()] == ["call-2"]
 
     def test_R6_daily_entries_expire(self, memory: Memory, clock: FrozenClock) -> None:
         memory.jot("Read 6 posts")

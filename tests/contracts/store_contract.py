@@ -20,6 +20,8 @@ from recollect.records import (
     Observation,
     Record,
     ScratchItem,
+    Spending,
+    ToolCall,
     new_id,
 )
 from recollect.store.contract import FileState, Query, State, Store, Tombstone, Transaction, VectorRow
@@ -32,6 +34,11 @@ def fact(content: str = "likes tea", **values: Any) -> Fact:
     return Fact(
         id=values.pop("id", new_id("fact")), content=content, created_at=at, updated_at=at, valid_from=at, **values
     )
+
+
+def tool_call(id: str, minutes: int = 0, **values: Any) -> ToolCall:
+    told: dict[str, Any] = {"tool": "memory_save", "suite": "notes", "status": "ok", "outcome": "written"}
+    return ToolCall(id=id, at=T0 + timedelta(minutes=minutes), latency_ms=1.5, **(told | values))
 
 
 def write(tx: Transaction, record: Record, op: str = "remember", before: Record | None = None, **values: Any) -> Record:
@@ -328,6 +335,7 @@ class StoreContract:
             assert [e.seq for e in reader.entries()] == [1, 2, 3, 4]
             assert [e.op for e in reader.entries(record_id=a.id)] == ["remember", "forget", "undo"]
             assert [e.seq for e in reader.entries(run="run-1")] == [1, 3]
+            assert [e.seq for e in reader.entries(call="call-9")] == [1] and reader.entries(call="call") == []
             assert [e.seq for e in reader.entries(undoes=3)] == [4]
             assert [e.seq for e in reader.entries(after=2)] == [3, 4]
             assert [e.seq for e in reader.entries(newest_first=True, limit=2)] == [4, 3]
@@ -484,6 +492,126 @@ class StoreContract:
             assert tx.vectors("e") == [] and tx.last_vector("e") == 0
         with store.user("v").read() as reader:
             assert [row.data for row in reader.vectors("e")] == [b"v"]
+
+    def test_R5_a_record_keeps_the_number_of_its_first_entry(self, store: Store) -> None:
+        user = store.user("u")
+        with user.read() as reader:
+            assert reader.numbers(["fact-x"]) == {} == reader.numbers([])
+        with user.write() as tx:
+            a, b = write(tx, fact("a")), write(tx, fact("b"))
+            write(tx, replace(a, version=2, content="aa"), "update", a)
+            assert tx.numbers([a.id, b.id]) == {a.id: 1, b.id: 2}
+        with store.user("v").write() as tx:
+            write(tx, fact("not yours"))
+            write(tx, replace(a, seq=0))
+        with user.write() as tx:
+            tx.erase([b.id])
+        with user.read() as reader:
+            assert reader.numbers([b.id, a.id, a.id, "fact-x"]) == {a.id: 1, b.id: 2}
+            many = [f"fact-{number}" for number in range(70_000)]
+            assert reader.numbers([*many, a.id]) == {a.id: 1}
+
+    def test_U7_tool_calls_come_back_as_they_were_logged(self, store: Store) -> None:
+        user = store.user("u")
+        with user.read() as reader:
+            assert reader.calls() == [] and reader.spending() == [] and reader.consents() == {}
+        assert not user.exists()
+        first = tool_call("call-b", tokens_in=12, tokens_out=2**40, session="s%", agent="bot ж")
+        second = tool_call("call-a", tool="memory_search", outcome="done")
+        third = tool_call("call-c", 1, status="error", outcome="timeout", session="s%")
+        with user.write() as tx:
+            tx.log_calls([third, first, second])
+            assert tx.calls() == [second, first, third]
+            assert tx.state().seq == 0
+        with user.read() as reader:
+            assert reader.state().seq == 0 and reader.entries() == [] and reader.find(Query(statuses=())) == []
+            assert reader.calls() == [second, first, third]
+            assert reader.calls(newest_first=True) == [third, first, second]
+            assert reader.calls(newest_first=True, limit=1) == [third]
+            assert reader.calls(since=third.at) == [third]
+            assert reader.calls(until=third.at) == [second, first]
+            assert reader.calls(tool="memory_search") == [second]
+            assert reader.calls(session="s%") == [first, third]
+            assert reader.calls(session="s%", since=third.at, tool="memory_save") == [third]
+            assert reader.calls(call="call-a") == [second] and reader.calls(call="call") == []
+        ended = replace(third, status="ok", outcome="written", latency_ms=12_000.25)
+        with user.write() as tx:  # it outlived its time-out, and is logged again when it ends
+            tx.log_calls([ended])
+        with user.write() as tx:
+            assert write(tx, fact()).seq == 1
+        with user.read() as reader:
+            assert reader.calls() == [second, first, ended]
+        with pytest.raises(RuntimeError, match="stop"), user.write() as tx:
+            tx.log_calls([tool_call("call-d")])
+            tx.drop_calls()
+            raise RuntimeError("stop")
+        with store.user("v").write() as tx:
+            tx.log_calls([replace(first, session="v")])
+        with user.write() as tx:
+            assert tx.calls() == [second, first, ended]
+            assert tx.drop_calls(ended.at) == 2 and tx.calls() == [ended]
+            assert tx.drop_calls() == 1 and tx.drop_calls() == 0 and tx.calls() == []
+        with store.user("v").read() as reader:
+            assert [call.session for call in reader.calls()] == ["v"]
+        assert user.check() == []
+
+    def test_T7_the_ledger_adds_up_by_day_and_operation(self, store: Store) -> None:
+        user = store.user("u")
+        day, next_day = date(2026, 2, 12), date(2026, 2, 13)
+        with user.write() as tx:
+            tx.charge([Spending(day=next_day, operation="extract", calls=1, tokens_in=2**40, cost=0.25)])
+            tx.charge(
+                [
+                    Spending(day=day, operation="extract", calls=1, tokens_in=100, tokens_out=7, cost=0.5),
+                    Spending(day=day, operation="Extract", calls=1),
+                    Spending(day=day, operation="extract", calls=2, tokens_in=50, tokens_out=1, cost=0.25),
+                ]
+            )
+            assert tx.state().seq == 0
+        with user.write() as tx:
+            tx.charge([Spending(day=next_day, operation="extract", calls=1, tokens_out=3)])
+        with store.user("v").write() as tx:
+            tx.charge([Spending(day=day, operation="extract", calls=9)])
+        upper = Spending(day=day, operation="Extract", calls=1)
+        lower = Spending(day=day, operation="extract", calls=3, tokens_in=150, tokens_out=8, cost=0.75)
+        later = Spending(day=next_day, operation="extract", calls=2, tokens_in=2**40, tokens_out=3, cost=0.25)
+        with user.read() as reader:
+            assert reader.spending() == [upper, lower, later]
+            assert reader.spending(since=next_day) == [later] == reader.spending(since=next_day, until=next_day)
+            assert reader.spending(until=day) == [upper, lower] and reader.spending(until=date(2026, 2, 11)) == []
+            assert reader.state().seq == 0
+
+    def test_consents_are_given_and_withdrawn(self, store: Store) -> None:
+        user = store.user("u")
+        later = T0 + timedelta(days=1)
+        with user.write() as tx:
+            tx.set_consent("trends", True, T0)
+            tx.set_consent("across_chats", True, T0)
+            tx.set_consent("trends", True, later)
+            tx.set_consent("never given", False, T0)
+            assert list(tx.consents().items()) == [("across_chats", T0), ("trends", later)]
+        with user.write() as tx:
+            tx.set_consent("across_chats", False, later)
+        with store.user("v").write() as tx:
+            tx.set_consent("trends", False, later)
+        with user.read() as reader:
+            assert reader.consents() == {"trends": later} and reader.state().seq == 0
+        with store.user("v").read() as reader:
+            assert reader.consents() == {}
+
+    def test_R7_erase_user_takes_the_log_the_ledger_and_the_consents_along(self, store: Store) -> None:
+        for user_id in ("a", "b"):
+            with store.user(user_id).write() as tx:
+                tx.log_calls([tool_call("call-1")])
+                tx.charge([Spending(day=T0.date(), operation="extract", calls=1)])
+                tx.set_consent("trends", True, T0)
+        assert sorted(store.users()) == ["a", "b"]
+        store.erase_user("a")
+        for user_id, left in (("a", 0), ("b", 1)):
+            with store.user(user_id).read() as reader:
+                assert [len(reader.calls()), len(reader.spending()), len(reader.consents())] == [left] * 3
+        with store.user("a").write() as tx:
+            assert tx.calls() == [] and tx.spending() == [] and tx.consents() == {}
 
     def test_state_and_files(self, store: Store) -> None:
         user = store.user("u")

@@ -22,6 +22,7 @@ from recollect.records import (
     CATEGORY_OF_TYPE,
     FACT_TYPES,
     OBSERVATION_CATEGORIES,
+    USER_EDIT,
     VALENCES,
     DailyEntry,
     Episode,
@@ -191,7 +192,7 @@ class Drafts:
         if given["tags"] is not None:
             changes["tags"] = check.words("tags", given["tags"])
         if given["source"] is not None:
-            changes["source"] = check.line("source", given["source"])
+            changes["source"] = self._source(given["source"])
         if given["excerpt"] is not None:
             changes["excerpt"] = check.text("excerpt", given["excerpt"], check.MAX_FACT)
         if given["metadata"] is not None:
@@ -205,6 +206,13 @@ class Drafts:
         if record.kind == "fact" and changes.get("category", record.category) != record.category:
             changes["section"] = None
         return changes
+
+    def _source(self, source: object) -> str:
+        """Where something comes from. A tool must not pass for the person, whose words no pause or pruning touches."""
+        cleaned = check.line("source", source)
+        if cleaned == USER_EDIT and not self._acting.is_person:
+            raise InvalidInputError("source", f"{USER_EDIT} is kept for what a person writes into a file themselves")
+        return cleaned
 
     def _common(
         self,
@@ -223,7 +231,7 @@ class Drafts:
             "created_at": self._now,
             "updated_at": self._now,
             "valid_from": self._now,
-            "source": check.line("source", source) if source else "explicit",
+            "source": self._source(source) if source else "explicit",
             "confidence": check.share("confidence", confidence),
             "importance": check.share("importance", importance),
             "excerpt": check.optional_text("excerpt", excerpt, check.MAX_FACT),

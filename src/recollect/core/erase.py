@@ -38,9 +38,17 @@ def erase(write: Write, files: Files, records: Sequence[Record], *, op: str = "e
 
 
 def clear(write: Write, files: Files) -> Erased:
-    """Erase everything there is about this person, and start with an empty MEMORY.md."""
+    """Erase everything there is about this person, and start with an empty MEMORY.md.
+
+    The ledger stays: it is the operator's account of what was spent, and holds nothing of what was said.
+    """
+    beside = {"tool calls": write.tx.drop_calls(), "consents": 0}
+    for name in write.tx.consents():  # first: a journal that ends with an erasure tells the store to finish it
+        write.withdraw(name)
+        beside["consents"] += 1
     outcome = erase(write, files, write.tx.find(Query(statuses=())))
     places = outcome.receipt.places | files.reset(write)
+    places |= {place: number for place, number in beside.items() if number}
     return Erased(
         message=f"Cleared: {len(outcome.receipt.ids)} record(s) erased.",
         receipt=Receipt(at=write.now, ids=outcome.receipt.ids, places=places),

@@ -115,10 +115,17 @@ def _take_back(write: Write, entry: JournalEntry, run: str | None) -> JournalEnt
     restored = entry.before or replace(entry.after, status="archived")
     if isinstance(restored, Fact) and restored.status == "active":
         taken = write.same_key(restored)
-        if taken is not None and taken.id != restored.id:
+        if taken is not None and taken.id != restored.id and not _stood_beside(write.tx, taken, entry):
             raise UndoError(f"{restored.key} is known as {taken.content!r} by now ({taken.id}); forget that first")
     write.apply("undo", current, restored, reason=f"undo of {entry.op}", run=run, undoes=entry.seq)
     return entry
+
+
+def _stood_beside(reader: Reader, other: Fact, entry: JournalEntry) -> bool:
+    """Whether another fact had its key already when this happened: in a file, a person may write two of a key."""
+    earlier = [e for e in reader.entries(record_id=other.id) if e.seq < entry.seq]
+    then = earlier[-1].after if earlier else None
+    return then is not None and then.status == "active" and (then.key, then.category) == (other.key, other.category)
 
 
 def _substance(record: Record) -> Record:

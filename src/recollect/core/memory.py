@@ -15,30 +15,34 @@ from typing import Any, Literal, TypeVar
 
 from recollect.core import validation as check
 from recollect.core.drafts import Drafts, Moment
+from recollect.core.editing import edit
 from recollect.core.erase import clear, erase
+from recollect.core.files import MEMORY, daily_name
 from recollect.core.journal import Progress, last_change, undo, verify
 from recollect.core.rebuild import RebuildReport, rebuild
 from recollect.core.recall import speaking_of
 from recollect.core.recalling import Recalling
 from recollect.core.references import find_record, find_records, find_to_change, is_id
 from recollect.core.transfer import ImportReport, export_archive, import_any
-from recollect.core.upkeep import UpkeepReport, by_kind, expired, mark_important, remove_expired
+from recollect.core.upkeep import UpkeepReport, mark_important, remove_expired, would_remove
 from recollect.core.writing import Acting, Write
 from recollect.errors import ConfigError, InvalidInputError, NotFoundError
 from recollect.policy.retention import IMPORTANT_DAYS
 from recollect.records import (
     CATEGORIES,
     CHANGE_REASONS,
+    CONSENTS,
     FACT_TYPES,
     OBSERVATION_CATEGORIES,
     Erased,
     Outcome,
     Receipt,
     Record,
+    Spending,
     Undone,
 )
 from recollect.store.contract import Query
-from recollect.times import parse_moment
+from recollect.times import parse_day, parse_moment
 
 _O = TypeVar("_O", bound=Outcome)
 
@@ -293,6 +297,24 @@ class Memory(Recalling):
                 )
         return self._told(outcome, write)
 
+    def edit(self, text: str, *, day: date | str | None = None, expect: str | None = None) -> Outcome:
+        """Another text for MEMORY.md, or for the daily note of a day, as if saved in an editor.
+
+        Lines added, changed, moved and missing become changes of records, undone together by the run of the
+        outcome; what is not a fact stays in the file as given, byte for byte, and is not undone. With ``expect``, the
+        text this one was made from, nothing happens if the file has changed since. The person's own edit always
+        holds; from others the policy refuses the whole text for one line. A memory without files keeps only the
+        records, so a notice says what else was dropped, and a line that is refused refuses the text for anyone.
+        """
+        given = check.whole_file("text", text)
+        if not given.strip("\ufeff \t\r\n"):
+            raise InvalidInputError("text", "must not be empty; an empty file forgets nothing. To do so, use clear")
+        seen = None if expect is None else check.whole_file("expect", expect)
+        name = MEMORY if day is None else daily_name(parse_day("day", day))
+        with self._writing() as write:
+            outcome = edit(write, self._person.files, self._acting, name, given, seen)
+        return self._told(outcome, write)
+
     def forget(
         self,
         ref: str,
@@ -350,6 +372,31 @@ class Memory(Recalling):
                 write.tx.set_mode(mode)
                 write.state = replace(write.state, mode=mode)
                 write.mark({"on": "resume", "paused": "pause"}.get(mode, mode), "")
+
+    def consent(self, name: str, given: bool = True) -> None:
+        """The person consents to something, or no longer does.
+
+        "across_chats": facts learned in one chat may be recalled in another. "trends": memories may be counted
+        into aggregates over many users.
+        """
+        check.one_of("name", name, CONSENTS)
+        wanted = check.flag("given", given)
+        with self._writing() as write:
+            if wanted != (name in write.tx.consents()):
+                (write.consent if wanted else write.withdraw)(name)
+
+    def spend(self, operation: str, *, tokens_in: int = 0, tokens_out: int = 0, cost: float = 0.0) -> None:
+        """Enter a model call into the ledger, for hosts that make such calls on behalf of this user."""
+        spending = Spending(
+            day=(self._person.clock() if self._open is None else self._open.now).date(),
+            operation=check.line("operation", operation, 200),
+            calls=1,
+            tokens_in=check.amount("tokens_in", tokens_in),
+            tokens_out=check.amount("tokens_out", tokens_out),
+            cost=check.cost("cost", cost),
+        )
+        with self._person.write_beside() if self._open is None else nullcontext(self._open.tx) as tx:
+            tx.charge([spending])
 
     # taking back and removing
 
@@ -427,10 +474,13 @@ class Memory(Recalling):
         return self._person.meaning.embed_all(progress)
 
     def upkeep(self, *, dry_run: bool = False) -> UpkeepReport:
-        """Remove what has expired, keep MEMORY.md short, settle the files. A dry run tells what has expired."""
+        """Remove what has expired, keep MEMORY.md short, settle the files. A dry run tells what has expired.
+
+        Of the log of tool calls, what is older than MEMORY_CALL_RETENTION_DAYS is removed.
+        """
         if dry_run:
             with self._reading(notes=True) as reader:
-                return UpkeepReport(expired=by_kind(expired(reader, self._person.clock())))
+                return would_remove(reader, self._person.config, self._person.clock())
         upkeep = replace(self._acting, actor="upkeep")
         with self._person.write(upkeep) as write:
             self._person.files.take_over_daily(write)

@@ -53,10 +53,23 @@ class Page(Protocol):
         ...
 
     def adopt(self, write: Write, records: Sequence[Record], base_seq: int | None, name: str) -> None:
-        """Make the records say what the person made the file say.
+        """Make the records say what the file was made to say, on whose behalf the write acts.
 
-        The file showed the state at ``base_seq`` before the person edited it; None if that is not certain.
+        The file showed the state at ``base_seq`` before it was edited; None if that is not certain.
         """
+        ...
+
+    def saying(self, text: str) -> Page:
+        """The same file with another text."""
+        ...
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        """What it says that can be remembered, from top to bottom."""
+        ...
+
+    def draft(self, write: Write, item: Item) -> Record:
+        """The record that a new line of it would become."""
         ...
 
 
@@ -75,6 +88,13 @@ class MemoryPage:
 
     def copy(self) -> MemoryPage:
         return MemoryPage(self._document)
+
+    def saying(self, text: str) -> MemoryPage:
+        return MemoryPage.parse(text)
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        return self._document.items
 
     @property
     def word_count(self) -> int:
@@ -179,17 +199,9 @@ class MemoryPage:
             self.put(None, fact)
 
     def _edited(self, write: Write, fact: Fact, item: Item, name: str) -> None:
-        changed = replace(
-            fact,
-            **_said(item),
-            status="active",
-            tier="file",
-            source=USER_EDIT,
-            confidence=1.0,
-            excerpt=None,
-            agent=None,
-            trusted=True,
-        )
+        said = _said(item)
+        reworded = (said["key"], said["content"]) != (fact.key, fact.content)
+        changed = replace(fact, **said, **_signed(write, fact, reworded), status="active", tier="file")
         if _unfit(write, changed, item, name):
             write.apply("forget", fact, replace(fact, status="archived"), reason=f"replaced in {name}", written=True)
             return
@@ -198,16 +210,11 @@ class MemoryPage:
             write.tx.keep(replace(fact, status="superseded", valid_until=write.now))
         write.apply("update", fact, changed, reason=f"edited in {name}", written=True)
 
+    def draft(self, write: Write, item: Item) -> Fact:
+        return Fact(id=new_id("fact"), tier="file", **_made(write), **_said(item))
+
     def _added(self, write: Write, item: Item, name: str) -> None:
-        fact = Fact(
-            id=new_id("fact"),
-            created_at=write.now,
-            updated_at=write.now,
-            valid_from=write.now,
-            tier="file",
-            source=USER_EDIT,
-            **_said(item),
-        )
+        fact = self.draft(write, item)
         if _unfit(write, fact, item, name):
             return
         known = write.same_key(fact) or _archived_copy(write, fact)
@@ -237,6 +244,24 @@ class DayPage:
 
     def copy(self) -> DayPage:
         return DayPage(self._day, self._text)
+
+    def saying(self, text: str) -> DayPage:
+        return DayPage(self._day, text)
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        return daily_md.entries(self._text)
+
+    def draft(self, write: Write, item: Item) -> DailyEntry:
+        return DailyEntry(
+            id=new_id("daily"),
+            content=item.content,
+            day=self._day,
+            key=self._day.isoformat(),
+            section=item.section,
+            expires_at=daily_expiry(self._day, write.config.daily_retention_days),
+            **_made(write),
+        )
 
     def records(self, write: Write) -> list[Record]:
         return write.tx.find(Query(kinds=("daily",), key=self._day.isoformat()))
@@ -276,7 +301,8 @@ class DayPage:
         for record_id, item in [*changes.moved, *changes.changed]:
             entry = entries[record_id]
             if entry.status == "active":
-                edited = replace(entry, content=item.content, section=item.section, source=USER_EDIT, confidence=1.0)
+                signed = _signed(write, entry, item.content != entry.content)
+                edited = replace(entry, content=item.content, section=item.section, **signed)
                 if not _unfit(write, edited, item, name):
                     write.apply("update", entry, edited, reason=f"edited in {name}", written=True)
         for record_id in changes.removed:
@@ -286,18 +312,7 @@ class DayPage:
                     "forget", entry, replace(entry, status="archived"), reason=f"deleted from {name}", written=True
                 )
         for item in changes.added:
-            entry = DailyEntry(
-                id=new_id("daily"),
-                content=item.content,
-                day=self._day,
-                key=self._day.isoformat(),
-                section=item.section,
-                created_at=write.now,
-                updated_at=write.now,
-                valid_from=write.now,
-                source=USER_EDIT,
-                expires_at=daily_expiry(self._day, write.config.daily_retention_days),
-            )
+            entry = self.draft(write, item)
             if not _unfit(write, entry, item, name):
                 write.apply("remember", None, entry, reason=f"written into {name}", written=True)
         for record in self.records(write):
@@ -323,6 +338,31 @@ def _said(item: Item) -> dict[str, Any]:
         "category": item.category or "key_fact",
         "section": None if item.category else item.section,
     }
+
+
+def _made(write: Write) -> dict[str, Any]:
+    """The fields of a record that tell when it was written into a file, and by whom."""
+    by, now = write.acting, write.now
+    return {
+        "created_at": now,
+        "updated_at": now,
+        "valid_from": now,
+        "source": by.edits_as,
+        "session": by.session,
+        "agent": by.agent,
+        "trusted": by.trusted,
+    }
+
+
+def _signed(write: Write, record: Record, reworded: bool) -> dict[str, Any]:
+    """The fields that tell who says it now: the person all that they touch, a tool only the words that are its own."""
+    by = write.acting
+    if by.is_person:
+        return {"source": USER_EDIT, "confidence": 1.0, "excerpt": None, "agent": None, "trusted": True}
+    if not reworded:
+        return {}
+    signed = {"source": by.edits_as, "excerpt": None, "messages": (), "agent": by.agent, "trusted": by.trusted}
+    return signed | {"session": by.session or record.session}
 
 
 def _unfit(write: Write, record: Record, item: Item, name: str) -> bool:

@@ -22,7 +22,7 @@ from recollect.errors import StoreError, StoreFullError, StoreReadOnlyError, Sto
 from recollect.policy.retention import may_be_pruned, value
 from recollect.records import new_id
 from recollect.search.weights import Weights
-from recollect.store.contract import Reader, State, UserStore
+from recollect.store.contract import Reader, State, Transaction, UserStore
 from recollect.store.forks import renew_after_forks
 from recollect.times import Clock
 
@@ -40,6 +40,7 @@ class Person:
         clock: Clock,
         embedding: Embedding | None = None,
         used: Callable[[Person], None] | None = None,
+        settle: Callable[[], None] = lambda: None,
     ) -> None:
         self.user = user
         self.files = files
@@ -57,13 +58,14 @@ class Person:
         self._turn = threading.RLock()
         """Held until a failed write is put right, which is longer than the user's lock."""
         self._used = used
+        self.settle = settle
+        """Writes down what is waiting to be logged, so that who looks finds it."""
         renew_after_forks(self, Person._renew)
 
     @contextmanager
     def write(self, acting: Acting) -> Iterator[Write]:
         """The one way to change anything of this user."""
-        if self._writing == threading.get_ident():
-            raise StoreError("a batch of this user is open in this thread; use the memory that batch() gave you")
+        self._check_no_batch()
         committed = False
         recalled: dict[str, datetime] = {}
 
@@ -113,6 +115,17 @@ class Person:
             finally:
                 self._writing = None
         self._tell_use()
+
+    @contextmanager
+    def write_beside(self) -> Iterator[Transaction]:
+        """For what is kept beside the memory, the log of tool calls and the ledger: no file is read or made."""
+        self._check_no_batch()
+        with self.user.write() as tx:
+            yield tx
+
+    def _check_no_batch(self) -> None:
+        if self._writing == threading.get_ident():
+            raise StoreError("a batch of this user is open in this thread; use the memory that batch() gave you")
 
     def known_in(self, state: State) -> Known:
         """What is known by heart, if it is about this life of the user; else nothing."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from recollect.core.person import Person
 from recollect.core.writing import Acting
 from recollect.errors import NothingToRebuildError, StoreCorruptError
+from recollect.records import CONSENTS
 from recollect.store.contract import Query, Salvage
 
 
@@ -35,6 +36,10 @@ def rebuild(person: Person, *, force: bool = False) -> RebuildReport:
             if salvage.secret is not None:
                 write.tx.set_state(replace(write.tx.state(), secret=salvage.secret))
                 write.tx.bury(salvage.tombstones)
+            for name, at in (salvage.consents or {}).items():
+                if name in CONSENTS:
+                    write.tx.set_consent(name, True, at)
+                    write.mark("consent", "", reason=name)
         write.mark("rebuild", "", reason=f"set aside {salvage.aside.name}" if salvage.aside else "no database")
         restored = Counter(record.kind for record in write.tx.find(Query()))
     person.start_over()
@@ -54,13 +59,20 @@ def _is_damaged(person: Person) -> bool:
             reader.find(Query(statuses=()))
             reader.entries()
             reader.tombstones()
+            reader.calls()
+            reader.spending()
+            reader.consents()
         return False
     except StoreCorruptError:
         return True
 
 
 def _lost(salvage: Salvage, restored: Counter[str]) -> list[str]:
-    lost = ["the journal: history and undo begin anew", "sources, confidence and times of the restored records"]
+    lost = [
+        "the journal: history and undo begin anew",
+        "the log of tool calls and the ledger: they begin anew too",
+        "sources, confidence and times of the restored records",
+    ]
     if salvage.counts is None:
         lost.append("notes, observations, episodes, messages, scratch items and pruned facts, if there were any")
     else:
@@ -71,4 +83,6 @@ def _lost(salvage: Salvage, restored: Counter[str]) -> list[str]:
         lost.append("whether memory was paused: it is paused now, `recollect resume` switches it on")
     if gone and (salvage.secret is None or not salvage.all_tombstones):
         lost.append("the list of what was erased: it could be learned again")
+    if gone and salvage.consents is None:
+        lost.append("what the person consented to: nothing now, `recollect consent` gives it again")
     return lost

@@ -13,10 +13,13 @@ from recollect.core.journal import Why, why
 from recollect.core.person import Person
 from recollect.core.recall import MEMORY_KINDS, Asked, asked, search
 from recollect.core.references import find_record, id_of
+from recollect.core.similar import similar
 from recollect.core.writing import Acting, Write
 from recollect.document.memory_md import key_of
+from recollect.errors import NotFoundError
 from recollect.records import (
     CATEGORIES,
+    CONSENTS,
     FACT_TYPES,
     KINDS,
     OBSERVATION_CATEGORIES,
@@ -25,6 +28,9 @@ from recollect.records import (
     Hits,
     JournalEntry,
     Record,
+    Session,
+    Spending,
+    ToolCall,
 )
 from recollect.search.filters import Filter
 from recollect.store.contract import Query, Reader
@@ -54,9 +60,10 @@ class Recalling:
 
     @property
     def mode(self) -> str:
-        """on, paused or incognito."""
+        """on, paused or incognito. Paused too if memory is off for everyone (MEMORY_ENABLED)."""
         with self._person.user.read() as reader:
-            return reader.state().mode
+            mode = reader.state().mode
+        return "paused" if mode == "on" and not self._person.config.enabled else mode
 
     def scratch(self, key: str) -> str | None:
         """The value kept under a key with `set_scratch`."""
@@ -199,18 +206,86 @@ class Recalling:
         return sorted({entry.day for entry in entries if isinstance(entry, DailyEntry)})
 
     def history(
-        self, ref: str | None = None, *, run: str | None = None, limit: int | None = None
+        self, ref: str | None = None, *, run: str | None = None, call: str | None = None, limit: int | None = None
     ) -> list[JournalEntry]:
-        """What happened, oldest first: to one record, in one run, or altogether (the last ``limit``)."""
+        """What happened, oldest first: to one record, in one run, by one tool call, or at all (the last ``limit``)."""
         with self._reading() as reader:
             record_id = None if ref is None else id_of(reader, check.line("ref", ref, 200))
-            newest = reader.entries(record_id=record_id, run=run, newest_first=True, limit=limit)
+            newest = reader.entries(record_id=record_id, run=run, call=call, newest_first=True, limit=limit)
             return newest[::-1]
+
+    def numbers(self, ids: Sequence[str]) -> dict[str, int]:
+        """Whole numbers to call records by, for those who cannot use ids: they never change."""
+        with self._reading() as reader:
+            return reader.numbers(ids)
+
+    def numbered(self, number: int) -> Record:
+        """The record that is called by this number."""
+        with self._reading() as reader:
+            entry = reader.entry(number)
+            record = None if entry is None else reader.get(entry.record_id)
+        if record is None:
+            raise NotFoundError(f"there is no record with the number {number}")
+        return record
+
+    def similar(self, *, kinds: Sequence[str] = ("fact", "note"), limit: int = 20) -> list[tuple[Record, Record]]:
+        """Pairs of records that say nearly the same, to be merged perhaps; the older of each first."""
+        wanted = tuple(check.one_of("kinds", kind, KINDS) for kind in check.words("kinds", kinds))
+        most = check.positive("limit", limit)
+        with self._reading() as reader:
+            return [] if reader.state().mode == "incognito" else similar(self._person, reader, wanted, most)
+
+    def sessions(self, *, limit: int = 20, offset: int = 0) -> list[Session]:
+        """The conversations whose messages are kept, the latest first."""
+        with self._reading() as reader:
+            if reader.state().mode == "incognito":
+                return []
+            return reader.sessions(limit=check.positive("limit", limit), offset=offset)
 
     def why(self, ref: str) -> Why:
         """Why this is known."""
         with self._reading() as reader:
             return why(reader, find_record(reader, check.line("ref", ref, 200), any_status=True))
+
+    def consents(self) -> tuple[str, ...]:
+        """What the person consented to, of `CONSENTS`."""
+        with self._reading() as reader:
+            given = reader.consents()
+        return tuple(name for name in CONSENTS if name in given)
+
+    # what was done on the person's behalf
+
+    def calls(
+        self,
+        *,
+        since: Moment | None = None,
+        until: Moment | None = None,
+        tool: str | None = None,
+        session: str | None = None,
+        limit: int | None = 100,
+        newest_first: bool = True,
+    ) -> list[ToolCall]:
+        """The log of tool calls: what was called, how it ended, how long it took. Nothing of the content is in it."""
+        self._person.settle()
+        with self._reading() as reader:
+            return reader.calls(
+                since=None if since is None else parse_moment("since", since),
+                until=None if until is None else parse_moment("until", until),
+                tool=check.optional_line("tool", tool),
+                session=check.optional_line("session", session),
+                newest_first=newest_first,
+                limit=None if limit is None else check.positive("limit", limit),
+            )
+
+    def usage(self, *, since: date | str | None = None, until: date | str | None = None) -> list[Spending]:
+        """What was spent, by day and operation: from one day to another, both included, or today."""
+        self._person.settle()
+        today = self._person.clock().date() if since is None and until is None else None
+        with self._reading() as reader:
+            return reader.spending(
+                since=today if since is None else parse_day("since", since),
+                until=today if until is None else parse_day("until", until),
+            )
 
     # inside
 

@@ -1,8 +1,9 @@
 """A whole memory as one archive, and back.
 
 The archive is a zip of the files a person reads (``MEMORY.md``, ``memory/*.md``) and of everything else as
-JSON Lines. Into an empty memory it comes back exactly as it was, ids, journal and all; into one that is in
-use it is merged through the ordinary write path. Other formats are read by `recollect.core.importers`.
+JSON Lines, but for the log of tool calls and the ledger. Into an empty memory it comes back exactly as it was, ids,
+journal, consents and all; into one that is in use it is merged through the ordinary write path, and consents stay
+as they are there. Other formats are read by `recollect.core.importers`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from recollect.core.person import Person
 from recollect.core.writing import Acting, Write
 from recollect.errors import InvalidInputError, RecollectError, StoreBusyError, storage_error
 from recollect.records import (
+    CONSENTS,
     MODES,
     Conflict,
     DailyEntry,
@@ -108,6 +110,7 @@ def _members(person: Person, reader: Reader, progress: Progress | None) -> Itera
         _lines({"hash": t.hash, "record_id": t.record_id, "at": to_text(t.at)} for t in reader.tombstones()),
     )
     yield "recalls.jsonl", _lines({"record_id": i, "at": to_text(at)} for i, at in sorted(reader.recalled().items()))
+    yield "consents.jsonl", _lines({"name": name, "at": to_text(at)} for name, at in reader.consents().items())
     if progress:
         progress(len(records), len(records))
 
@@ -170,6 +173,12 @@ def _import_archive(
             for row in _rows(content["tombstones.jsonl"])
         ]
         recalls = {row["record_id"]: from_text(row["at"]) for row in _rows(content["recalls.jsonl"])}
+        # not there in archives of before; what a newer Recollect may ask consent for means nothing here
+        consents = {
+            row["name"]: from_text(row["at"])
+            for row in _rows(content.get("consents.jsonl", b""))
+            if row["name"] in CONSENTS
+        }
         told = json.loads(content["state.json"])
         if told["mode"] not in MODES:
             raise ValueError("mode")
@@ -206,6 +215,8 @@ def _import_archive(
         tx.log(entries)
         tx.bury(tombstones)
         tx.set_recalled(recalls)
+        for name, at in consents.items():
+            tx.set_consent(name, True, at)
         person.files.restore(tx, files)
     person.start_over()
     return report

@@ -1,4 +1,4 @@
-"""What has to be done now and then: removing what has expired, keeping MEMORY.md short."""
+"""What has to be done now and then: removing what has expired, old tool calls too, keeping MEMORY.md short."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from recollect.config import Config
 from recollect.core.erase import erase
 from recollect.core.files import Files
 from recollect.core.writing import Write
@@ -16,9 +17,10 @@ from recollect.store.contract import Query, Reader
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpkeepReport:
-    """How many records of each kind had expired and were removed."""
+    """How many records of each kind had expired and were removed, and how many tool calls."""
 
     expired: dict[str, int]
+    calls: int = 0
     notices: tuple[str, ...] = ()
 
 
@@ -27,7 +29,17 @@ def remove_expired(write: Write, files: Files) -> UpkeepReport:
     gone = expired(write.tx, write.now)
     if gone:
         erase(write, files, gone, op="expire", bury=False)
-    return UpkeepReport(expired=by_kind(gone))
+    return UpkeepReport(expired=by_kind(gone), calls=write.tx.drop_calls(_oldest_call(write.config, write.now)))
+
+
+def would_remove(reader: Reader, config: Config, now: datetime) -> UpkeepReport:
+    """What `remove_expired` would remove."""
+    calls = reader.calls(until=_oldest_call(config, now))
+    return UpkeepReport(expired=by_kind(expired(reader, now)), calls=len(calls))
+
+
+def _oldest_call(config: Config, now: datetime) -> datetime:
+    return now - timedelta(days=config.call_retention_days)
 
 
 def expired(reader: Reader, now: datetime) -> list[Record]:

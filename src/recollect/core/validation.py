@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from recollect.document.blocks import MAX_BYTES
 from recollect.errors import InvalidInputError
 
 MAX_FACT = 4_000
@@ -20,8 +21,12 @@ MAX_SHORT = 500
 MAX_TAGS = 50
 MAX_MESSAGES = 1_000
 MAX_METADATA = 20_000
+MAX_FILE = 1_000_000
 
 _FORBIDDEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+
+_NOT_IN_A_FILE = re.compile(r"[\x00\ud800-\udfff]")
 
 
 def text(field: str, value: object, limit: int = MAX_TEXT) -> str:
@@ -42,6 +47,19 @@ def text(field: str, value: object, limit: int = MAX_TEXT) -> str:
     if not cleaned:
         raise InvalidInputError(field, "must not be empty")
     return cleaned
+
+
+def whole_file(field: str, value: object) -> str:
+    """The text of a whole file, taken as it is: everything but what a text file cannot hold."""
+    if not isinstance(value, str):
+        raise InvalidInputError(field, f"must be text, not {_type(value)}")
+    if len(value) > MAX_FILE:
+        raise InvalidInputError(field, f"has {len(value):,} characters; at most {MAX_FILE:,} are allowed")
+    if found := _NOT_IN_A_FILE.search(value):
+        raise InvalidInputError(field, f"has {_name(found[0])} at position {found.start()}, which a file cannot hold")
+    if len(value) * 4 > MAX_BYTES and (size := len(value.encode("utf-8"))) > MAX_BYTES:
+        raise InvalidInputError(field, f"has {size:,} bytes as UTF-8; at most {MAX_BYTES:,} are allowed")
+    return value
 
 
 def query(field: str, value: object) -> str:
@@ -100,6 +118,20 @@ def positive(field: str, value: object, most: int = 1_000_000) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
         raise InvalidInputError(field, f"{_shown(value)} is not a whole number from 1 to {most:,}")
     return value
+
+
+def amount(field: str, value: object, most: int = 10**12) -> int:
+    """A whole number from 0."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
+        raise InvalidInputError(field, f"{_shown(value)} is not a whole number from 0 to {most:,}")
+    return value
+
+
+def cost(field: str, value: object, most: float = 1e9) -> float:
+    """A sum of money, not below 0."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
+        raise InvalidInputError(field, f"{_shown(value)} is not a number from 0 to {most:,.0f}")
+    return float(value)
 
 
 def words(field: str, value: object, most: int = MAX_TAGS) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -53,6 +53,19 @@ class Acting:
     run: str | None = None
     call: str | None = None
     trusted: bool = True
+
+    @property
+    def is_person(self) -> bool:
+        """Whether it is the person themselves, and no agent in their name."""
+        return self.actor == "person" and self.agent is None
+
+    @property
+    def edits_as(self) -> str:
+        """The source of what is written into a file on this behalf. Only the person's own is a `USER_EDIT`."""
+        if self.is_person:
+            return USER_EDIT
+        name = self.agent if self.actor == "person" else self.actor
+        return f"tool:{(name or '').removeprefix('tool:')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,10 +194,14 @@ class Write:
 
     # what the verbs are made of
 
-    @contextmanager
-    def as_person(self) -> Iterator[None]:
+    def as_person(self) -> AbstractContextManager[None]:
         """Changes that come from a file are the person's, whoever caused it to be read."""
-        acting, self.acting = self.acting, Acting(actor="person", run=new_id("run"))
+        return self.on_behalf(Acting(actor="person", run=new_id("run")))
+
+    @contextmanager
+    def on_behalf(self, acting: Acting) -> Iterator[None]:
+        """Changes are this one's for a while."""
+        acting, self.acting = self.acting, acting
         try:
             yield
         finally:
@@ -257,6 +274,16 @@ class Write:
         )
         self.tx.log([entry])
 
+    def consent(self, name: str) -> None:
+        """Note that the person consents to something, in the journal too."""
+        self.tx.set_consent(name, True, self.now)
+        self.mark("consent", "", reason=name)
+
+    def withdraw(self, name: str) -> None:
+        """Note that they no longer do."""
+        self.tx.set_consent(name, False, self.now)
+        self.mark("withdraw", "", reason=name)
+
     def tombstone_hash(self, record: Record) -> str:
         """What recognises an erased record without telling what it said."""
         text = signature(record.content, record.key if record.kind == "fact" else None)
@@ -273,25 +300,25 @@ class Write:
             changes["metadata"] = hidden
         return replace(record, **changes) if changes else record
 
+    def paused(self) -> Refused | None:
+        """Why nobody but the person may store anything now, or None."""
+        if self.state.mode == "incognito":
+            return Refused(reason="incognito", message="Not stored: this conversation is incognito.")
+        if self.state.mode == "paused" or not self.config.enabled:
+            return Refused(reason="paused", message="Not stored: memory is paused. Resume it to store again.")
+        return None
+
     def refusal(self, record: Record) -> Refused | None:
         """Why the policy would not have this record, or None."""
-        by_person = record.source == USER_EDIT
-        if not by_person:
-            if self.state.mode == "incognito":
-                return Refused(reason="incognito", message="Not stored: this conversation is incognito.")
-            if self.state.mode == "paused" or not self.config.enabled:
-                return Refused(reason="paused", message="Not stored: memory is paused. Resume it to store again.")
+        by_person = record.source == USER_EDIT and self.acting.is_person
+        if not by_person and (paused := self.paused()):
+            return paused
         text = record.text
         beside = _margin(record)
-        if secrets := find_secrets(f"{text}\n{beside}" if beside else text):
-            found = f"Not stored: it seems to hold a secret ({secrets[0].kind}). Leave the secret out and try again."
-            return Refused(reason="secret", message=found)
-        if record.kind in _PROSE and (
-            code := looks_like_code(text) or (record.key and looks_like_code(record.content))
-        ):
-            return Refused(
-                reason="code", message=f"Not stored: it looks like {code}. Say in plain words what to remember."
-            )
+        if refused := secret_in(f"{text}\n{beside}" if beside else text):
+            return refused
+        if record.kind in _PROSE and (refused := code_in(text) or (code_in(record.content) if record.key else None)):
+            return refused
         told = by_person or record.source.partition(":")[0] == "explicit"
         if self.known.buried and not told and self.tombstone_hash(record) in self.known.buried:
             return Refused(
@@ -359,6 +386,23 @@ class Write:
             if found is Relation.NEAR:
                 similar.append(known)
         return None, similar
+
+
+def secret_in(text: str) -> Refused | None:
+    """The refusal of a text that holds a secret; it does not repeat the secret."""
+    secrets = find_secrets(text)
+    if not secrets:
+        return None
+    found = f"Not stored: it seems to hold a secret ({secrets[0].kind}). Leave the secret out and try again."
+    return Refused(reason="secret", message=found)
+
+
+def code_in(text: str) -> Refused | None:
+    """The refusal of a text that is code."""
+    code = looks_like_code(text)
+    if not code:
+        return None
+    return Refused(reason="code", message=f"Not stored: it looks like {code}. Say in plain words what to remember.")
 
 
 def section_of_day(fact: Record) -> str:

@@ -49,6 +49,18 @@ def neutral(text: str) -> str:
     return _compiled(r"^(?:([-*+>•–—|](?=\s|$)|>)|(\d{1,9})([.)](?=\s|$)))").sub(_unlisted, plain)
 
 
+def without_markup(text: str) -> str:
+    """The text as it is, lines and all, without what is invisible and what models take for marks of a prompt.
+
+    For answers of tools, which stand apart from the prompt by themselves.
+    """
+    if _compiled(_PLAIN).fullmatch(text):
+        return text
+    joined = _INVISIBLE.replace("\u200b-\u200f", "\u200b\u200e\u200f")  # joiners are part of Persian and of emoji
+    plain = _without_tags(_compiled(f"[{joined}]+").sub("", text))
+    return _compiled(rf"(?<!\\)\[(\s*/?\s*(?:{_FENCED})\s*)\]", re.IGNORECASE).sub(r"\\[\1\\]", plain)
+
+
 def _without_tags(text: str) -> str:
     """Tags, comments and special tokens with other brackets: ``</memory>`` becomes ``‹/memory›``."""
     if not _compiled(f"[{_LT}{_GT}]").search(text):

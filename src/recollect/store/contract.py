@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 from typing import Protocol
 
-from recollect.records import JournalEntry, Record
+from recollect.records import JournalEntry, Record, Session, Spending, ToolCall
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +98,8 @@ class Salvage:
     tombstones: tuple[Tombstone, ...] = ()
     all_tombstones: bool = False
     """Whether these are all there were."""
+    consents: dict[str, datetime] | None = None
+    """What the person consented to, if that could be read."""
     lost: bool = False
     """There was data, but nothing of it is left."""
     counts: dict[str, int] | None = None
@@ -160,12 +162,20 @@ class Reader(Protocol):
         *,
         record_id: str | None = None,
         run: str | None = None,
+        call: str | None = None,
         undoes: int | None = None,
         after: int = 0,
         newest_first: bool = False,
         limit: int | None = None,
     ) -> list[JournalEntry]:
         """Journal entries by sequence number."""
+        ...
+
+    def numbers(self, record_ids: Sequence[str]) -> dict[str, int]:
+        """The sequence number of the first journal entry of each of these records: an integer that stays theirs.
+
+        A record that never was is not in it.
+        """
         ...
 
     def file(self, name: str) -> FileState | None:
@@ -182,6 +192,32 @@ class Reader(Protocol):
 
     def recalled(self) -> dict[str, datetime]:
         """When each record was last recalled; records never recalled are not in it."""
+        ...
+
+    def sessions(self, *, limit: int, offset: int = 0) -> list[Session]:
+        """Conversations with active messages, by when the last of them was said, the latest first."""
+        ...
+
+    def calls(
+        self,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        tool: str | None = None,
+        session: str | None = None,
+        call: str | None = None,
+        newest_first: bool = False,
+        limit: int | None = None,
+    ) -> list[ToolCall]:
+        """The log of tool calls from ``since`` on and before ``until``, by time and then id; ``call`` is an id."""
+        ...
+
+    def spending(self, *, since: date | None = None, until: date | None = None) -> list[Spending]:
+        """What was spent from one day to another, both included, by day and then operation."""
+        ...
+
+    def consents(self) -> dict[str, datetime]:
+        """What the person consented to, and when. What they withdrew is not in it."""
         ...
 
     def vectors(self, embedder: str, *, after: int = 0, limit: int | None = None) -> list[VectorRow]:
@@ -242,6 +278,25 @@ class Transaction(Reader, Protocol):
 
     def set_recalled(self, moments: Mapping[str, datetime]) -> None:
         """Note when records were last recalled. No journal entry: it changes nothing about them."""
+        ...
+
+    def log_calls(self, calls: Iterable[ToolCall]) -> None:
+        """Append to the log of tool calls; one whose id is there already takes its place.
+
+        Like the ledger and the consents it takes no sequence numbers.
+        """
+        ...
+
+    def drop_calls(self, before: datetime | None = None) -> int:
+        """Remove the calls before a moment, or all of them, and say how many it were."""
+        ...
+
+    def charge(self, spendings: Iterable[Spending]) -> None:
+        """Add to what the ledger has for these days and operations."""
+        ...
+
+    def set_consent(self, name: str, given: bool, at: datetime) -> None:
+        """Note that the person consents to something, or no longer does."""
         ...
 
     def put_vectors(self, embedder: str, rows: Iterable[tuple[str, int, bytes]]) -> None:

@@ -16,15 +16,17 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recollect.errors import ConfigError, StoreCorruptError, StoreError
-from recollect.records import JournalEntry, Record
+from recollect.records import JournalEntry, Record, Session, Spending, ToolCall
 from recollect.store.contract import FileState, Query, Salvage, State, Tombstone, VectorRow
 from recollect.store.postgres_connections import Connections, mapped_errors, parse_url
 from recollect.store.rows import (
+    call_from_row,
+    call_to_row,
     entry_from_row,
     entry_to_row,
     file_from_row,
@@ -32,6 +34,8 @@ from recollect.store.rows import (
     from_row,
     load_migrations,
     load_queries,
+    spending_from_row,
+    spending_to_row,
     to_row,
 )
 from recollect.times import from_text, to_text, utc_now
@@ -63,7 +67,8 @@ class PostgresStore:
         yield from (row[0] for row in rows)
 
     def erase_user(self, user_id: str, also: Callable[[], None] | None = None) -> dict[str, int]:
-        places = ("records", "journal", "files", "tombstones", "recalls", "runs", "users")
+        beside = ("tool calls", "ledger", "consents")
+        places = ("records", "journal", "files", "tombstones", "recalls", "runs", *beside, "users")
         with mapped_errors(), self.reading() as known:
             if known is None:
                 if also is not None:
@@ -190,6 +195,20 @@ class PostgresReader:
     def _rows(self, sql: Any, *values: Any) -> list[Any]:
         return [] if self.db is None else self.db.execute(sql, (self._user_id, *values)).fetchall()
 
+    def _fitting(
+        self,
+        name: str,
+        wanted: Mapping[str, Any],
+        order: Sequence[str],
+        newest_first: bool = False,
+        limit: int | None = None,
+    ) -> list[Any]:
+        """The rows of a named query that fit the conditions, those without a value left out."""
+        given = {condition: value for condition, value in wanted.items() if value is not None}
+        by = ", ".join(f"{column} DESC" if newest_first else column for column in order)
+        sql = " AND ".join([_SQL[name], *given]) + f" ORDER BY {by} LIMIT %s"
+        return self._rows(sql, *given.values(), limit)
+
     def state(self) -> State:
         rows = self._rows(_SQL["state"])
         return _state(rows[0], self._user_id) if rows else State(user_id=self._user_id, created_at=utc_now())
@@ -235,18 +254,18 @@ class PostgresReader:
         *,
         record_id: str | None = None,
         run: str | None = None,
+        call: str | None = None,
         undoes: int | None = None,
         after: int = 0,
         newest_first: bool = False,
         limit: int | None = None,
     ) -> list[JournalEntry]:
-        sql, values = _SQL["entries"] + " AND seq > %s", [after]
-        for column, value in (("record_id", record_id), ("run", run), ("undoes", undoes)):
-            if value is not None:
-                sql += f" AND {column} = %s"
-                values.append(value)  # type: ignore[arg-type]
-        sql += f" ORDER BY seq{' DESC' if newest_first else ''} LIMIT %s"
-        return [entry_from_row(row) for row in self._rows(sql, *values, limit)]
+        same = {"record_id = %s": record_id, "run = %s": run, "call = %s": call, "undoes = %s": undoes}
+        wanted = {"seq > %s": after, **same}
+        return [entry_from_row(row) for row in self._fitting("entries", wanted, ("seq",), newest_first, limit)]
+
+    def numbers(self, record_ids: Sequence[str]) -> dict[str, int]:
+        return dict(self._rows(_SQL["numbers"], list(record_ids)))
 
     def file(self, name: str) -> FileState | None:
         rows = self._rows(_SQL["files"] + " AND name = %s", name)
@@ -265,6 +284,38 @@ class PostgresReader:
 
     def recalled(self) -> dict[str, datetime]:
         return {record_id: from_text(at) for record_id, at in self._rows(_SQL["recalls"])}
+
+    def sessions(self, *, limit: int, offset: int = 0) -> list[Session]:
+        rows = self._rows(_SQL["sessions"], limit, offset)
+        return [Session(id=row[0], messages=row[1], began=from_text(row[2]), ended=from_text(row[3])) for row in rows]
+
+    def calls(
+        self,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        tool: str | None = None,
+        session: str | None = None,
+        call: str | None = None,
+        newest_first: bool = False,
+        limit: int | None = None,
+    ) -> list[ToolCall]:
+        wanted = {
+            "at >= %s": None if since is None else to_text(since),
+            "at < %s": None if until is None else to_text(until),
+            "tool = %s": tool,
+            "session = %s": session,
+            "id = %s": call,
+        }
+        return [call_from_row(row) for row in self._fitting("calls", wanted, ("at", "id"), newest_first, limit)]
+
+    def spending(self, *, since: date | None = None, until: date | None = None) -> list[Spending]:
+        wanted = {"day >= %s": since, "day <= %s": until}
+        rows = self._fitting("spending", wanted, ("memory_spending.day", "operation"))
+        return [spending_from_row(row) for row in rows]
+
+    def consents(self) -> dict[str, datetime]:
+        return {name: from_text(at) for name, at in self._rows(_SQL["consents"])}
 
     def vectors(self, embedder: str, *, after: int = 0, limit: int | None = None) -> list[VectorRow]:
         return [VectorRow(*row) for row in self._rows(_SQL["vectors"], embedder, after, limit)]
@@ -346,6 +397,22 @@ class PostgresTransaction(PostgresReader):
 
     def set_recalled(self, moments: Mapping[str, datetime]) -> None:
         self._each("set_recall", ((self._user_id, record_id, to_text(at)) for record_id, at in moments.items()))
+
+    def log_calls(self, calls: Iterable[ToolCall]) -> None:
+        self._each("log_call", ((self._user_id, *call_to_row(call)) for call in calls))
+
+    def drop_calls(self, before: datetime | None = None) -> int:
+        [(number,)] = self._rows(_SQL["drop_calls"], "infinity" if before is None else to_text(before))
+        return int(number)
+
+    def charge(self, spendings: Iterable[Spending]) -> None:
+        self._each("charge", ((self._user_id, *spending_to_row(spending)) for spending in spendings))
+
+    def set_consent(self, name: str, given: bool, at: datetime) -> None:
+        if given:
+            self.db.execute(_SQL["give_consent"], (self._user_id, name, to_text(at)))
+        else:
+            self.db.execute(_SQL["withdraw_consent"], (self._user_id, name))
 
     def put_vectors(self, embedder: str, rows: Iterable[tuple[str, int, bytes]]) -> None:
         [(last,)] = self._rows(_SQL["last_number"])

@@ -27,7 +27,8 @@ SELECT c.relname, format_type(a.atttypid, NULL)
 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 LEFT JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = 'id' AND NOT a.attisdropped
 WHERE n.nspname = current_schema() AND c.relname IN ('users', 'memory', 'memory_extraction_runs',
-    'memory_journal', 'memory_files', 'memory_tombstones', 'memory_recalls', 'memory_embedders', 'memory_vectors')
+    'memory_journal', 'memory_files', 'memory_tombstones', 'memory_recalls', 'memory_embedders', 'memory_vectors',
+    'memory_calls', 'memory_spending', 'memory_consents')
 ORDER BY c.relname
 
 -- name: users
@@ -88,10 +89,15 @@ WITH erased_records AS (DELETE FROM memory WHERE user_id = %(user_id)s RETURNING
     erased_recalls AS (DELETE FROM memory_recalls WHERE user_id = %(user_id)s RETURNING 1),
     erased_vectors AS (DELETE FROM memory_vectors WHERE user_id = %(user_id)s),
     erased_embedders AS (DELETE FROM memory_embedders WHERE user_id = %(user_id)s),
-    erased_runs AS (DELETE FROM memory_extraction_runs WHERE user_id = %(user_id)s RETURNING 1)
+    erased_runs AS (DELETE FROM memory_extraction_runs WHERE user_id = %(user_id)s RETURNING 1),
+    erased_calls AS (DELETE FROM memory_calls WHERE user_id = %(user_id)s RETURNING 1),
+    erased_spending AS (DELETE FROM memory_spending WHERE user_id = %(user_id)s RETURNING 1),
+    erased_consents AS (DELETE FROM memory_consents WHERE user_id = %(user_id)s RETURNING 1)
 SELECT (SELECT count(*) FROM erased_records), (SELECT count(*) FROM erased_journal),
     (SELECT count(*) FROM erased_files), (SELECT count(*) FROM erased_tombstones),
     (SELECT count(*) FROM erased_recalls), (SELECT count(*) FROM erased_runs),
+    (SELECT count(*) FROM erased_calls), (SELECT count(*) FROM erased_spending),
+    (SELECT count(*) FROM erased_consents),
     (SELECT count(*) FROM users WHERE id = %(user_id)s AND memory_secret IS NOT NULL)
 
 -- name: put
@@ -142,6 +148,14 @@ SELECT id FROM memory WHERE user_id = %s AND latest AND right(id, length(%s)) = 
 SELECT seq, at, actor, op, record_id, before, after, reason, source, run, call, undoes, erased
 FROM memory_journal WHERE user_id = %s
 
+-- name: sessions
+SELECT session, count(*), min(valid_from), max(valid_from) FROM memory
+WHERE user_id = %s AND latest AND kind = 'message' AND status = 'active' AND session IS NOT NULL
+GROUP BY session ORDER BY max(valid_from) DESC, session LIMIT %s OFFSET %s
+
+-- name: numbers
+SELECT record_id, min(seq) FROM memory_journal WHERE user_id = %s AND record_id = ANY(%s) GROUP BY record_id
+
 -- name: changed
 SELECT seq, record_id FROM memory_journal WHERE user_id = %s AND seq > %s ORDER BY seq
 
@@ -176,6 +190,43 @@ SELECT record_id, at FROM memory_recalls WHERE user_id = %s
 -- name: set_recall
 INSERT INTO memory_recalls (user_id, record_id, at) VALUES (%s, %s, %s)
 ON CONFLICT (user_id, record_id) DO UPDATE SET at = excluded.at
+
+-- name: calls
+SELECT id, at, tool, suite, status, outcome, latency_ms, tokens_in, tokens_out, session, agent
+FROM memory_calls WHERE user_id = %s
+
+-- name: log_call
+-- A call that outlived its time-out is logged again when it ends.
+INSERT INTO memory_calls (user_id, id, at, tool, suite, status, outcome, latency_ms, tokens_in, tokens_out, session,
+    agent)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+ON CONFLICT (user_id, id) DO UPDATE SET at = excluded.at, tool = excluded.tool, suite = excluded.suite,
+    status = excluded.status, outcome = excluded.outcome, latency_ms = excluded.latency_ms,
+    tokens_in = excluded.tokens_in, tokens_out = excluded.tokens_out, session = excluded.session,
+    agent = excluded.agent
+
+-- name: drop_calls
+WITH dropped AS (DELETE FROM memory_calls WHERE user_id = %s AND at < %s RETURNING 1) SELECT count(*) FROM dropped
+
+-- name: spending
+SELECT day::text, operation, calls, tokens_in, tokens_out, cost FROM memory_spending WHERE user_id = %s
+
+-- name: charge
+INSERT INTO memory_spending (user_id, day, operation, calls, tokens_in, tokens_out, cost)
+VALUES (%s, %s, %s, %s, %s, %s, %s)
+ON CONFLICT (user_id, day, operation) DO UPDATE SET calls = memory_spending.calls + excluded.calls,
+    tokens_in = memory_spending.tokens_in + excluded.tokens_in,
+    tokens_out = memory_spending.tokens_out + excluded.tokens_out, cost = memory_spending.cost + excluded.cost
+
+-- name: consents
+SELECT name, at FROM memory_consents WHERE user_id = %s ORDER BY name
+
+-- name: give_consent
+INSERT INTO memory_consents (user_id, name, at) VALUES (%s, %s, %s)
+ON CONFLICT (user_id, name) DO UPDATE SET at = excluded.at
+
+-- name: withdraw_consent
+DELETE FROM memory_consents WHERE user_id = %s AND name = %s
 
 -- name: vectors
 SELECT number, record_id, version, data FROM memory_vectors

@@ -1,4 +1,4 @@
-"""Records and journal entries as rows: which fields are columns, and what goes into the JSON beside them.
+"""Records, journal entries and what is beside them as rows: which fields are columns, and what goes into the JSON.
 
 Used by both databases, so that they cannot differ. Knows no SQL.
 """
@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from datetime import date
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
 from recollect.errors import StoreCorruptError
-from recollect.records import JournalEntry, Record, from_dict, to_dict
+from recollect.records import JournalEntry, Record, Spending, ToolCall, from_dict, to_dict
 from recollect.store.contract import FileState
 from recollect.times import from_text, to_text
 
@@ -159,6 +160,51 @@ def file_from_row(row: tuple[Any, ...]) -> FileState:
         previous_fingerprint=previous_fingerprint,
         previous_seq=previous_seq,
         boot=boot,
+    )
+
+
+def call_to_row(call: ToolCall) -> tuple[Any, ...]:
+    """A tool call as a row."""
+    told = (call.tool, call.suite, call.status, call.outcome)
+    used = (call.latency_ms, call.tokens_in, call.tokens_out)
+    return (call.id, to_text(call.at), *told, *used, call.session, call.agent)
+
+
+@readable
+def call_from_row(row: tuple[Any, ...]) -> ToolCall:
+    """The inverse of `call_to_row`."""
+    return ToolCall(
+        id=row[0],
+        at=from_text(row[1]),
+        tool=row[2],
+        suite=row[3],
+        status=row[4],
+        outcome=row[5],
+        latency_ms=row[6],
+        tokens_in=row[7],
+        tokens_out=row[8],
+        session=row[9],
+        agent=row[10],
+    )
+
+
+def spending_to_row(spending: Spending) -> tuple[Any, ...]:
+    """A line of the ledger as a row."""
+    used = (spending.calls, spending.tokens_in, spending.tokens_out, spending.cost)
+    return (spending.day.isoformat(), spending.operation, *used)
+
+
+@readable
+def spending_from_row(row: tuple[Any, ...]) -> Spending:
+    """The inverse of `spending_to_row`; the day is text."""
+    day, operation, calls, tokens_in, tokens_out, cost = row
+    return Spending(
+        day=date.fromisoformat(day),
+        operation=operation,
+        calls=calls,
+        tokens_in=tokens_in,
+        tokens_out=tokens_out,
+        cost=cost,
     )
 
 

@@ -50,6 +50,14 @@ SELECT id FROM records WHERE latest = 1 AND substr(id, -length(?1)) = ?1 ORDER B
 -- name: entries
 SELECT seq, at, actor, op, record_id, before, after, reason, source, run, call, undoes, erased FROM journal
 
+-- name: sessions
+SELECT session, count(*), min(valid_from), max(valid_from) FROM records
+WHERE latest = 1 AND kind = 'message' AND status = 'active' AND session IS NOT NULL
+GROUP BY session ORDER BY max(valid_from) DESC, session LIMIT ? OFFSET ?
+
+-- name: numbers
+SELECT record_id, min(seq) FROM journal WHERE record_id IN (SELECT value FROM json_each(?)) GROUP BY record_id
+
 -- name: changed
 SELECT seq, record_id FROM journal WHERE seq > ? ORDER BY seq
 
@@ -82,6 +90,36 @@ SELECT record_id, at FROM recalls
 
 -- name: set_recall
 INSERT OR REPLACE INTO recalls (record_id, at) VALUES (?, ?)
+
+-- name: calls
+SELECT id, at, tool, suite, status, outcome, latency_ms, tokens_in, tokens_out, session, agent FROM calls
+
+-- name: log_call
+-- A call that outlived its time-out is logged again when it ends.
+INSERT OR REPLACE INTO calls (id, at, tool, suite, status, outcome, latency_ms, tokens_in, tokens_out, session, agent)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: drop_calls
+-- Without a moment, all of them: a letter comes after every moment.
+DELETE FROM calls WHERE at < coalesce(?, 'Z')
+
+-- name: spending
+SELECT day, operation, calls, tokens_in, tokens_out, cost FROM spending
+
+-- name: charge
+INSERT INTO spending (day, operation, calls, tokens_in, tokens_out, cost) VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT (day, operation) DO UPDATE SET calls = calls + excluded.calls,
+    tokens_in = tokens_in + excluded.tokens_in, tokens_out = tokens_out + excluded.tokens_out,
+    cost = cost + excluded.cost
+
+-- name: consents
+SELECT name, at FROM consents ORDER BY name
+
+-- name: give_consent
+INSERT OR REPLACE INTO consents (name, at) VALUES (?, ?)
+
+-- name: withdraw_consent
+DELETE FROM consents WHERE name = ?
 
 -- name: vectors
 -- By number, so that the table is read in its own order; rows of an embedder used before are passed over.
@@ -127,8 +165,11 @@ DELETE FROM records WHERE id IN (SELECT value FROM json_each(?))
 UPDATE journal SET before = NULL, after = NULL, reason = NULL, source = NULL, call = NULL, erased = 1
 WHERE record_id IN (SELECT value FROM json_each(?)) AND erased = 0
 
--- name: salvage_state
+-- name: salvage_schema
 -- From a damaged database, as far as it can be read.
+PRAGMA user_version
+
+-- name: salvage_state
 SELECT mode, secret FROM state
 
 -- name: salvage_counts

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,8 @@ def _set_aside(path: Path) -> Path:
 
 
 def _read(path: Path) -> Salvage:
-    found: dict[str, list[Any]] = {"salvage_state": [], "tombstones": [], "salvage_counts": []}
+    wanted = ("salvage_schema", "salvage_state", "tombstones", "salvage_counts", "consents")
+    found: dict[str, list[Any]] = {name: [] for name in wanted}
     whole: set[str] = set()
     with suppress(sqlite3.Error):
         db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
@@ -60,11 +62,16 @@ def _read(path: Path) -> Salvage:
     for digest, record_id, at in found["tombstones"]:
         with suppress(StoreCorruptError):
             tombstones.append(Tombstone(hash=digest, record_id=record_id, at=_moment(at)))
+    consents: dict[str, datetime] | None = None
+    if "consents" in whole or found["salvage_schema"] in ([(1,)], [(2,)]):  # which had no table for them
+        with suppress(StoreCorruptError):
+            consents = {name: _moment(at) for name, at in found["consents"]}
     return Salvage(
         aside=path,
         mode=mode if mode in ("on", "paused", "incognito") else None,
         secret=secret if isinstance(secret, bytes) and secret else None,
         tombstones=tuple(tombstones),
         all_tombstones="tombstones" in whole and len(tombstones) == len(found["tombstones"]),
+        consents=consents,
         counts=dict(found["salvage_counts"]) if "salvage_counts" in whole else None,
     )

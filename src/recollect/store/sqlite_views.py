@@ -7,12 +7,15 @@ import secrets
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
+from typing import Any
 
-from recollect.records import JournalEntry, Record, to_dict
+from recollect.records import JournalEntry, Record, Session, Spending, ToolCall, to_dict
 from recollect.store.contract import FileState, Query, State, Tombstone, VectorRow
 from recollect.store.rows import (
+    call_from_row,
+    call_to_row,
     data_to_row,
     dump,
     entry_from_row,
@@ -22,6 +25,8 @@ from recollect.store.rows import (
     from_row,
     load_queries,
     readable,
+    spending_from_row,
+    spending_to_row,
     to_row,
 )
 from recollect.store.sqlite_conditions import conditions_of
@@ -29,6 +34,8 @@ from recollect.times import from_text, to_text, utc_now
 
 _SQL = load_queries(Path(__file__).parent / "sqlite.sql")
 _moment = readable(from_text)
+_WITH_VECTORS, _WITH_CALLS = 2, 3
+"""The schemas that brought these tables."""
 
 
 class SqliteReader:
@@ -87,21 +94,17 @@ class SqliteReader:
         *,
         record_id: str | None = None,
         run: str | None = None,
+        call: str | None = None,
         undoes: int | None = None,
         after: int = 0,
         newest_first: bool = False,
         limit: int | None = None,
     ) -> list[JournalEntry]:
-        conditions, values = ["seq > ?"], [after]
-        for column, value in (("record_id", record_id), ("run", run), ("undoes", undoes)):
-            if value is not None:
-                conditions.append(f"{column} = ?")
-                values.append(value)  # type: ignore[arg-type]
-        sql = f"{_SQL['entries']} WHERE {' AND '.join(conditions)} ORDER BY seq{' DESC' if newest_first else ''}"
-        if limit is not None:
-            sql += " LIMIT ?"
-            values.append(limit)
-        return [entry_from_row(row) for row in self.db.execute(sql, values)]
+        wanted = {"seq > ?": after, "record_id = ?": record_id, "run = ?": run, "call = ?": call, "undoes = ?": undoes}
+        return [entry_from_row(row) for row in self._rows("entries", wanted, ("seq",), newest_first, limit)]
+
+    def numbers(self, record_ids: Sequence[str]) -> dict[str, int]:
+        return dict(self.db.execute(_SQL["numbers"], (json.dumps(list(record_ids)),)))
 
     def file(self, name: str) -> FileState | None:
         row = self.db.execute(_SQL["files"] + " WHERE name = ?", (name,)).fetchone()
@@ -121,14 +124,54 @@ class SqliteReader:
     def recalled(self) -> dict[str, datetime]:
         return {record_id: _moment(at) for record_id, at in self.db.execute(_SQL["recalls"])}
 
+    def sessions(self, *, limit: int, offset: int = 0) -> list[Session]:
+        rows = self.db.execute(_SQL["sessions"], (limit, offset))
+        return [Session(id=row[0], messages=row[1], began=_moment(row[2]), ended=_moment(row[3])) for row in rows]
+
+    def calls(
+        self,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        tool: str | None = None,
+        session: str | None = None,
+        call: str | None = None,
+        newest_first: bool = False,
+        limit: int | None = None,
+    ) -> list[ToolCall]:
+        if self._schema() < _WITH_CALLS:
+            return []
+        wanted = {
+            "at >= ?": None if since is None else to_text(since),
+            "at < ?": None if until is None else to_text(until),
+            "tool = ?": tool,
+            "session = ?": session,
+            "id = ?": call,
+        }
+        return [call_from_row(row) for row in self._rows("calls", wanted, ("at", "id"), newest_first, limit)]
+
+    def spending(self, *, since: date | None = None, until: date | None = None) -> list[Spending]:
+        if self._schema() < _WITH_CALLS:
+            return []
+        wanted = {
+            "day >= ?": None if since is None else since.isoformat(),
+            "day <= ?": None if until is None else until.isoformat(),
+        }
+        return [spending_from_row(row) for row in self._rows("spending", wanted, ("day", "operation"))]
+
+    def consents(self) -> dict[str, datetime]:
+        if self._schema() < _WITH_CALLS:
+            return {}
+        return {name: _moment(at) for name, at in self.db.execute(_SQL["consents"])}
+
     def vectors(self, embedder: str, *, after: int = 0, limit: int | None = None) -> list[VectorRow]:
-        if not self._has_vectors():
+        if self._schema() < _WITH_VECTORS:
             return []
         rows = self.db.execute(_SQL["vectors"], (after, embedder, -1 if limit is None else limit))
         return [VectorRow(*row) for row in rows]
 
     def last_vector(self, embedder: str) -> int:
-        if not self._has_vectors():
+        if self._schema() < _WITH_VECTORS:
             return 0
         row = self.db.execute(_SQL["last_vector"], (embedder,)).fetchone()
         return row[0] if row else 0
@@ -137,15 +180,33 @@ class SqliteReader:
         if not kinds:
             return []
         conditions, values = conditions_of(Query(kinds=kinds))
-        if self._has_vectors():
+        if self._schema() >= _WITH_VECTORS:
             conditions.append(_SQL["unembedded"])
             values.append(embedder)
         sql = f"{_SQL['find']} WHERE {' AND '.join(conditions)} ORDER BY created_at, id LIMIT ?"
         return [from_row(row) for row in self.db.execute(sql, [*values, limit])]
 
-    def _has_vectors(self) -> bool:
-        """A database of schema 1 is brought forward by the next write; until then it has none."""
-        return bool(self.db.execute("PRAGMA user_version").fetchone()[0] > 1)
+    def _schema(self) -> int:
+        """Which tables there are: a database of an earlier schema is brought forward by the next write only."""
+        return int(self.db.execute("PRAGMA user_version").fetchone()[0])
+
+    def _rows(
+        self,
+        name: str,
+        wanted: Mapping[str, Any],
+        order: Sequence[str],
+        newest_first: bool = False,
+        limit: int | None = None,
+    ) -> Iterator[Any]:
+        """The rows of a named query that fit the conditions, those without a value left out."""
+        given = {condition: value for condition, value in wanted.items() if value is not None}
+        where = f" WHERE {' AND '.join(given)}" if given else ""
+        by = ", ".join(f"{column} DESC" if newest_first else column for column in order)
+        sql, values = f"{_SQL[name]}{where} ORDER BY {by}", list(given.values())
+        if limit is not None:
+            sql += " LIMIT ?"
+            values.append(limit)
+        return self.db.execute(sql, values)
 
 
 class SqliteTransaction(SqliteReader):
@@ -212,6 +273,22 @@ class SqliteTransaction(SqliteReader):
 
     def set_recalled(self, moments: Mapping[str, datetime]) -> None:
         self.db.executemany(_SQL["set_recall"], ((record_id, to_text(at)) for record_id, at in moments.items()))
+
+    def log_calls(self, calls: Iterable[ToolCall]) -> None:
+        self.db.executemany(_SQL["log_call"], map(call_to_row, calls))
+
+    def drop_calls(self, before: datetime | None = None) -> int:
+        moment = None if before is None else to_text(before)
+        return self.db.execute(_SQL["drop_calls"], (moment,)).rowcount
+
+    def charge(self, spendings: Iterable[Spending]) -> None:
+        self.db.executemany(_SQL["charge"], map(spending_to_row, spendings))
+
+    def set_consent(self, name: str, given: bool, at: datetime) -> None:
+        if given:
+            self.db.execute(_SQL["give_consent"], (name, to_text(at)))
+        else:
+            self.db.execute(_SQL["withdraw_consent"], (name,))
 
     def put_vectors(self, embedder: str, rows: Iterable[tuple[str, int, bytes]]) -> None:
         [last] = self.db.execute(_SQL["last_number"]).fetchone()

@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import date, datetime
 
 from recollect.errors import StoreError
-from recollect.records import JournalEntry, Record
+from recollect.records import JournalEntry, Record, Session, Spending, ToolCall
 from recollect.store.contract import FileState, Query, Salvage, State, Tombstone, VectorRow
 from recollect.times import utc_now
 
@@ -29,6 +29,9 @@ class _Data:
     """By embedder and record."""
     numbers: dict[str, int] = field(default_factory=dict)
     """The last number given, by embedder."""
+    calls: dict[str, ToolCall] = field(default_factory=dict)
+    ledger: dict[tuple[date, str], Spending] = field(default_factory=dict)
+    consents: dict[str, datetime] = field(default_factory=dict)
 
     def copy(self) -> _Data:
         return _Data(
@@ -41,6 +44,9 @@ class _Data:
             dict(self.recalls),
             dict(self.vectors),
             dict(self.numbers),
+            dict(self.calls),
+            dict(self.ledger),
+            dict(self.consents),
         )
 
 
@@ -172,6 +178,7 @@ class MemoryReader:
         *,
         record_id: str | None = None,
         run: str | None = None,
+        call: str | None = None,
         undoes: int | None = None,
         after: int = 0,
         newest_first: bool = False,
@@ -183,9 +190,18 @@ class MemoryReader:
             if entry.seq > after
             and (record_id is None or entry.record_id == record_id)
             and (run is None or entry.run == run)
+            and (call is None or entry.call == call)
             and (undoes is None or entry.undoes == undoes)
         ]
         return found if limit is None else found[:limit]
+
+    def numbers(self, record_ids: Sequence[str]) -> dict[str, int]:
+        wanted = set(record_ids)
+        found: dict[str, int] = {}
+        for seq, entry in sorted(self.data.journal.items()):
+            if entry.record_id in wanted:
+                found.setdefault(entry.record_id, seq)
+        return found
 
     def file(self, name: str) -> FileState | None:
         return self.data.files.get(name)
@@ -199,6 +215,46 @@ class MemoryReader:
 
     def recalled(self) -> dict[str, datetime]:
         return dict(self.data.recalls)
+
+    def sessions(self, *, limit: int, offset: int = 0) -> list[Session]:
+        said: dict[str, list[datetime]] = {}
+        for message in self.find(Query(kinds=("message",))):
+            if message.session is not None:
+                said.setdefault(message.session, []).append(message.valid_from)
+        found = [Session(id=one, messages=len(at), began=min(at), ended=max(at)) for one, at in sorted(said.items())]
+        return sorted(found, key=lambda one: one.ended, reverse=True)[offset : offset + limit]
+
+    def calls(
+        self,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        tool: str | None = None,
+        session: str | None = None,
+        call: str | None = None,
+        newest_first: bool = False,
+        limit: int | None = None,
+    ) -> list[ToolCall]:
+        found = [
+            made
+            for made in self.data.calls.values()
+            if (since is None or made.at >= since)
+            and (until is None or made.at < until)
+            and (tool is None or made.tool == tool)
+            and (session is None or made.session == session)
+            and (call is None or made.id == call)
+        ]
+        return sorted(found, key=lambda made: (made.at, made.id), reverse=newest_first)[:limit]
+
+    def spending(self, *, since: date | None = None, until: date | None = None) -> list[Spending]:
+        return [
+            spending
+            for (day, _), spending in sorted(self.data.ledger.items())
+            if (since is None or day >= since) and (until is None or day <= until)
+        ]
+
+    def consents(self) -> dict[str, datetime]:
+        return dict(sorted(self.data.consents.items()))
 
     def vectors(self, embedder: str, *, after: int = 0, limit: int | None = None) -> list[VectorRow]:
         found = [row for (owner, _), row in self.data.vectors.items() if owner == embedder and row.number > after]
@@ -260,6 +316,32 @@ class MemoryTransaction(MemoryReader):
 
     def set_recalled(self, moments: Mapping[str, datetime]) -> None:
         self.data.recalls.update(moments)
+
+    def log_calls(self, calls: Iterable[ToolCall]) -> None:
+        self.data.calls.update((call.id, call) for call in calls)
+
+    def drop_calls(self, before: datetime | None = None) -> int:
+        kept = {call.id: call for call in self.data.calls.values() if before is not None and call.at >= before}
+        dropped = len(self.data.calls) - len(kept)
+        self.data.calls = kept
+        return dropped
+
+    def charge(self, spendings: Iterable[Spending]) -> None:
+        for more in spendings:
+            known = self.data.ledger.get((more.day, more.operation), Spending(day=more.day, operation=more.operation))
+            self.data.ledger[more.day, more.operation] = replace(
+                known,
+                calls=known.calls + more.calls,
+                tokens_in=known.tokens_in + more.tokens_in,
+                tokens_out=known.tokens_out + more.tokens_out,
+                cost=known.cost + more.cost,
+            )
+
+    def set_consent(self, name: str, given: bool, at: datetime) -> None:
+        if given:
+            self.data.consents[name] = at
+        else:
+            self.data.consents.pop(name, None)
 
     def put_vectors(self, embedder: str, rows: Iterable[tuple[str, int, bytes]]) -> None:
         last = max(self.data.numbers.values(), default=0)

@@ -18,7 +18,7 @@ def main() -> None:
         print(f"recollect {__version__}")
         return
     # importing the commands makes them part of the program
-    from recollect.surfaces.cli import bench, reading, removing, tour, whole, writing  # noqa: F401
+    from recollect.surfaces.cli import bench, mcp, reading, removing, tools, tour, whole, writing  # noqa: F401
     from recollect.surfaces.cli.program import run
 
     sys.exit(run(sys.argv[1:]))

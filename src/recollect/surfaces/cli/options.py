@@ -93,6 +93,8 @@ FromSource = Annotated[
 ]
 Status = Annotated[str, typer.Option("--status", help="active, archived, superseded or all.", metavar="NAME")]
 Conversations = Annotated[bool, typer.Option("--conversations", help="What was said in conversations, too.")]
+Since = Annotated[str | None, typer.Option("--since", help="Only from then on.", metavar="DATE")]
+Until = Annotated[str | None, typer.Option("--until", help="Only until then.", metavar="DATE")]
 Now = Annotated[
     str | None,
     typer.Option("--now", help="As if asked then: for 'yesterday', 'last week'.", metavar="DATE"),

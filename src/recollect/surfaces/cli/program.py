@@ -33,7 +33,8 @@ BROKEN_PIPE = 141
 
 REMEMBER, RECALL, CHANGE = "Remember", "Recall", "Change, and see what changed"
 REMOVE, WHOLE, START = "Forget and pause", "The whole memory", "Getting started"
-PANELS = (REMEMBER, RECALL, CHANGE, REMOVE, WHOLE, START)
+AGENTS = "Agents and models"
+PANELS = (REMEMBER, RECALL, CHANGE, REMOVE, AGENTS, WHOLE, START)
 
 _Verb = TypeVar("_Verb", bound=Callable[..., int | None])
 

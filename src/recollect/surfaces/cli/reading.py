@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from recollect.records import Kind
+from recollect.errors import AmbiguousError
+from recollect.records import Kind, ToolCall
 from recollect.surfaces.cli.options import (
     AnyCategoryOption,
     AnyType,
@@ -18,19 +19,23 @@ from recollect.surfaces.cli.options import (
     Now,
     Raw,
     Ref,
+    Since,
     Status,
     Tags,
+    Until,
 )
 from recollect.surfaces.cli.output import (
     ENTRY_HEAD,
     HIT_HEAD,
     RECORD_HEAD,
+    SHORT_ID,
     Output,
     card,
     entry_rows,
     hit_rows,
     record_rows,
     shortened,
+    when,
 )
 from recollect.surfaces.cli.program import CHANGE, RECALL, command
 from recollect.surfaces.cli.session import DONE, NOT_FOUND, Session
@@ -126,8 +131,8 @@ def search(
         str | None, typer.Option("--speaker", help="Only what this person said.", metavar="NAME")
     ] = None,
     status: Status = "active",
-    since: Annotated[str | None, typer.Option("--since", help="Only from then on.", metavar="DATE")] = None,
-    until: Annotated[str | None, typer.Option("--until", help="Only until then.", metavar="DATE")] = None,
+    since: Since = None,
+    until: Until = None,
     min_score: Annotated[
         float, typer.Option("--min-score", help="Only what scores as much, from 0 to 1.", metavar="SHARE")
     ] = 0.0,
@@ -219,20 +224,31 @@ def daily(
     return NOT_FOUND
 
 
-@command(CHANGE, "recollect history", "recollect history role", "recollect history --run run-01k…")
+@command(
+    CHANGE,
+    "recollect history",
+    "recollect history role",
+    "recollect history --run run-01k…",
+    "recollect history --call v1w2x3y4",
+)
 def history(
     session: Session,
     ref: Annotated[str | None, typer.Argument(help="Only of this record, by id or key.", metavar="REF")] = None,
     run: Annotated[str | None, typer.Option("--run", help="Only of this run.", metavar="ID")] = None,
+    call: Annotated[
+        str | None, typer.Option("--call", help="Only by this tool call; the ending will do.", metavar="ID")
+    ] = None,
     limit: Annotated[
         int, typer.Option("--limit", "-l", help="The last so many; 0 for all.", metavar="NUMBER", min=0)
     ] = 20,
 ) -> None:
     """Show what changed, when, and who did it; oldest first."""
-    entries = session.known.history(ref, run=run, limit=limit or None)
+    memory = session.known
+    entries = memory.history(ref, run=run, call=call and _whole_id(memory, call), limit=limit or None)
     session.out.document(entries)
     if not entries:
-        session.out.aside("Nothing has happened yet." if run is None else f"There is no run {run}.")
+        changed = "Nothing has happened yet." if call is None else f"The call {call} changed nothing."
+        session.out.aside(changed if run is None else f"There is no run {run}.")
         return
     session.out.table(ENTRY_HEAD, entry_rows(entries), right=("no",))
     runs: dict[str, list[int]] = {}
@@ -257,6 +273,85 @@ def why(session: Session, ref: Ref) -> None:
     session.out.line(answer.message)
     session.out.line()
     session.out.table(ENTRY_HEAD, entry_rows(answer.entries), right=("no",))
+
+
+@command(RECALL, "recollect sessions", "recollect sessions --limit 5 --json")
+def sessions(
+    session: Session,
+    limit: Limit = 20,
+) -> None:
+    """List the conversations whose messages are kept, the latest first."""
+    found = session.known.sessions(limit=limit or 20)
+    session.out.document(found)
+    if not found:
+        session.out.aside("No conversations.")
+        return
+    rows = [(when(one.ended, zone=False), f"{one.messages:,}", one.id) for one in found]
+    session.out.table(("last (UTC)", "messages", "session"), rows, right=("messages",))
+
+
+@command(CHANGE, "recollect similar", "recollect similar --limit 5 --json")
+def similar(
+    session: Session,
+    limit: Limit = 20,
+) -> None:
+    """Find facts and notes that say nearly the same, to merge them perhaps."""
+    found = session.known.similar(limit=limit or 20)
+    session.out.document(found)
+    if not found:
+        session.out.aside("Nothing says the same twice.")
+        return
+    for pair in found:
+        session.out.table(RECORD_HEAD, record_rows(pair))
+        session.out.line()
+    older, newer = found[0]
+    session.out.aside(f'To make one of two: recollect merge {older.id[-SHORT_ID:]} {newer.id[-SHORT_ID:]} --into "…"')
+
+
+@command(
+    CHANGE,
+    "recollect calls",
+    "recollect calls --tool memory_save --since 2026-02-12",
+    "recollect calls --session chat-7 --limit 100 --json",
+)
+def calls(
+    session: Session,
+    tool: Annotated[str | None, typer.Option("--tool", help="Only of this tool.", metavar="NAME")] = None,
+    conversation: FromSession = None,
+    since: Since = None,
+    until: Until = None,
+    limit: Annotated[
+        int, typer.Option("--limit", "-l", help="The last so many; 0 for all.", metavar="NUMBER", min=0)
+    ] = 20,
+) -> None:
+    """Show which tools were called, newest first."""
+    found = session.known.calls(since=since, until=until, tool=tool, session=conversation, limit=limit or None)
+    session.out.document(found)
+    if not found:
+        session.out.aside("No tool calls.")
+        return
+    head = ("id", "when (UTC)", "ms", "tokens", "tool", "outcome")
+    session.out.table(head, [_call_row(call) for call in found], right=("ms", "tokens"))
+    if len(found) == limit and sys.stdout.isatty():
+        session.out.aside(f"The last {limit}; more with --limit.")
+
+
+def _call_row(call: ToolCall) -> tuple[str, ...]:
+    tokens = f"{call.tokens_in + call.tokens_out:,}" if call.tokens_in or call.tokens_out else ""
+    # "refused:paused" may take two lines, but not break within a word
+    outcome = ": ".join(part.strip() for part in call.outcome.split(":"))
+    if call.status != "ok" and not outcome.startswith(call.status):
+        outcome = f"{call.status}: {outcome}" if outcome else call.status
+    spent = f"{call.latency_ms:,.0f}", tokens
+    return (call.id[-SHORT_ID:], when(call.at, zone=False), *spent, call.tool, outcome)
+
+
+def _whole_id(memory: Memory, call: str) -> str:
+    """The id of a tool call, of which lists show only the ending."""
+    found = {known.id for known in memory.calls(limit=None) if known.id.endswith(call)}
+    if len(found) > 1 and call not in found:
+        raise AmbiguousError(f"{len(found)} tool calls end in {call}; give more of the id (recollect calls --json)")
+    return call if call in found or not found else found.pop()
 
 
 def _found_nothing(out: Output, memory: Memory) -> None:

@@ -1,4 +1,4 @@
-"""The commands that take away: undo, forget, erase, clear; and the pause. They ask first."""
+"""The commands that take away: undo, forget, erase, clear, which ask first; the pause and the consents."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recollect.errors import InvalidInputError, NotFoundError
-from recollect.records import Erased, Forgotten, Outcome, Receipt, Record, new_id
+from recollect.records import CONSENT_MEANINGS, Consent, Erased, Forgotten, Outcome, Receipt, Record, new_id
 from recollect.surfaces.cli.options import AnyCategory, DryRun, Reason, Yes
 from recollect.surfaces.cli.output import RECORD_HEAD, counted, memories, record_rows, told
 from recollect.surfaces.cli.program import CHANGE, REMOVE, command
@@ -209,6 +209,41 @@ def resume(session: Session) -> None:
     memory.resume()
     session.out.document({"user": session.user, "mode": memory.mode})
     session.out.line("Memory is on.")
+
+
+@command(
+    REMOVE, "recollect consent", "recollect consent across_chats", "recollect consent trends --withdraw", writes=True
+)
+def consent(
+    session: Session,
+    name: Annotated[
+        Consent | None,
+        typer.Argument(help="What to consent to; otherwise they are listed.", metavar="NAME", show_default=False),
+    ] = None,
+    withdraw: Annotated[bool, typer.Option("--withdraw", help="No longer consent to it.")] = False,
+) -> None:
+    """Consent to something, withdraw it, or list what there is."""
+    if name is None:
+        if withdraw:
+            raise InvalidInputError("--withdraw", "needs the NAME of a consent; `recollect consent` lists them")
+        _list_consents(session, session.known)
+        return
+    memory = session.known if withdraw else session.memory
+    memory.consent(name, not withdraw)
+    session.out.document({"user": session.user, "consents": memory.consents()})
+    session.out.line(
+        f"Consent to {name} withdrawn." if withdraw else f"Consent to {name} given: {CONSENT_MEANINGS[name]}."
+    )
+
+
+def _list_consents(session: Session, memory: Memory) -> None:
+    given = memory.consents()
+    rows = [{"name": name, "given": name in given, "means": means} for name, means in CONSENT_MEANINGS.items()]
+    session.out.document(rows)
+    session.out.table(
+        ("consent", "given", "what it means"),
+        [(name, "yes" if name in given else "no", means) for name, means in CONSENT_MEANINGS.items()],
+    )
 
 
 def _erased(session: Session, outcome: Erased, dry_run: bool) -> int:

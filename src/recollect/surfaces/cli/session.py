@@ -185,6 +185,17 @@ def text_of(argument: str) -> str:
         raise InvalidInputError("standard input", "is not UTF-8 text") from None
 
 
+def content_of(option: str, name: str) -> str:
+    """The text of a file exactly as it is, or of standard input for ``-``."""
+    try:
+        data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        return data.decode("utf-8")
+    except OSError as error:
+        raise InvalidInputError(option, f"cannot read {name}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InvalidInputError(option, f"{'standard input' if name == '-' else name} is not UTF-8 text") from None
+
+
 def pairs(given: Sequence[str] | None) -> dict[str, str] | None:
     """``NAME=VALUE`` options as a mapping; None if there were none."""
     if not given:

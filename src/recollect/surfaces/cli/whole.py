@@ -1,8 +1,9 @@
-"""The commands about a memory as a whole: out and in, proof and repair, upkeep, the users, the settings."""
+"""The commands about a memory as a whole: out and in, proof and repair, upkeep, the costs, the users, the
+settings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -11,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recollect.errors import ConfigError, InvalidInputError, NotFoundError, RecollectError
-from recollect.surfaces.cli.options import DryRun, Everyone, Yes
+from recollect.records import Spending
+from recollect.surfaces.cli.options import DryRun, Everyone, Since, Until, Yes
 from recollect.surfaces.cli.output import counted, plain_data, progress
 from recollect.surfaces.cli.program import START, WHOLE, command
 from recollect.surfaces.cli.session import DONE, NO, STORAGE, Session
@@ -138,8 +140,9 @@ def upkeep(session: Session, all: Everyone = False, dry_run: DryRun = False) -> 
             session.out.line(f"{user}: {report}")
             continue
         answers.append({"user": user, **plain_data(report)} | ({"dry_run": True} if dry_run else {}))
-        done = f"{'would remove' if dry_run else 'removed'} {counted(report.expired)}"
-        session.out.line(f"{user}: {done if report.expired else 'nothing has expired'}")
+        gone = counted(report.expired | {"tool call": report.calls})
+        done = f"{'would remove' if dry_run else 'removed'} {gone}"
+        session.out.line(f"{user}: {done if gone else 'nothing has expired'}")
         session.out.asides(report.notices)
     session.out.document(answers if all else answers[0])
     session.changed_nothing(dry_run)
@@ -224,6 +227,48 @@ def _made(session: Session, everyone: bool, results: Iterator[tuple[str, Any]], 
             session.out.line(f"{user}: {result:,} {what}{'' if result == 1 else 's'} {done}")
     session.out.document(answers if everyone else answers[0])
     return worst
+
+
+@command(WHOLE, "recollect usage", "recollect usage --since 2026-02-01 --until 2026-02-28 --json")
+def usage(session: Session, since: Since = None, until: Until = None) -> None:
+    """Show what was spent, today or from one day to another."""
+    days = session.known.usage(since=since, until=until)
+    operations: dict[str, Spending] = {}
+    for spent in days:
+        known = operations.get(spent.operation)
+        operations[spent.operation] = spent if known is None else _sum((known, spent))
+    rows = sorted(operations.values(), key=lambda spent: (-spent.cost, -spent.tokens_in - spent.tokens_out))
+    total = _sum(rows) if rows else None
+    session.out.document({"days": days, "total": _numbers(total) if total else {}})
+    if total is None:
+        session.out.aside("Nothing was spent." if since or until else "Nothing was spent today (UTC).")
+        return
+    head = ("calls", "tokens in", "tokens out", "cost", "operation")
+    told = [replace(total, operation="total")] if len(rows) > 1 else []
+    session.out.table(
+        head,
+        [
+            (f"{spent.calls:,}", f"{spent.tokens_in:,}", f"{spent.tokens_out:,}", f"{spent.cost:,.4f}", spent.operation)
+            for spent in [*rows, *told]
+        ],
+        right=head[:-1],
+    )
+
+
+def _sum(spendings: Iterable[Spending]) -> Spending:
+    first, *others = spendings
+    return replace(
+        first,
+        calls=first.calls + sum(spent.calls for spent in others),
+        tokens_in=first.tokens_in + sum(spent.tokens_in for spent in others),
+        tokens_out=first.tokens_out + sum(spent.tokens_out for spent in others),
+        cost=first.cost + sum(spent.cost for spent in others),
+    )
+
+
+def _numbers(spent: Spending) -> dict[str, float]:
+    names = ("calls", "tokens_in", "tokens_out", "cost")
+    return {name: getattr(spent, name) for name in names}
 
 
 @command(WHOLE, "recollect users", "recollect users --json")

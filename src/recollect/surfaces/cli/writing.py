@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from difflib import unified_diff
 from typing import Annotated, Literal
 
 import typer
@@ -12,6 +13,7 @@ from recollect.records import (
     FACT_TYPES,
     Category,
     ChangeReason,
+    Edited,
     FactType,
     Merged,
     ObservationCategory,
@@ -33,7 +35,7 @@ from recollect.surfaces.cli.options import (
 )
 from recollect.surfaces.cli.output import RECORD_HEAD, SHORT_ID, record_rows, told, when
 from recollect.surfaces.cli.program import CHANGE, REMEMBER, command
-from recollect.surfaces.cli.session import DONE, NOT_FOUND, Session, pairs, text_of
+from recollect.surfaces.cli.session import DONE, NOT_FOUND, Session, content_of, pairs, text_of
 
 _Category = Annotated[
     Category | None,
@@ -312,6 +314,41 @@ def update(
         metadata=pairs(meta),
     )
     return session.answer(outcome)
+
+
+@command(
+    CHANGE,
+    "recollect edit --file new.md --dry-run",
+    "recollect show --raw | sed s/tea/coffee/ | recollect edit --file -",
+    "recollect edit --file note.md --day 2026-02-12",
+    writes=True,
+)
+def edit(
+    session: Session,
+    file: Annotated[str, typer.Option("--file", "-f", help="The new text; - reads standard input.", metavar="FILE")],
+    day: Annotated[
+        str | None, typer.Option("--day", help="The daily note of this day, not MEMORY.md.", metavar="DATE")
+    ] = None,
+    expect: Annotated[
+        str | None, typer.Option("--expect", help="Only if it still says what this file says.", metavar="FILE")
+    ] = None,
+    dry_run: DryRun = False,
+) -> int:
+    """Give MEMORY.md or a daily note another text."""
+    text = content_of("--file", file)
+    seen = None if expect is None else content_of("--expect", expect)
+    if not dry_run:
+        outcome = session.memory.edit(text, day=day, expect=seen)
+    else:
+        memory = session.known
+        before = memory.show() if day is None else memory.daily(day)
+        outcome = session.rehearse(lambda trial: trial.edit(text, day=day, expect=seen))
+        for line in unified_diff(before.splitlines(), text.splitlines(), "now", "then", lineterm=""):
+            session.out.line(line)
+    code = session.answer(outcome, dry_run=dry_run)
+    if isinstance(outcome, Edited) and outcome.run and not dry_run:
+        session.out.aside(f"To take it back: recollect undo {outcome.run}")
+    return code
 
 
 @command(CHANGE, "recollect pin role", "recollect pin role --off", writes=True)

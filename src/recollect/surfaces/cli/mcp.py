@@ -1,0 +1,128 @@
+"""The command that serves the memory to MCP clients."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from recollect.errors import InvalidInputError, MissingExtraError
+from recollect.surfaces.cli.program import START, command
+from recollect.surfaces.cli.session import Session
+
+if TYPE_CHECKING:
+    from recollect.surfaces.mcp.callers import Callers
+    from recollect.surfaces.mcp.http import Address
+
+
+@command(
+    START,
+    "recollect mcp --user me",
+    "recollect mcp --suite notes --suite facts",
+    "recollect mcp --http 8765 --user me",
+    "recollect mcp --http 8765 --tokens tokens.txt",
+)
+def mcp(
+    session: Session,
+    ctx: typer.Context,
+    suite: Annotated[
+        list[str] | None, typer.Option("--suite", help="Tools to offer (notes); may be repeated.", metavar="NAME")
+    ] = None,
+    http: Annotated[
+        str | None,
+        typer.Option("--http", help="Listen here, at /mcp, instead of stdio.", metavar="[HOST:]PORT"),
+    ] = None,
+    tokens: Annotated[
+        Path | None, typer.Option("--tokens", help="Lines of TOKEN USER [SUITE,SUITE].", metavar="FILE")
+    ] = None,
+    user_header: Annotated[
+        str | None, typer.Option("--user-header", help="A trusted proxy tells the user in it.", metavar="NAME")
+    ] = None,
+    behind_proxy: Annotated[
+        bool, typer.Option("--behind-proxy", help="Only that proxy can reach this address.")
+    ] = False,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option("--allow-host", help="Another name it is reached by; repeatable.", metavar="NAME"),
+    ] = None,
+) -> None:
+    """Serve the memory to MCP clients: stdio or HTTP."""
+    try:
+        import mcp as _  # noqa: F401
+    except ImportError:
+        raise MissingExtraError("mcp", "recollect mcp") from None
+    from recollect.surfaces.mcp.callers import Caller, checked_suites
+
+    _log_to_stderr()
+    suites = checked_suites(suite)
+    session.recollect.user(session.user)
+    if http is None:
+        for name, given in (("--tokens", tokens), ("--user-header", user_header), ("--behind-proxy", behind_proxy)):
+            if given:
+                raise InvalidInputError(name, "goes with --http")
+        from recollect.surfaces.mcp import stdio
+
+        stdio.run(session.recollect, Caller(session.user, suites))
+        return
+    from recollect.surfaces.mcp import http as over_http
+
+    address = over_http.Address.parse(http)
+    is_named = getattr(ctx.get_parameter_source("user"), "name", "") == "COMMANDLINE"
+    callers = _callers(session.user if is_named else None, tokens, user_header, behind_proxy, suites, address)
+    if address.is_any and not allow_host:
+        raise InvalidInputError(
+            "--http", "listens on every address: say by which name it is reached, with --allow-host"
+        )
+    over_http.run(session.recollect, callers, address, allow_host or ())
+
+
+def _callers(
+    user: str | None,
+    tokens: Path | None,
+    user_header: str | None,
+    behind_proxy: bool,
+    suites: tuple[str, ...],
+    address: Address,
+) -> Callers:
+    """How it is known who calls; an error where that would not be safe."""
+    from recollect.surfaces.mcp.callers import Caller, NamedByProxy, OneCaller, TokenFile
+
+    if sum(given is not None for given in (user, tokens, user_header)) != 1:
+        raise InvalidInputError("--http", "needs to know who the users are: one of --user, --tokens and --user-header")
+    if behind_proxy and user_header is None:
+        raise InvalidInputError("--behind-proxy", "goes with --user-header")
+    if tokens is not None:
+        return TokenFile(tokens, suites)
+    if user_header is not None:
+        if not (address.is_loopback or behind_proxy):
+            raise InvalidInputError(
+                "--user-header", f"anybody who reaches {address.host} could be anyone; see --behind-proxy"
+            )
+        if not user_header.replace("-", "").isalnum() or not user_header.isascii():
+            raise InvalidInputError("--user-header", f"{user_header!r} is no name of a header")
+        return NamedByProxy(user_header, suites)
+    assert user is not None
+    if not address.is_loopback:
+        raise InvalidInputError("--http", f"anybody who reaches {address.host} would be {user!r}; use --tokens")
+    return OneCaller(Caller(user, suites))
+
+
+class _Brief(logging.Formatter):
+    """One line, without the trace, which may show what a person said."""
+
+    def formatException(self, ei: object) -> str:
+        return ""
+
+    def format(self, record: logging.LogRecord) -> str:
+        kind = record.exc_info[0] if record.exc_info else None
+        record.exc_info, record.exc_text = None, None
+        line = " ".join(super().format(record).split())
+        return f"{line} ({kind.__name__})" if kind else line
+
+
+def _log_to_stderr() -> None:
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Brief("recollect: %(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])

@@ -1,0 +1,98 @@
+"""The commands about tools: what models are offered, and calling one by hand."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from recollect.surfaces.cli.program import AGENTS, command
+from recollect.surfaces.cli.session import DONE, INVALID, NO, Session, text_of
+
+if TYPE_CHECKING:
+    from recollect.tools.tool import Tool
+
+Suites = Annotated[
+    list[str] | None,
+    typer.Option("--suite", "-s", help="entries, notes, observations, facts …; may be repeated.", metavar="NAME"),
+]
+Format = Annotated[
+    Literal["openai", "responses", "anthropic", "gemini", "mcp", "markdown"] | None,
+    typer.Option("--format", "-f", help="As a model is told: openai, responses, anthropic, gemini, mcp; or markdown."),
+]
+Strict = Annotated[bool, typer.Option("--strict", help="As the strict modes of the providers want it.")]
+Arguments = Annotated[
+    str, typer.Argument(help="The arguments as JSON; - reads standard input.", metavar="ARGUMENTS", show_default=False)
+]
+_EXIT = {"ok": DONE, "refused": NO, "limited": NO, "timeout": NO, "invalid": INVALID, "error": NO}
+
+
+@command(
+    AGENTS,
+    "recollect tools",
+    "recollect tools --suite notes --format openai",
+    "recollect tools --suite facts --format anthropic --strict",
+)
+def tools(session: Session, suite: Suites = None, format: Format = None, strict: Strict = False) -> None:
+    """List the tools that models are offered, or print their declarations."""
+    from recollect.tools.catalog import tools_of
+    from recollect.tools.pages import page
+    from recollect.tools.wire import declarations
+
+    chosen = tools_of(suite or ())
+    if format == "markdown":
+        print("\n".join(page(name, [tool for tool in chosen if tool.suite == name]) for name in _suites(chosen)))
+    elif format is not None or session.json:
+        print(json.dumps(declarations(chosen, format or "mcp", strict=strict), ensure_ascii=False, indent=2))
+    else:
+        rows = [
+            (tool.suite, tool.name, tool.tier.replace("_", " "), _first_sentence(tool.description)) for tool in chosen
+        ]
+        session.out.table(("suite", "tool", "may", "what it does"), rows)
+
+
+@command(
+    AGENTS,
+    """recollect tool memory_save '{"content": "Prefers short answers"}'""",
+    """recollect tool search_memory '{"query": "answers"}' --user u1""",
+    """recollect tool recall_facts --user 123 --json""",
+    writes=True,
+)
+def tool(
+    session: Session,
+    name: Annotated[str, typer.Argument(help="Which tool; recollect tools lists them.", metavar="NAME")],
+    arguments: Arguments = "{}",
+    suite: Suites = None,
+    chat: Annotated[str | None, typer.Option("--chat", help="The chat it is called in.", metavar="ID")] = None,
+) -> int:
+    """Call a tool as a model would, and print what the model would read."""
+    tools = session.recollect.tools(
+        session.user, *(suite or ()), session=session.session, chat=chat, agent=session.agent
+    )
+    result = tools.call(name, text_of(arguments))
+    session.out.document(
+        {
+            "tool": result.tool,
+            "call": result.call,
+            "status": result.status,
+            "outcome": result.outcome,
+            "latency_ms": round(result.latency_ms, 3),
+            "answer": result.content,
+        }
+    )
+    if result.is_error:
+        session.out.aside(result.text)
+    else:
+        session.out.line(result.text)
+    if result.ignored:
+        session.out.aside(f"Note: {result.tool} has no argument {', '.join(result.ignored)}")
+    return _EXIT[result.status]
+
+
+def _suites(tools: list[Tool]) -> list[str]:
+    return list(dict.fromkeys(tool.suite for tool in tools))
+
+
+def _first_sentence(text: str) -> str:
+    return text.partition(". ")[0].rstrip(".")

@@ -1,0 +1,93 @@
+"""What can be read without a tool: MEMORY.md, the daily notes, the context for a prompt."""
+
+from __future__ import annotations
+
+from urllib.parse import unquote
+
+import mcp_types as types
+
+from recollect.core.memory import Memory
+from recollect.errors import InvalidInputError
+
+MEMORY, CONTEXT, DAILY = "memory://MEMORY.md", "memory://context", "memory://daily"
+MARKDOWN = "text/markdown"
+INCOGNITO = "This memory is incognito: nothing of it is given until the person resumes it."
+
+TEMPLATES = [
+    types.ResourceTemplate(
+        uri_template=f"{DAILY}/{{day}}",
+        name="daily",
+        title="The daily note of a day",
+        description="What was noted on one day; the day is written YYYY-MM-DD.",
+        mime_type=MARKDOWN,
+    ),
+    types.ResourceTemplate(
+        uri_template=f"{CONTEXT}/{{topic}}",
+        name="context",
+        title="What is known of a topic",
+        description="The profile of the person, what is known of the topic, and the last seven days.",
+        mime_type=MARKDOWN,
+    ),
+]
+
+
+class UnknownResourceError(Exception):
+    """There is no such resource."""
+
+
+def listed(memory: Memory) -> list[types.Resource]:
+    """The resources there are; which days have notes is not told of a memory that is incognito."""
+    days = [] if memory.mode == "incognito" else memory.days()[::-1]
+    return [
+        types.Resource(
+            uri=MEMORY,
+            name="MEMORY.md",
+            title="Memory",
+            description="What is known of the person for good, as they can read and edit it.",
+            mime_type=MARKDOWN,
+        ),
+        types.Resource(
+            uri=CONTEXT,
+            name="context",
+            title="Context for a prompt",
+            description="The profile of the person and the last seven days, short enough for a prompt.",
+            mime_type=MARKDOWN,
+        ),
+        *(
+            types.Resource(
+                uri=f"{DAILY}/{day}",
+                name=f"daily/{day}",
+                title=f"Daily note of {day}",
+                description="What was noted on this day.",
+                mime_type=MARKDOWN,
+            )
+            for day in days
+        ),
+    ]
+
+
+def read(memory: Memory, uri: str) -> str:
+    """The text of a resource."""
+    name = uri.rstrip("/")
+    if name.casefold() == MEMORY.casefold():  # some clients write the part after // in lower case
+        return INCOGNITO if memory.mode == "incognito" else memory.show()
+    if name == CONTEXT or uri.startswith(f"{CONTEXT}/"):
+        topic = unquote(uri.removeprefix(CONTEXT).removeprefix("/"))
+        return context(memory, topic)
+    if name.startswith(f"{DAILY}/"):
+        if memory.mode == "incognito":
+            return INCOGNITO
+        try:
+            note = memory.daily(unquote(name.removeprefix(f"{DAILY}/")))
+        except InvalidInputError:
+            raise UnknownResourceError from None
+        if note:
+            return note
+    raise UnknownResourceError
+
+
+def context(memory: Memory, topic: str) -> str:
+    """What is known, for a prompt."""
+    if memory.mode == "incognito":
+        return INCOGNITO
+    return memory.context(topic) or "Nothing is known yet."

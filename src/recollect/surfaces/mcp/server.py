@@ -1,0 +1,224 @@
+"""What the server answers: tools, resources and prompts, each over the memory of whoever the connection belongs to.
+
+The schemas and the reading of arguments are those of `recollect.tools`; the SDK only carries them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
+
+import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.shared.exceptions import MCPError
+
+from recollect import __version__
+from recollect.app import Recollect
+from recollect.core.memory import Memory
+from recollect.errors import RecollectError
+from recollect.records import new_id
+from recollect.surfaces.mcp import resources
+from recollect.surfaces.mcp.callers import Caller
+from recollect.surfaces.mcp.changes import Changes, digest
+from recollect.surfaces.mcp.prompts import INSTRUCTIONS, PROMPTS, PromptError, prompt
+from recollect.tools.suite import Result, Suite
+from recollect.tools.tool import Tool
+
+LOGGER = logging.getLogger("recollect.mcp")
+
+CALL = "recollect/call"
+"""The key under which the answer to a call tells its id: `recollect history --call ID` shows what it did."""
+
+_MOST_SUITES = 256
+_Context = ServerRequestContext[Any, Any]
+_T = TypeVar("_T")
+
+
+class MemoryServer:
+    """One MCP server over the memories of an app; ``whose`` says to whom a request belongs."""
+
+    def __init__(self, app: Recollect, whose: Callable[[_Context], Caller]) -> None:
+        self._app = app
+        self._whose = whose
+        self._own_session = new_id("mcp")
+        self._suites: OrderedDict[tuple[Caller, str | None, str | None], Suite] = OrderedDict()
+        self.changes = Changes(self._digests)
+        self.server: Server[Any] = Server(
+            "recollect",
+            version=__version__,
+            title="Recollect",
+            description="Long-term memory: what is known of one person, in a file they can read.",
+            instructions=INSTRUCTIONS,
+            on_list_tools=_safely(self._list_tools),
+            on_call_tool=_safely(self._call_tool),
+            on_list_resources=_safely(self._list_resources),
+            on_list_resource_templates=_safely(self._list_templates),
+            on_read_resource=_safely(self._read_resource),
+            on_subscribe_resource=_safely(self._subscribe),
+            on_unsubscribe_resource=_safely(self._unsubscribe),
+            on_subscriptions_listen=_safely(self._listen),
+            on_list_prompts=_safely(self._list_prompts),
+            on_get_prompt=_safely(self._get_prompt),
+        )
+
+    # tools
+
+    async def _list_tools(self, ctx: _Context, params: Any) -> types.ListToolsResult:
+        suite = self._suite(ctx)
+        return types.ListToolsResult(tools=[offered(tool, suite) for tool in suite.tools.values()])
+
+    async def _call_tool(self, ctx: _Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+        suite = self._suite(ctx)
+        result = await suite.acall(params.name, params.arguments or {})
+        if result.outcome == "unknown tool":
+            raise MCPError(types.INVALID_PARAMS, result.text.removeprefix("Error: "))
+        tool = suite.tools.get(result.tool)
+        if tool is not None and tool.tier != "read_only":
+            self.changes.look(suite.memory.user_id)
+        return answered(result)
+
+    # resources
+
+    async def _list_resources(self, ctx: _Context, params: Any) -> types.ListResourcesResult:
+        found = await asyncio.to_thread(resources.listed, self._memory(ctx))
+        return types.ListResourcesResult(resources=found)
+
+    async def _list_templates(self, ctx: _Context, params: Any) -> types.ListResourceTemplatesResult:
+        return types.ListResourceTemplatesResult(resource_templates=resources.TEMPLATES)
+
+    async def _read_resource(self, ctx: _Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+        try:
+            text = await asyncio.to_thread(resources.read, self._memory(ctx), params.uri)
+        except resources.UnknownResourceError:
+            raise MCPError(types.INVALID_PARAMS, "Unknown resource", {"uri": params.uri[:1000]}) from None
+        contents = types.TextResourceContents(uri=params.uri, mime_type=resources.MARKDOWN, text=text)
+        return types.ReadResourceResult(contents=[contents])
+
+    # changes
+
+    async def _subscribe(self, ctx: _Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
+        await self.changes.subscribe(self._whose(ctx).user, self._session(ctx), ctx.session, params.uri)
+        return types.EmptyResult()
+
+    async def _unsubscribe(self, ctx: _Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
+        self.changes.unsubscribe(self._whose(ctx).user, self._session(ctx), params.uri)
+        return types.EmptyResult()
+
+    async def _listen(
+        self, ctx: _Context, params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
+        return await self.changes.listen(self._whose(ctx).user, ctx, params)
+
+    async def _digests(self, user: str, uris: Sequence[str]) -> dict[str, str]:
+        memory = self._app.user(user)
+
+        def now() -> dict[str, str]:
+            found = {}
+            for uri in uris:
+                try:
+                    found[uri] = digest(resources.read(memory, uri))
+                except resources.UnknownResourceError:
+                    found[uri] = ""  # may come to be
+            return found
+
+        return await asyncio.to_thread(now)
+
+    # prompts
+
+    async def _list_prompts(self, ctx: _Context, params: Any) -> types.ListPromptsResult:
+        return types.ListPromptsResult(prompts=PROMPTS)
+
+    async def _get_prompt(self, ctx: _Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+        suite = self._suite(ctx)
+        try:
+            text = await asyncio.to_thread(
+                prompt, params.name, params.arguments or {}, suite.memory, tuple(suite.tools.values())
+            )
+        except PromptError as error:
+            raise MCPError(types.INVALID_PARAMS, str(error)) from None
+        message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
+        return types.GetPromptResult(messages=[message])
+
+    # whose
+
+    def _memory(self, ctx: _Context) -> Memory:
+        return self._app.user(self._whose(ctx).user)
+
+    def _suite(self, ctx: _Context) -> Suite:
+        """The tools for this connection; kept, because a suite knows what was called before."""
+        caller = self._whose(ctx)
+        session = self._session(ctx) or None
+        agent = _named(ctx)
+        key = (caller, session, agent)
+        suite = self._suites.pop(key, None)
+        if suite is None:
+            suite = self._app.tools(caller.user, *caller.suites, session=session, agent=agent, fixed_user=True)
+        self._suites[key] = suite
+        while len(self._suites) > _MOST_SUITES:
+            self._suites.popitem(last=False)
+        return suite
+
+    def _session(self, ctx: _Context) -> str:
+        """The conversation: over HTTP the session that the transport knows, if any; otherwise this process."""
+        return self._own_session if ctx.request is None else str(ctx.request.headers.get("mcp-session-id", ""))
+
+
+def offered(tool: Tool, suite: Suite) -> types.Tool:
+    """A tool as it is listed."""
+    return types.Tool(
+        name=tool.name,
+        title=tool.title,
+        description=tool.description,
+        input_schema=suite.schema(tool.name),
+        annotations=types.ToolAnnotations(
+            title=tool.title,
+            read_only_hint=tool.tier == "read_only",
+            destructive_hint=tool.tier == "destructive",
+            idempotent_hint=tool.idempotent,
+            open_world_hint=False,
+        ),
+    )
+
+
+def answered(result: Result) -> types.CallToolResult:
+    """What came of a call, as it is answered."""
+    structured = None
+    if isinstance(result.content, dict):
+        structured = json.loads(result.text)  # not the content itself: the text may be shorter, and both say the same
+    return types.CallToolResult(
+        content=[types.TextContent(type="text", text=result.text)],
+        structured_content=structured if isinstance(structured, dict) else None,
+        is_error=result.is_error,
+        _meta={CALL: result.call},
+    )
+
+
+def _named(ctx: _Context) -> str | None:
+    """What the client calls itself, fit for the journal."""
+    told = ctx.session.client_params
+    if told is None:
+        return None
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in told.client_info.name).split())[:100]
+
+
+def _safely(handler: Callable[[_Context, Any], Awaitable[_T]]) -> Callable[[_Context, Any], Awaitable[_T]]:
+    """The outermost handler: what goes wrong inside is told in a sentence, and never shows what a person said."""
+
+    async def handle(ctx: _Context, params: Any) -> _T:
+        try:
+            return await handler(ctx, params)
+        except MCPError:
+            raise
+        except RecollectError as error:
+            LOGGER.error("%s failed: %s", ctx.method, type(error).__name__)
+            raise MCPError(types.INTERNAL_ERROR, str(error)) from None
+        except Exception as error:
+            LOGGER.error("%s failed: %s", ctx.method, type(error).__name__)
+            raise MCPError(types.INTERNAL_ERROR, "something went wrong inside") from None
+
+    return handle

@@ -1,0 +1,215 @@
+"""Over standard input and output: one client, one user. Nothing else is written to standard output.
+
+The transport of the SDK waits for its reading thread when it ends, and drops what is still running when the input ends.
+So the lines come from a reader of our own, and the end of the input is passed on when everything is answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections import deque
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, cast
+
+import anyio
+from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
+
+from recollect.app import Recollect
+from recollect.surfaces.mcp.callers import Caller
+from recollect.surfaces.mcp.server import MemoryServer
+from recollect.surfaces.mcp.stopping import on_signals
+
+_LONGEST_LINE = 16 * 1024 * 1024
+_MOST_WAITING = 64
+_LONGEST_CALL = 60.0
+
+
+def run(app: Recollect, caller: Caller) -> None:
+    """Serve until the client leaves or a signal comes."""
+    asyncio.run(_serve(MemoryServer(app, lambda _: caller)))
+
+
+async def _serve(memory: MemoryServer) -> None:
+    lines = _Lines()
+    open_ = _Unanswered(memory.changes.close)
+    try:
+        with anyio.CancelScope() as scope, on_signals(lines.stop, scope.cancel):
+            lines.start()
+            async with stdio_server(stdin=cast(Any, lines)) as (read, write):
+                options = memory.server.create_initialization_options()
+                await memory.server.run(_Reading(read, open_), _Writing(write, open_), options)
+    except* (BrokenPipeError, ConnectionError):
+        pass  # the client is gone
+
+
+class _Lines:
+    """The lines of standard input, read in a thread that nobody has to wait for."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._waiting: deque[str] = deque()
+        self._room = threading.Semaphore(_MOST_WAITING)
+        self._came = asyncio.Event()
+        self._ended = False
+
+    def start(self) -> None:
+        """Begin to read. A daemon, on the bare descriptor: at exit it holds no lock that Python would wait for."""
+        threading.Thread(target=self._read, args=(os.dup(0),), name="recollect-stdin", daemon=True).start()
+
+    def stop(self) -> None:
+        """As if the input had ended here."""
+        self._waiting.clear()
+        self._end()
+
+    def __aiter__(self) -> _Lines:
+        return self
+
+    async def __anext__(self) -> str:
+        while not self._waiting:
+            if self._ended:
+                raise StopAsyncIteration
+            self._came.clear()
+            await self._came.wait()
+        self._room.release()
+        return self._waiting.popleft()
+
+    def _read(self, descriptor: int) -> None:
+        rest = bytearray()
+        try:
+            while data := os.read(descriptor, 65536):
+                searched = len(rest)
+                rest += data
+                while (end := rest.find(b"\n", searched)) >= 0:
+                    self._give(rest[:end])
+                    del rest[: end + 1]
+                    searched = 0
+                if len(rest) > _LONGEST_LINE:
+                    break
+            else:
+                self._give(rest)
+        except OSError:
+            pass  # as good as the end
+        except RuntimeError:
+            return  # the loop is closed
+        try:
+            self._loop.call_soon_threadsafe(self._end)
+        except RuntimeError:
+            pass
+
+    def _give(self, line: bytearray) -> None:
+        if line.strip():
+            self._room.acquire()
+            self._loop.call_soon_threadsafe(self._add, line.decode("utf-8", errors="replace"))
+
+    def _add(self, line: str) -> None:
+        if not self._ended:
+            self._waiting.append(line)
+            self._came.set()
+
+    def _end(self) -> None:
+        self._ended = True
+        self._came.set()
+
+
+class _Unanswered:
+    """The requests that wait for their answer."""
+
+    def __init__(self, close: Callable[[], None]) -> None:
+        self._close = close
+        self._ids: set[str] = set()
+        self._all_answered = asyncio.Event()
+        self._all_answered.set()
+
+    def came(self, item: SessionMessage | Exception) -> None:
+        """From the client."""
+        match item:
+            case SessionMessage(message=JSONRPCRequest(id=number)):
+                self._ids.add(str(number))
+                self._all_answered.clear()
+            case SessionMessage(message=JSONRPCNotification(method="notifications/cancelled", params=params)):
+                self._settle(str((params or {}).get("requestId")))  # which is not answered
+
+    def went(self, item: SessionMessage) -> None:
+        """To the client."""
+        if isinstance(item.message, JSONRPCResponse | JSONRPCError):
+            self._settle(str(item.message.id))
+
+    async def settled(self) -> None:
+        """When everything is answered. Calls end by themselves; those who listen are told to leave."""
+        self._close()
+        with anyio.move_on_after(_LONGEST_CALL):
+            await self._all_answered.wait()
+
+    def _settle(self, number: str) -> None:
+        self._ids.discard(number)
+        if not self._ids:
+            self._all_answered.set()
+
+
+class _Reading:
+    """What comes in; its end is passed on when all is answered."""
+
+    def __init__(self, inner: Any, unanswered: _Unanswered) -> None:
+        self._inner = inner
+        self._unanswered = unanswered
+
+    @property
+    def last_context(self) -> Any:
+        return self._inner.last_context
+
+    def __aiter__(self) -> _Reading:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        try:
+            item: SessionMessage | Exception = await self._inner.__anext__()
+        except StopAsyncIteration:
+            await self._unanswered.settled()
+            raise
+        self._unanswered.came(item)
+        return item
+
+    async def receive(self) -> SessionMessage | Exception:
+        try:
+            return await self.__anext__()
+        except StopAsyncIteration:
+            raise anyio.EndOfStream from None
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    async def __aenter__(self) -> _Reading:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+class _Writing:
+    """What goes out."""
+
+    def __init__(self, inner: Any, unanswered: _Unanswered) -> None:
+        self._inner = inner
+        self._unanswered = unanswered
+
+    async def send(self, item: SessionMessage, /) -> None:
+        await self._inner.send(item)
+        self._unanswered.went(item)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    async def __aenter__(self) -> _Writing:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()

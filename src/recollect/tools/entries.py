@@ -1,0 +1,186 @@
+"""The suite `entries`: keyed entries in four categories, answered in sentences.
+
+One of four dialects over the same memory; this one is for agents that keep a profile in MEMORY.md.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from recollect.errors import NotFoundError
+from recollect.policy.injection import neutral
+from recollect.records import Conflict, Demoted, Duplicate, Hit, Outcome, Record, Refused, Updated, Written
+from recollect.tools.parameters import Arg
+from recollect.tools.tool import Answer, Scope, outcome_of, tool
+
+Category = Literal["preference", "work_context", "personal_context", "reading_history"]
+_LONG = 500
+_FIELDS = {"content": "value", "ref": "key"}
+
+
+@tool("entries", does="remember", timeout=10, json=False, fields=_FIELDS)
+def write_memory(
+    scope: Scope,
+    key: Annotated[
+        str,
+        Arg(
+            says="Short identifier for the memory (e.g., 'role', 'interested_in_rust', 'opinion_on_crypto')",
+        ),
+    ],
+    value: Annotated[str, Arg(says="The memory content (natural language, no code)")],
+    category: Annotated[Category, Arg(says="Memory category")],
+    durability: Annotated[
+        Literal["durable", "daily"],
+        Arg(says="durable = MEMORY.md (persists indefinitely), daily = memory/YYYY-MM-DD.md (auto-expires in 90 days)"),
+    ],
+    source: Annotated[
+        str | None,
+        Arg(says="Where this memory came from (e.g., 'discussion:uuid', 'explicit_mention', 'batch_extraction')"),
+    ] = None,
+    confidence: Annotated[
+        float, Arg(low=0, high=1, says="Confidence score (0-1). Only writes to MEMORY.md if >= 0.7")
+    ] = 1.0,
+) -> Answer:
+    """Write or update a memory entry about the user. Durable entries go to MEMORY.md, ephemeral to daily notes."""
+    outcome = scope.memory.remember(
+        value,
+        key=key,
+        category=category,
+        durability=durability,
+        confidence=confidence,
+        source=source or f"tool:{scope.tool}",
+    )
+    return Answer(_written(outcome, key, category, confidence), outcome_of(outcome), _status(outcome))
+
+
+def _written(outcome: Outcome, key: str, category: str, confidence: float) -> str:
+    match outcome:
+        case Written(similar=similar):
+            told = f"✓ Memory written: {category}/{neutral(key)} (confidence: {confidence:.1%})"
+            return told + (f"\nSimilar entries, perhaps the same:\n{_listed(similar)}" if similar else "")
+        case Demoted():
+            return (
+                f"Entry '{neutral(key)}' confidence {confidence:.1%} is below the threshold."
+                " Written to today's daily notes instead."
+            )
+        case Duplicate(record=record):
+            return f"Already known, nothing written:\n{_listed([record])}"
+        case Conflict(record=record):
+            return f"Similar entries found. Consider using update_memory() instead:\n{_listed([record])}"
+    return outcome.message
+
+
+@tool("entries", does="recall", timeout=15, json=False)
+def read_memory(
+    scope: Scope,
+    category: Annotated[Category, Arg(says="Memory category to read")],
+    limit: Annotated[
+        int, Arg(at_least=1, at_most=1000, declared=True, says="Max number of entries to return (default: 20)")
+    ] = 20,
+) -> Answer:
+    """Read all memory entries in a specific category to understand user context."""
+    facts = scope.memory.read(kind="fact", category=category, newest_first=True, limit=limit + 1)
+    if not facts:
+        return Answer(f"No memories in {category}", "empty")
+    shown = "\n".join(f"- {_named(fact)}" for fact in facts[:limit][::-1])
+    more = f"\n(and more: only the latest {limit} are shown)" if len(facts) > limit else ""
+    return Answer(f"\n**{category.replace('_', ' ').title()}:**\n{shown}{more}", "found")
+
+
+@tool("entries", does="recall", timeout=15, json=False)
+def search_memory(
+    scope: Scope,
+    query: Annotated[str, Arg(says="Search query (e.g., 'kubernetes', 'python async', 'distributed systems')")],
+    limit: Annotated[int, Arg(at_least=1, at_most=100, declared=True, says="Max number of results (default: 5)")] = 5,
+    category: Annotated[
+        Literal["preference", "work_context", "personal_context", "reading_history", "all"],
+        Arg(declared=True, says="Filter by category or search all (default: all)"),
+    ] = "all",
+) -> Answer:
+    """Search user memory using full-text BM25 search. Useful for finding related past context."""
+    hits = scope.memory.search(query, limit=limit, category=None if category == "all" else category)
+    if not hits:
+        return Answer(f"No memories found matching '{neutral(query)}'", "empty")
+    told = "Search results:\n"
+    for number, hit in enumerate(hits, 1):
+        told += f"\n{number}. {_headed(hit.record)}\n   {neutral(_part(hit))}\n"
+        told += f"   (score: {hit.score:.2f})\n"
+    return Answer(told + (f"\n({hits.note})\n" if hits.note else ""), "found")
+
+
+@tool("entries", does="recall", timeout=15, json=False)
+def get_memory_context(
+    scope: Scope,
+    topic: Annotated[str, Arg(says="Article topic or discussion topic (e.g., 'PostgreSQL 18'). Used for BM25 search.")],
+    max_tokens: Annotated[
+        int, Arg(at_least=1, at_most=5_000, declared=True, says="Max tokens in returned context (default: 1500)")
+    ] = 1500,
+) -> Answer:
+    """Get formatted memory context string for injection into agent prompts (~1500 tokens)."""
+    context = scope.memory.context(topic, max_tokens=max_tokens)
+    return Answer(context or "Nothing is known yet.", "found" if context else "empty")
+
+
+@tool("entries", does="change", timeout=10, json=False, fields=_FIELDS)
+def update_memory(
+    scope: Scope,
+    key: Annotated[str, Arg(says="The memory key to update")],
+    value: Annotated[str, Arg(says="New value")],
+    category: Annotated[Category | None, Arg(says="Category (optional, keeps current if not specified)")] = None,
+) -> Answer:
+    """Update an existing memory entry (modify value, change category, etc.)"""
+    outcome = scope.memory.update(key, value, category=category, source=f"tool:{scope.tool}")
+    match outcome:
+        case Updated(previous=previous):
+            told = f"✓ Memory updated: {neutral(key)} (was: {neutral(previous.content)})"
+        case Written():
+            told = f"✓ Memory written: {neutral(key)} (there was no such entry)"
+        case Duplicate():
+            told = f"Memory {neutral(key)} already says so; nothing changed."
+        case _:
+            told = outcome.message
+    return Answer(told, outcome_of(outcome), _status(outcome))
+
+
+@tool("entries", does="forget", timeout=10, tier="destructive", json=False, fields=_FIELDS)
+def delete_memory(
+    scope: Scope,
+    key: Annotated[str, Arg(says="The memory key to delete")],
+) -> Answer:
+    """Delete a memory entry (e.g., user says they forgot something or want to remove a belief)."""
+    try:
+        outcome = scope.memory.forget(key, reason="deleted by a tool")
+    except NotFoundError:
+        return Answer(f"there is no memory {neutral(key)!r}; search_memory finds the right key", "not found", "error")
+    return Answer(f"✓ Memory deleted: {neutral(key)}", outcome_of(outcome))
+
+
+TOOLS = (write_memory, read_memory, search_memory, get_memory_context, update_memory, delete_memory)
+
+
+def _status(outcome: Outcome) -> Literal["ok", "refused"]:
+    return "refused" if isinstance(outcome, Refused) else "ok"
+
+
+def _listed(records: list[Record] | tuple[Record, ...]) -> str:
+    return "\n".join(f"{number}. {_headed(r)}\n   {neutral(r.content)}" for number, r in enumerate(records, 1))
+
+
+def _headed(record: Record) -> str:
+    """Its category and the key by which it can be changed; what has no key goes by its id."""
+    mark = "" if record.trusted else " (from an untrusted source)"
+    return f"[{record.category or record.kind}] {reference(record)}{mark}"
+
+
+def _part(hit: Hit) -> str:
+    """What the record says; of a long text, the part that matched."""
+    return hit.record.content if len(hit.record.content) <= _LONG else hit.passage or hit.record.content
+
+
+def _named(record: Record) -> str:
+    return f"{reference(record)}: {neutral(record.content)}"
+
+
+def reference(record: Record) -> str:
+    """What an entry is called in this suite."""
+    return record.key if record.key and record.kind == "fact" else record.id

@@ -1,0 +1,491 @@
+"""The suite `facts`: typed facts and episodes, answered in JSON with a ``status``.
+
+One of four dialects over the same memory. It calls facts and episodes by whole numbers: the number of the journal entry
+that made them. The text ids of the other suites are understood as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from recollect.core.memory import Memory
+from recollect.errors import NotFoundError
+from recollect.records import (
+    CATEGORY_OF_TYPE,
+    FACT_TYPES,
+    Conflict,
+    Demoted,
+    Duplicate,
+    Episode,
+    Fact,
+    Message,
+    Outcome,
+    Record,
+    Refused,
+    new_id,
+)
+from recollect.tools.parameters import Arg, ArgumentsError, is_id
+from recollect.tools.phrasing import marked, moment, said
+from recollect.tools.tool import Answer, Scope, outcome_of, record_of, refused, tool
+
+FactType = Literal["personal", "preference", "skill", "trait", "opinion", "relationship"]
+UserId = Annotated[int, Arg(user=True)]
+Confidence = Annotated[float, Arg(low=0.5, high=1.0)]
+Excerpt = Annotated[str | None, Arg()]
+_FIELDS = {"content": "fact_value", "key": "fact_key", "ref": "fact_key", "excerpt": "source_excerpt"}
+_TYPE_OF_CATEGORY = {"preference": "preference", "work_context": "skill"}
+
+
+@tool("facts", does="remember", timeout=10, fields=_FIELDS)
+def remember_fact(
+    scope: Scope,
+    user_id: Annotated[int, Arg(user=True, says="Telegram user ID")],
+    fact_type: Annotated[FactType, Arg(says="Category of fact")],
+    fact_key: Annotated[str, Arg(says="Standardized key (e.g., 'location', 'programming_language', 'hobby')")],
+    fact_value: Annotated[str, Arg(says="The actual fact content")],
+    confidence: Annotated[float, Arg(low=0.5, high=1.0, says="How confident you are (0.5-1.0)")],
+    source_excerpt: Annotated[str | None, Arg(says="Quote from message that supports this fact")] = None,
+) -> Answer:
+    """Store a new fact about a user. Use when you learn something important about them (location, preferences,
+    skills, etc.). Returns confirmation or error."""
+    outcome = scope.memory.remember(
+        fact_value,
+        key=fact_key,
+        type=fact_type,
+        confidence=confidence,
+        excerpt=source_excerpt,
+        source=f"tool:{scope.tool}",
+        metadata=chat_of(scope),
+    )
+    return remembered(scope, outcome, f"{fact_type} → {said(fact_key)} = {said(fact_value)}")
+
+
+def remembered(scope: Scope, outcome: Outcome, what: str) -> Answer:
+    """The answer to a request to remember a fact."""
+    if isinstance(outcome, Refused):
+        return refused(outcome)
+    record = record_of(outcome)
+    told: dict[str, Any]
+    match outcome:
+        case Duplicate():
+            told = {"status": "skipped", "reason": "duplicate", "message": "This fact is already known"}
+            told |= {"fact_id": number_of(scope.memory, record)}
+        case Conflict():
+            told = {
+                "status": "skipped",
+                "reason": "conflict",
+                "fact_id": number_of(scope.memory, record),
+                "known_value": said(record.content),
+                "message": "Another value is known under this key. Use update_fact if it has changed.",
+            }
+        case Demoted():
+            told = {
+                "status": "success",
+                "stored_in": "daily_note",
+                "message": f"Not certain enough for a fact, noted for today: {what}",
+            }
+        case _:
+            told = {
+                "status": "success",
+                "fact_id": number_of(scope.memory, record),
+                "message": f"Remembered: {what}",
+            }
+            if similar := getattr(outcome, "similar", ()):
+                told["similar"] = [shown_fact(fact, scope.memory) for fact in similar[:3]]
+    return Answer(told, outcome_of(outcome))
+
+
+@tool("facts", does="recall", timeout=15)
+def recall_facts(
+    scope: Scope,
+    user_id: UserId,
+    fact_types: Annotated[list[str] | None, Arg(says="Filter by types (optional)")] = None,
+    search_query: Annotated[str | None, Arg(says="Semantic search query (optional)")] = None,
+    limit: Annotated[int, Arg(low=1, high=50, at_most=50, says="Max results (default 10)")] = 10,
+) -> Answer:
+    """Search for facts about a user. Use before storing new facts to check for duplicates or contradictions."""
+    return recalled(scope, fact_types, search_query, limit, chat=scope.chat)
+
+
+def recalled(scope: Scope, types: Sequence[str] | None, query: str | None, limit: int, *, chat: str | None) -> Answer:
+    """Facts by type and query; of one chat, and those that belong to none, if a chat is given."""
+    wanted = [_type(name) for name in types or ()]
+    found: list[Record]
+    if query and query.strip():
+        # a note is what another suite calls a fact that has no key
+        kinds = ("fact",) if wanted else ("fact", "note")
+        narrow = bool(wanted) or chat is not None
+        found = [hit.record for hit in scope.memory.search(query, kinds=kinds, limit=500 if narrow else limit)]
+    else:
+        found = scope.memory.read(kind="fact", newest_first=True, limit=None if wanted or chat else limit)
+    kept = [fact for fact in found if _is_one_of(fact, wanted) and _is_of(fact, chat)][:limit]
+    numbers = scope.memory.numbers([fact.id for fact in kept])
+    facts = [_shown(fact, numbers[fact.id]) for fact in kept]
+    return Answer({"status": "success", "count": len(facts), "facts": facts}, "found" if facts else "empty")
+
+
+@tool("facts", does="change", timeout=10, idempotent=True, fields=_FIELDS | {"content": "new_value"})
+def update_fact(
+    scope: Scope,
+    user_id: UserId,
+    fact_type: FactType,
+    fact_key: Annotated[str, Arg(says="Which fact to update (e.g., 'location')")],
+    new_value: Annotated[str, Arg(says="New/corrected value")],
+    confidence: Confidence,
+    change_reason: Annotated[
+        Literal["correction", "update", "refinement", "contradiction"], Arg(says="Why the change?")
+    ],
+    source_excerpt: Excerpt = None,
+) -> Answer:
+    """Update an existing fact when you learn new/corrected information. Returns updated fact or error if not found."""
+    known = _fact(scope.memory, fact_type, fact_key)
+    outcome = scope.memory.update(
+        known.id,
+        new_value,
+        confidence=confidence,
+        reason=change_reason,
+        excerpt=source_excerpt,
+        source=f"tool:{scope.tool}",
+    )
+    if isinstance(outcome, Refused):
+        return refused(outcome)
+    if isinstance(outcome, Demoted):
+        told: dict[str, Any] = {
+            "status": "success",
+            "stored_in": "daily_note",
+            "message": f"Not certain enough to change {said(fact_key)}, noted for today",
+        }
+        return Answer(told, outcome_of(outcome))
+    record = record_of(outcome)
+    told = {"status": "success", "fact": shown_fact(record, scope.memory)}
+    told |= {"fact_id": told["fact"]["fact_id"], "message": f"Updated: {said(fact_key)} = {said(record.content)}"}
+    if isinstance(outcome, Duplicate):
+        told["message"] = f"{said(fact_key)} is already {said(record.content)}"
+    else:
+        told["previous_value"] = said(known.content)
+    return Answer(told, outcome_of(outcome))
+
+
+@tool("facts", does="forget", timeout=10, tier="destructive", fields=_FIELDS)
+def forget_fact(
+    scope: Scope,
+    user_id: UserId,
+    fact_type: str,
+    fact_key: str,
+    reason: Annotated[Literal["outdated", "incorrect", "superseded", "user_requested"], Arg(says="Why forget this?")],
+    replacement_fact_id: Annotated[int | None, Arg(says="If superseded, ID of new fact", reference=True)] = None,
+) -> Answer:
+    """Mark a fact as outdated or incorrect. It will be archived but not deleted (for audit trail)."""
+    known = _fact(scope.memory, _type(fact_type), fact_key)
+    replacement = None if replacement_fact_id is None else _numbered(scope.memory, replacement_fact_id, "fact").id
+    outcome = scope.memory.forget(known.id, reason=reason, replaced_by=replacement)
+    told = {
+        "status": "success",
+        "fact_id": number_of(scope.memory, known),
+        "message": f"Archived: {said(fact_key)} = {said(known.content)}",
+    }
+    return Answer(told, outcome_of(outcome))
+
+
+@tool(
+    "facts", does="change", timeout=10, fields=_FIELDS | {"content": "merged_value", "confidence": "merged_confidence"}
+)
+def merge_facts(
+    scope: Scope,
+    user_id: UserId,
+    fact_ids: Annotated[
+        list[int],
+        Arg(items_low=2, items_high=5, says="IDs of facts to merge (from recall_facts)", reference=True),
+    ],
+    merged_value: Annotated[str, Arg(says="Consolidated fact value")],
+    merged_confidence: Confidence,
+) -> Answer:
+    """Merge two related facts into one consolidated fact. Use when you notice redundant information."""
+    facts = [_numbered(scope.memory, number, "fact") for number in fact_ids]
+    outcome = scope.memory.merge(
+        [fact.id for fact in facts], merged_value, confidence=merged_confidence, reason="merged by a tool"
+    )
+    if isinstance(outcome, Refused):
+        return refused(outcome)
+    record = record_of(outcome)
+    told = {
+        "status": "success",
+        "fact_id": number_of(scope.memory, record),
+        "merged": list(scope.memory.numbers([fact.id for fact in facts]).values()),
+        "message": f"Merged {len(facts)} facts into: {said(record.text)}",
+    }
+    return Answer(told, outcome_of(outcome))
+
+
+# episodes and messages
+
+
+@tool("facts", does="remember", timeout=10, fields={"content": "summary"})
+def create_episode(
+    scope: Scope,
+    topic: Annotated[str, Arg(says="Short topic/title (e.g., 'Birthday plans', 'Job interview stress')")],
+    summary: Annotated[str, Arg(says="2-3 sentence summary of what happened")],
+    importance: Annotated[float, Arg(low=0.0, high=1.0, says="How important is this? (0.0-1.0, 0.7+ recommended)")],
+    emotional_valence: Annotated[
+        Literal["positive", "negative", "neutral", "mixed"], Arg(says="Emotional tone of conversation")
+    ] = "neutral",
+    tags: Annotated[
+        list[str] | None, Arg(says="Keywords for retrieval (e.g., ['birthday', 'celebration', 'friends'])")
+    ] = None,
+    message_count: Annotated[
+        int, Arg(at_least=0, at_most=1000, says="How many recent messages to include (default 10)")
+    ] = 10,
+) -> Answer:
+    """Create a memorable episode from the recent conversation. Use when something significant happened (important
+    info shared, emotional moment, milestone, etc.)."""
+    messages = _recent(scope, message_count)
+    speakers = dict.fromkeys(
+        message.speaker or scope.memory.user_id
+        for message in messages
+        if isinstance(message, Message) and message.role == "user"
+    )
+    outcome = scope.memory.episode(
+        topic,
+        summary,
+        importance=importance,
+        valence=emotional_valence,
+        tags=tags or (),
+        messages=[message.id for message in messages],
+        participants=list(speakers)[:50],
+        source=f"tool:{scope.tool}",
+        metadata=chat_of(scope),
+    )
+    if isinstance(outcome, Refused):
+        return refused(outcome)
+    record = record_of(outcome)
+    told: dict[str, Any] = {"status": "success", "episode_id": number_of(scope.memory, record)}
+    if isinstance(outcome, Duplicate):
+        told |= {"status": "skipped", "reason": "duplicate", "message": "This episode is already known"}
+    else:
+        told["message"] = f"Episode created: {said(topic)} ({len(messages)} messages)"
+    return Answer(told, outcome_of(outcome))
+
+
+@tool("facts", does="change", timeout=10, fields={"content": "additional_summary", "tags": "add_tags"})
+def update_episode(
+    scope: Scope,
+    episode_id: Annotated[int, Arg(says="Episode ID (from recall_episodes result)", reference=True)],
+    new_importance: Annotated[float | None, Arg(low=0.0, high=1.0)] = None,
+    additional_summary: Annotated[str | None, Arg(says="Additional context to append to summary")] = None,
+    add_tags: list[str] | None = None,
+) -> Answer:
+    """Update an existing episode's importance or add new information to its summary."""
+    episode = _numbered(scope.memory, episode_id, "episode")
+    if new_importance is None and not additional_summary and not add_tags:
+        raise ArgumentsError("nothing to change; give new_importance, additional_summary or add_tags")
+    added = f"{episode.content}\n{additional_summary.strip()}" if additional_summary else None
+    outcome = scope.memory.update(
+        episode.id,
+        added,
+        importance=new_importance,
+        tags=[*episode.tags, *add_tags] if add_tags else None,
+        source=f"tool:{scope.tool}" if added else None,
+        reason="refinement",
+    )
+    if isinstance(outcome, Refused):
+        return refused(outcome)
+    record = record_of(outcome)
+    shown = _shown_episode(record, number_of(scope.memory, record))
+    message = f"Episode updated: {said(shown['topic'])}"
+    told = {"status": "success", "episode_id": shown["episode_id"], "episode": shown, "message": message}
+    return Answer(told, outcome_of(outcome))
+
+
+@tool("facts", does="forget", timeout=10, tier="destructive")
+def archive_episode(
+    scope: Scope,
+    episode_id: Annotated[int, Arg(reference=True)],
+    reason: Annotated[str | None, Arg(says="Why archive?")] = None,
+) -> Answer:
+    """Archive an episode (no longer relevant, or superseded by newer events)."""
+    episode = _numbered(scope.memory, episode_id, "episode")
+    outcome = scope.memory.forget(episode.id, reason=reason)
+    number = number_of(scope.memory, episode)
+    told = {"status": "success", "episode_id": number, "message": f"Archived: {said(episode.text[:200])}"}
+    return Answer(told, outcome_of(outcome))
+
+
+@tool("facts", does="recall", timeout=15)
+def recall_episodes(
+    scope: Scope,
+    search_query: Annotated[str | None, Arg(says="What the episode was about, in plain words (optional)")] = None,
+    tags: Annotated[list[str] | None, Arg(says="Only episodes that have all of these tags (optional)")] = None,
+    min_importance: Annotated[float | None, Arg(low=0.0, high=1.0, says="Only episodes at least so important")] = None,
+    limit: Annotated[int, Arg(low=1, high=50, at_most=50, says="Max results (default 10)")] = 10,
+) -> Answer:
+    """Search for episodes by topic and tags. Without a query: the latest ones. Returns episode IDs for
+    update_episode and archive_episode."""
+    found: list[Record]
+    if search_query and search_query.strip():
+        hits = scope.memory.search(search_query, kinds=("episode",), tags=tags or (), limit=500)
+        found = [hit.record for hit in hits]
+    else:
+        found = scope.memory.read(kind="episode", tags=tags or (), newest_first=True)
+    kept = [one for one in found if min_importance is None or one.importance >= min_importance][:limit]
+    numbers = scope.memory.numbers([one.id for one in kept])
+    episodes = [_shown_episode(one, numbers[one.id]) for one in kept]
+    return Answer({"status": "success", "count": len(kept), "episodes": episodes}, "found" if kept else "empty")
+
+
+@tool("facts", does="other", timeout=10, idempotent=True)
+def mark_important(
+    scope: Scope,
+    *,
+    message_count: Annotated[int, Arg(low=1, high=20, says="How many recent messages to mark (default 5)")] = 5,
+    importance_level: Annotated[
+        Literal["high", "critical"],
+        Arg(says="Importance level (high = 60 days, critical = 365 days retention)"),
+    ],
+    reason: Annotated[str | None, Arg(says="Why is this important? (for audit trail)")] = None,
+) -> Answer:
+    """Mark recent messages as important to prevent automatic deletion. Use for critical information, decisions, or
+    promises."""
+    messages = _recent(scope, message_count)
+    if not messages:
+        return Answer("there are no messages in this conversation to mark", "empty", "error")
+    marked_ones = scope.memory.mark_important([one.id for one in messages], importance_level, reason=reason)
+    count = len(marked_ones)
+    told = {"status": "success", "count": count, "message": f"Marked {count} messages as {importance_level}"}
+    return Answer(told, "updated")
+
+
+@tool("facts", does="forget", timeout=30, tier="destructive")
+def clear_profile(
+    scope: Scope,
+    user_id: UserId,
+    confirm: Annotated[bool, Arg(says="true only if the person asked for it in so many words")],
+    reason: Annotated[str | None, Arg(says="Why? (for audit trail)")] = None,
+) -> Answer:
+    """Forget every fact about a user, at once. Only when the person asks for it. The facts are archived, and the
+    person can undo it; to erase everything for good is left to the person."""
+    if not confirm:
+        return Answer("not done: ask the person first, then call again with confirm true", "not confirmed", "refused")
+    run = new_id("run")
+    with scope.memory.acting(run=run).batch() as memory:
+        facts = memory.read(kind="fact")
+        for fact in facts:
+            memory.forget(fact.id, reason=reason or "the profile was cleared")
+    told = {"status": "success", "count": len(facts), "run": run, "message": f"Archived {len(facts)} facts"}
+    return Answer(told, "forgotten" if facts else "empty")
+
+
+TOOLS = (
+    remember_fact,
+    recall_facts,
+    update_fact,
+    forget_fact,
+    merge_facts,
+    create_episode,
+    update_episode,
+    archive_episode,
+    recall_episodes,
+    mark_important,
+    clear_profile,
+)
+
+
+def chat_of(scope: Scope) -> dict[str, Any] | None:
+    """What a fact notes of the chat in which it was learned."""
+    return None if scope.chat is None else {"chat": scope.chat}
+
+
+def number_of(memory: Memory, record: Record) -> int:
+    """What this suite calls a record: the number of the journal entry that made it."""
+    return memory.numbers([record.id])[record.id]
+
+
+def shown_fact(record: Record, memory: Memory) -> dict[str, Any]:
+    """A fact as this suite tells it."""
+    return _shown(record, number_of(memory, record))
+
+
+def _shown(record: Record, number: int) -> dict[str, Any]:
+    shown = {
+        "fact_id": number,
+        "type": record.type or _TYPE_OF_CATEGORY.get(record.category or "", "personal"),
+        "key": record.key if isinstance(record, Fact) and record.key else record.id,
+        "value": said(record.content),
+        "confidence": record.confidence,
+        "created_at": moment(record),
+    }
+    return marked(record, shown)
+
+
+def _shown_episode(record: Record, number: int) -> dict[str, Any]:
+    assert isinstance(record, Episode)
+    shown = {
+        "episode_id": number,
+        "topic": said(record.topic),
+        "summary": said(record.content),
+        "importance": record.importance,
+        "emotional_valence": record.valence,
+        "tags": list(record.tags),
+        "participants": list(record.participants),
+        "messages": len(record.messages),
+        "created_at": moment(record),
+    }
+    return marked(record, shown)
+
+
+def _type(name: str) -> str:
+    known = name.strip().casefold()
+    if known not in FACT_TYPES:
+        raise ArgumentsError(f"{name[:40]!r} is not a type of facts; there are {', '.join(FACT_TYPES)}")
+    return known
+
+
+def _is_one_of(record: Record, types: Sequence[str]) -> bool:
+    """Facts that other suites wrote have a category and no type; they are of every type of that category."""
+    if not types:
+        return True
+    if record.type:
+        return record.type in types
+    return record.category in {CATEGORY_OF_TYPE[name] for name in types}
+
+
+def _is_of(record: Record, chat: str | None) -> bool:
+    return chat is None or record.metadata.get("chat", chat) == chat
+
+
+def _fact(memory: Memory, fact_type: str, ref: str) -> Record:
+    """The active fact of a type under a key; or by number or id, as recall_facts shows what has no key."""
+    named = memory.read(kind="fact", key=ref)
+    found = [fact for fact in named if fact.type == fact_type] or [
+        fact for fact in named if _is_one_of(fact, [fact_type])
+    ]
+    if not found:
+        try:
+            record = memory.numbered(int(ref)) if ref.isdigit() else memory.get(ref) if is_id(ref) else None
+        except NotFoundError:
+            record = None
+        if record is None or record.status != "active" or record.kind not in ("fact", "note"):
+            others = f"; there is one of type {named[0].type or named[0].category}" if named else ""
+            raise NotFoundError(f"no {fact_type} fact has the key {ref!r}{others}; recall_facts tells the keys")
+        return record
+    return found[0]
+
+
+def _numbered(memory: Memory, ref: int | str, kind: str) -> Record:
+    try:
+        record = memory.numbered(ref) if isinstance(ref, int) else memory.get(ref)
+    except NotFoundError:
+        record = None
+    if record is None or record.kind != kind:
+        raise NotFoundError(f"there is no {kind} {ref}; recall_{kind}s tells their ids")
+    if record.status != "active":
+        raise NotFoundError(f"the {kind} {ref} is {record.status}")
+    return record
+
+
+def _recent(scope: Scope, count: int) -> list[Record]:
+    """The latest messages of this conversation, oldest first."""
+    if count == 0:
+        return []
+    found = scope.memory.read(kind="message", session=scope.session, newest_first=True, limit=count)
+    return found[::-1]

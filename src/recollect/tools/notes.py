@@ -1,0 +1,145 @@
+"""The suite `notes`: free texts with stable ids, answered in JSON.
+
+One of four dialects over the same memory; a ``note_id`` may be the id of any record that a search found.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from recollect.core.memory import Memory
+from recollect.errors import NotFoundError
+from recollect.records import Duplicate, Hit, Record, Refused, new_id
+from recollect.text import fold
+from recollect.tools.parameters import Arg
+from recollect.tools.phrasing import marked, said
+from recollect.tools.tool import Answer, Scope, outcome_of, record_of, refused, tool
+
+_FIELDS = {"ref": "note_id"}
+
+
+@tool("notes", does="recall", timeout=15)
+def memory_search(
+    scope: Scope,
+    query: Annotated[str, Arg(says="Natural language search query")],
+    top_k: Annotated[
+        int, Arg(at_least=1, high=20, at_most=20, declared=True, says="Max results to return (default: 5, max: 20)")
+    ] = 5,
+    include_conversation: Annotated[
+        bool, Arg(declared=True, says="Also search the current conversation session (default: false)")
+    ] = False,
+) -> Answer:
+    """Search your persistent memory for relevant information. Use this when you need to recall user preferences,
+    past decisions, stored facts, or anything previously saved. Results are ranked by relevance using semantic
+    similarity and keyword matching. By default searches only your saved notes; set include_conversation to true to
+    also search the current conversation history."""
+    hits: list[Hit] = list(scope.memory.search(query, limit=top_k))
+    if include_conversation:
+        hits += scope.memory.search(query, limit=top_k, kinds=("message",), session=scope.session)
+        hits = _merged(hits)[:top_k]
+    return Answer([_shown(hit) for hit in hits], "found" if hits else "empty")
+
+
+def _merged(hits: list[Hit]) -> list[Hit]:
+    """Best first, and what says the same only once."""
+    best: dict[str, Hit] = {}
+    for hit in sorted(hits, key=lambda hit: -hit.raw_score):
+        best.setdefault(fold(hit.record.text), hit)
+    return list(best.values())
+
+
+def _shown(hit: Hit) -> dict[str, Any]:
+    record = hit.record
+    text = hit.passage if hit.passage and len(record.content) > 4 * len(hit.passage) else record.text
+    shown = {
+        "note_id": record.id,
+        "text": said(text),
+        "score": round(hit.score, 3),
+        "source": "conversation" if record.kind == "message" else "user_memory",
+    }
+    return marked(record, shown)
+
+
+@tool("notes", does="remember", timeout=10)
+def memory_save(
+    scope: Scope,
+    content: Annotated[str, Arg(says="Natural language text to save (fact, preference, decision, etc.)")],
+) -> Answer:
+    """Save an important piece of information to your persistent memory as a natural language note. Use this
+    proactively whenever the user shares preferences, makes decisions, states facts, or tells you something worth
+    remembering across conversations. Saved notes persist across all sessions and channels. Returns a note_id for
+    future reference."""
+    outcome = scope.memory.note(content, source=f"tool:{scope.tool}")
+    match outcome:
+        case Duplicate(record=known):
+            told = {"status": "duplicate", "note_id": known.id, "message": f"Already saved: {said(known.text)}"}
+            return Answer(told, outcome_of(outcome))
+        case Refused():
+            return refused(outcome)
+    record = record_of(outcome)
+    told = {"status": "success", "note_id": record.id, "message": "Saved."}
+    if similar := getattr(outcome, "similar", ()):
+        told["message"] = f"Saved. Similar: {said(similar[0].text)} ({similar[0].id})"
+    return Answer(told, outcome_of(outcome))
+
+
+@tool("notes", does="change", timeout=10, idempotent=True, fields=_FIELDS)
+def memory_update(
+    scope: Scope,
+    note_id: Annotated[str, Arg(says="ID of the note to update (from `memory_search` or `memory_save` results)")],
+    content: Annotated[str, Arg(says="New content to replace the existing note")],
+) -> Answer:
+    """Update a previously saved note with new content. Use this when the user corrects or changes previously stored
+    information (e.g., a new preferred name, an updated preference). First use memory_search to find the note and its
+    note_id, then call this with the note_id and the new content."""
+    record = _found(scope.memory, note_id)
+    outcome = scope.memory.update(record.id, content, source=f"tool:{scope.tool}")
+    if isinstance(outcome, Refused):
+        return refused(outcome)
+    message = "It already says so." if isinstance(outcome, Duplicate) else "Updated."
+    return Answer({"status": "success", "note_id": record.id, "message": message}, outcome_of(outcome))
+
+
+@tool("notes", does="forget", timeout=10, tier="destructive", fields=_FIELDS)
+def memory_delete(
+    scope: Scope,
+    note_id: Annotated[str, Arg(says="ID of the note to delete (from `memory_search` results)")],
+) -> Answer:
+    """Delete a previously saved note from memory. Use this when the user asks you to forget specific information.
+    First use memory_search to find the note and its note_id, then call this with the note_id to remove it."""
+    record = _found(scope.memory, note_id)
+    echoes = _echoes(scope.memory, record)
+    with scope.memory.acting(run=new_id("run")).batch() as memory:
+        outcome = memory.forget(record.id, reason="deleted by a tool")
+        for message in echoes:
+            memory.forget(message.id, reason="it says what was deleted")
+    told = f"Deleted: {said(record.text)}"
+    if echoes:
+        told += f" ({len(echoes)} message{'s' * (len(echoes) > 1)} that said the same too)"
+    return Answer({"status": "success", "note_id": record.id, "message": told}, outcome_of(outcome))
+
+
+TOOLS = (memory_search, memory_save, memory_update, memory_delete)
+
+
+def _echoes(memory: Memory, record: Record) -> list[Record]:
+    """Messages that say just what the record says, or were stored as it: else it would come back with them."""
+    if record.kind == "message":
+        return []
+    hits = memory.search(record.content[:1000], kinds=("message",), limit=20)
+    same = fold(record.content)
+    return [
+        hit.record
+        for hit in hits
+        if fold(hit.record.content) == same or hit.record.metadata.get("note_id") == record.id
+    ]
+
+
+def _found(memory: Memory, note_id: str) -> Record:
+    try:
+        record = memory.get(note_id)
+    except NotFoundError:
+        raise NotFoundError(f"there is no note {note_id!r}; memory_search tells the note_id of what is saved") from None
+    if record.status != "active":
+        raise NotFoundError(f"the note {record.id} was deleted")
+    return record

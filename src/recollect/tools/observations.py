@@ -1,0 +1,212 @@
+"""The suite `observations`: what an agent found, concluded and learned while working, and its scratchpad. JSON.
+
+One of four dialects over the same memory; `recall` finds what the others stored too.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from recollect.errors import NotFoundError
+from recollect.records import Hit, Outcome, Record, Refused
+from recollect.text import fold
+from recollect.tools.parameters import Arg
+from recollect.tools.phrasing import marked, moment, said
+from recollect.tools.tool import Answer, Scope, outcome_of, record_of, refused, tool
+
+Category = Literal["finding", "insight", "lesson"]
+_SAYS_CATEGORY = "finding = a factual discovery, insight = a conclusion or decision, lesson = guidance for the future"
+_SAYS_SOURCE = "Where it comes from (e.g., 'GOAL:step-name', 'session:xyz')"
+_SAYS_KEY = "Name of the value (e.g., 'current_task', 'api.endpoint')"
+_FIELDS = {"ref": "id"}
+
+
+@tool("observations", does="remember", timeout=10)
+def remember_observation(
+    scope: Scope,
+    content: Annotated[str, Arg(says="What was observed, in plain words (e.g., 'API rate limit is 100/min')")],
+    category: Annotated[Category, Arg(says=_SAYS_CATEGORY)],
+    source: Annotated[str | None, Arg(says=_SAYS_SOURCE)] = None,
+) -> Answer:
+    """Remember one observation you made while working: a finding, an insight or a lesson. Returns its id."""
+    outcome = scope.memory.observe(content, category, source=source or f"tool:{scope.tool}")
+    if isinstance(outcome, Refused):
+        return refused(outcome)
+    return Answer(_kept(outcome), outcome_of(outcome))
+
+
+@tool("observations", does="remember", timeout=10)
+def remember_fil(
+    scope: Scope,
+    findings: Annotated[list[str] | None, Arg(says="Factual discoveries")] = None,
+    insights: Annotated[list[str] | None, Arg(says="Conclusions or decisions")] = None,
+    lessons: Annotated[list[str] | None, Arg(says="Guidance for the future")] = None,
+    source: Annotated[str | None, Arg(says=_SAYS_SOURCE)] = None,
+) -> Answer:
+    """Remember the findings, insights and lessons of one step at once: all of them are stored, or none.
+    Returns their ids in this order."""
+    groups = (("finding", findings or []), ("insight", insights or []), ("lesson", lessons or []))
+    told: list[dict[str, Any]] = []
+    with scope.memory.batch() as memory:
+        for category, texts in groups:
+            for text in texts:
+                outcome = memory.observe(text, category, source=source or f"tool:{scope.tool}")
+                told.append(_kept(outcome))
+    if not told:
+        return Answer("give at least one finding, insight or lesson", "empty", "error")
+    ids = [one["id"] for one in told if "id" in one]
+    not_stored = [one["message"] for one in told if one["status"] == "refused"]
+    content: dict[str, Any] = {"status": "success" if ids else "refused", "ids": ids}
+    if not_stored:
+        content["refused"] = not_stored
+    return Answer(content, "written" if ids else "refused", "ok" if ids else "refused")
+
+
+@tool("observations", does="recall", timeout=15, fields=_FIELDS)
+def retrieve_by_id(scope: Scope, id: Annotated[str, Arg(says="The id of what was remembered")]) -> Answer:
+    """Get one remembered item by its id."""
+    record = scope.memory.get(id)
+    if record.status != "active":
+        raise NotFoundError(f"{record.id} was forgotten")
+    return Answer(_item(record), "found")
+
+
+@tool("observations", does="recall", timeout=15)
+def recall(
+    scope: Scope,
+    query: Annotated[str, Arg(says="What to recall, in plain words")],
+    limit: Annotated[int, Arg(at_least=1, at_most=100, declared=True, says="Max results (default: 10)")] = 10,
+    min_score: Annotated[
+        float, Arg(low=0, high=1, declared=True, says="Leave out what scores less, from 0 to 1 (default: 0)")
+    ] = 0.0,
+) -> Answer:
+    """Recall what is relevant to a query from the whole memory, all categories mixed, best first."""
+    hits = scope.memory.search(query, limit=limit, min_score=min_score)
+    return Answer([_scored(hit) for hit in hits], "found" if hits else "empty")
+
+
+@tool("observations", does="recall", timeout=15)
+def recall_by_category(
+    scope: Scope,
+    query: Annotated[str, Arg(says="What to recall, in plain words")],
+    category: Annotated[Category, Arg(says=_SAYS_CATEGORY)],
+    limit: Annotated[int, Arg(at_least=1, at_most=100, declared=True, says="Max results (default: 5)")] = 5,
+) -> Answer:
+    """Recall observations of one category, best first, as texts."""
+    found = _texts(scope, query, category, limit)
+    return Answer(found, "found" if found else "empty")
+
+
+@tool("observations", does="recall", timeout=15)
+def recall_fil(
+    scope: Scope,
+    query: Annotated[str, Arg(says="What to recall, in plain words")],
+    limit_per_category: Annotated[
+        int, Arg(at_least=1, at_most=100, declared=True, says="Max results of each category (default: 5)")
+    ] = 5,
+) -> Answer:
+    """Recall observations as findings, insights and lessons."""
+    names = {"findings": "finding", "insights": "insight", "lessons": "lesson"}
+    found = {name: _texts(scope, query, category, limit_per_category) for name, category in names.items()}
+    return Answer(found, "found" if any(found.values()) else "empty")
+
+
+# the scratchpad
+
+
+@tool("observations", does="other", tier="read_only", timeout=15)
+def scratchpad_get(scope: Scope, key: Annotated[str, Arg(says=_SAYS_KEY)]) -> Answer:
+    """Get a value from your scratchpad, the working memory that is kept between steps."""
+    value = scope.memory.scratch(key)
+    if value is None:
+        raise NotFoundError(f"there is nothing under {key!r}; scratchpad_list tells the keys")
+    return Answer({"status": "success", "key": key, "value": said(value)}, "found")
+
+
+@tool("observations", does="other", timeout=10, idempotent=True)
+def scratchpad_set(
+    scope: Scope,
+    key: Annotated[str, Arg(says=_SAYS_KEY)],
+    value: Annotated[str, Arg(says="The value, in place of what was there")],
+) -> Answer:
+    """Put a value into your scratchpad, the working memory that is kept between steps."""
+    outcome = scope.memory.set_scratch(key, value)
+    if isinstance(outcome, Refused):
+        return refused(outcome)
+    return Answer({"status": "success", "key": key}, outcome_of(outcome))
+
+
+@tool("observations", does="other", tier="read_only", timeout=15)
+def scratchpad_list(
+    scope: Scope,
+    prefix: Annotated[str, Arg(declared=True, says="Only keys that begin so (e.g., 'api.'); empty: all of them")] = "",
+) -> Answer:
+    """List the keys of your scratchpad."""
+    keys = sorted(item.key or "" for item in scope.memory.read(kind="scratch"))
+    found = [key for key in keys if key.startswith(prefix)]
+    return Answer(found, "found" if found else "empty")
+
+
+@tool("observations", does="other", tier="read_only", timeout=15)
+def scratchpad_search(scope: Scope, query: Annotated[str, Arg(says="Text to look for in keys and values")]) -> Answer:
+    """Search the keys and values of your scratchpad."""
+    words = fold(query)
+    items = scope.memory.read(kind="scratch")
+    found = [
+        {"key": item.key, "value": said(item.content)}
+        for item in items
+        if words in fold(item.key or "") or words in fold(item.content)
+    ]
+    return Answer(found, "found" if found else "empty")
+
+
+@tool("observations", does="other", tier="destructive", timeout=10)
+def scratchpad_delete(scope: Scope, key: Annotated[str, Arg(says=_SAYS_KEY)]) -> Answer:
+    """Delete a value from your scratchpad."""
+    items = scope.memory.read(kind="scratch", key=key)
+    if not items:
+        raise NotFoundError(f"there is nothing under {key!r}; scratchpad_list tells the keys")
+    outcome = scope.memory.forget(items[0].id, reason="deleted by a tool")
+    return Answer({"status": "success", "key": key}, outcome_of(outcome))
+
+
+TOOLS = (
+    remember_observation,
+    remember_fil,
+    retrieve_by_id,
+    recall,
+    recall_by_category,
+    recall_fil,
+    scratchpad_get,
+    scratchpad_set,
+    scratchpad_list,
+    scratchpad_search,
+    scratchpad_delete,
+)
+
+
+def _texts(scope: Scope, query: str, category: str, limit: int) -> list[str]:
+    hits = scope.memory.search(query, kinds=("observation",), category=category, limit=limit)
+    return [said(hit.record.content) for hit in hits]
+
+
+def _item(record: Record) -> dict[str, Any]:
+    shown = {
+        "id": record.id,
+        "content": said(record.text),
+        "category": record.category or record.kind,
+        "source": record.source,
+        "created_at": moment(record),
+    }
+    return marked(record, shown)
+
+
+def _scored(hit: Hit) -> dict[str, Any]:
+    return _item(hit.record) | {"score": round(hit.score, 3)}
+
+
+def _kept(outcome: Outcome) -> dict[str, Any]:
+    if isinstance(outcome, Refused):
+        return {"status": "refused", "message": outcome.message}
+    record = record_of(outcome)
+    return {"status": "success", "id": record.id}

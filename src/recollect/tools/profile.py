@@ -1,0 +1,154 @@
+"""The suite `profile`: what goes beyond single facts. Merging, a summary, relationships, and facts of other chats.
+
+The dialect is that of `facts`, and so are the numbers by which it calls them.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from recollect.core.memory import Memory
+from recollect.records import Fact, Record
+from recollect.tools.facts import UserId, chat_of, recalled, remembered, shown_fact
+from recollect.tools.parameters import Arg
+from recollect.tools.phrasing import marked, moment, said
+from recollect.tools.tool import Answer, Scope, tool
+
+_HEADINGS = {
+    "work_context": "Work",
+    "preference": "Preferences",
+    "personal_context": "Personal",
+    "key_fact": "Also",
+    "reading_history": "Reading",
+}
+
+
+@tool("profile", does="recall", timeout=30)
+def suggest_merge(
+    scope: Scope,
+    user_id: UserId,
+    limit: Annotated[int, Arg(low=1, high=50, at_most=50, says="Max suggestions (default 10)")] = 10,
+) -> Answer:
+    """Find facts about a user that say nearly the same and could be merged. Merge them with merge_facts."""
+    pairs = scope.memory.similar(kinds=("fact",), limit=limit)
+    found = [
+        {"fact_ids": [one["fact_id"] for one in facts], "facts": facts}
+        for facts in ([shown_fact(record, scope.memory) for record in pair] for pair in pairs)
+    ]
+    return Answer({"status": "success", "count": len(found), "suggestions": found}, "found" if found else "empty")
+
+
+@tool("profile", does="recall", timeout=15)
+def generate_profile_summary(
+    scope: Scope,
+    user_id: UserId,
+    max_words: Annotated[
+        int, Arg(low=20, high=1000, at_most=1000, says="Longest summary, in words (default 200)")
+    ] = 200,
+) -> Answer:
+    """Summarize all that is known about a user in a few sentences, the most certain and important first."""
+    facts = scope.memory.read(kind="fact")
+    summary, told = _summary(facts, max_words)
+    content = {"status": "success", "summary": summary, "facts": len(facts), "told": told}
+    return Answer(content, "found" if facts else "empty")
+
+
+def _summary(facts: list[Record], max_words: int) -> tuple[str, int]:
+    """One sentence for each category. The facts that matter most get in while there is room."""
+    by_worth = sorted(facts, key=lambda fact: (-fact.pinned, -fact.importance, -fact.confidence, fact.id))
+    room = max_words - len(_HEADINGS)
+    chosen: set[str] = set()
+    for fact in by_worth:
+        words = len(fact.text.split())
+        if words <= room:
+            room -= words
+            chosen.add(fact.id)
+    sentences = []
+    for category, heading in _HEADINGS.items():
+        kept = [fact for fact in facts if fact.id in chosen and fact.category == category]
+        if kept:
+            sentences.append(f"{heading}: {'; '.join(said(fact.text).rstrip('. ') for fact in kept)}.")
+    return " ".join(sentences), len(chosen)
+
+
+@tool(
+    "profile", does="remember", timeout=10, fields={"key": "person", "content": "relation", "excerpt": "source_excerpt"}
+)
+def remember_relationship(
+    scope: Scope,
+    user_id: UserId,
+    person: Annotated[str, Arg(says="Who, by the name the user calls them (e.g., 'Oksana')")],
+    relation: Annotated[str, Arg(says="What they are to the user (e.g., 'sister', 'colleague at Stripe')")],
+    confidence: Annotated[float, Arg(low=0.5, high=1.0, says="How confident you are (0.5-1.0)")],
+    source_excerpt: Annotated[str | None, Arg(says="Quote from message that supports this")] = None,
+) -> Answer:
+    """Remember who somebody is to the user."""
+    outcome = scope.memory.remember(
+        relation,
+        key=person,
+        type="relationship",
+        confidence=confidence,
+        excerpt=source_excerpt,
+        source=f"tool:{scope.tool}",
+        metadata={"person": person.strip()} | (chat_of(scope) or {}),
+    )
+    return remembered(scope, outcome, f"{said(person)} is {said(relation)}")
+
+
+@tool("profile", does="recall", timeout=15)
+def recall_relationships(
+    scope: Scope,
+    user_id: UserId,
+    person: Annotated[str | None, Arg(says="Only this person (optional)")] = None,
+    limit: Annotated[int, Arg(low=1, high=100, at_most=100, says="Max results (default 50)")] = 50,
+) -> Answer:
+    """Tell whom the user knows and what they are to the user."""
+    found = scope.memory.read(kind="fact", type="relationship", key=person, newest_first=True, limit=limit)
+    if person and not found:
+        hits = scope.memory.search(person, kinds=("fact",), type="relationship", limit=limit)
+        found = [hit.record for hit in hits]
+    numbers = scope.memory.numbers([fact.id for fact in found])
+    people = [_shown(fact, numbers[fact.id]) for fact in found]
+    content = {"status": "success", "count": len(people), "relationships": people}
+    return Answer(content, "found" if people else "empty")
+
+
+@tool("profile", does="recall", timeout=15)
+def recall_facts_global(
+    scope: Scope,
+    user_id: UserId,
+    fact_types: Annotated[list[str] | None, Arg(says="Filter by types (optional)")] = None,
+    search_query: Annotated[str | None, Arg(says="Semantic search query (optional)")] = None,
+    limit: Annotated[int, Arg(low=1, high=50, at_most=50, says="Max results (default 10)")] = 10,
+) -> Answer:
+    """Search for facts about a user from all chats they are in. Works only if the user has agreed to that."""
+    if not may_cross_chats(scope.memory):
+        said_no = "not done: the person has not agreed that facts from other chats are recalled here; ask them"
+        return Answer(said_no, "no consent", "refused")
+    return recalled(scope, fact_types, search_query, limit, chat=None)
+
+
+TOOLS = (
+    suggest_merge,
+    generate_profile_summary,
+    remember_relationship,
+    recall_relationships,
+    recall_facts_global,
+)
+
+
+def may_cross_chats(memory: Memory) -> bool:
+    """Whether the person agreed that what was learned in one chat is recalled in another."""
+    return "across_chats" in memory.consents()
+
+
+def _shown(fact: Record, number: int) -> dict[str, Any]:
+    assert isinstance(fact, Fact)
+    shown = {
+        "fact_id": number,
+        "person": said(str(fact.metadata.get("person") or fact.label or fact.key or "")),
+        "relation": said(fact.content),
+        "confidence": fact.confidence,
+        "created_at": moment(fact),
+    }
+    return marked(fact, shown)

@@ -1,0 +1,179 @@
+"""The suite `sessions`: past conversations, and the whole memory in and out as text. Answered in JSON.
+
+The dialect is that of `notes`.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+from recollect.errors import InvalidInputError, NotFoundError
+from recollect.records import CATEGORIES, OBSERVATION_CATEGORIES, Duplicate, Message, Outcome, Record, Refused, new_id
+from recollect.times import to_text
+from recollect.tools.parameters import Arg, ArgumentsError
+from recollect.tools.phrasing import marked, moment, said
+from recollect.tools.tool import Answer, Scope, tool
+
+_SESSION = "The session, as memory_list_sessions calls it"
+_CARRIED = ("fact", "note", "observation")
+_MOST_IMPORTED = 1_000
+
+
+@tool("sessions", does="recall", timeout=15)
+def memory_list_sessions(
+    scope: Scope,
+    limit: Annotated[int, Arg(at_least=1, at_most=100, declared=True, says="Max sessions (default: 20)")] = 20,
+    offset: Annotated[int, Arg(at_least=0, declared=True, says="How many of the latest to pass over (default: 0)")] = 0,
+) -> Answer:
+    """List past conversation sessions, the latest first: what they began with, how long they are and when they were.
+    To find what was said, use memory_search with include_conversation instead."""
+    found = []
+    for session in scope.memory.sessions(limit=limit, offset=offset):
+        first = scope.memory.read(kind="message", session=session.id, limit=1)
+        title = first[0].content.strip().splitlines()[0] if first else ""
+        found.append(
+            {
+                "session_id": session.id,
+                "title": said(title if len(title) <= 80 else title[:77] + "…"),
+                "messages": session.messages,
+                "began": to_text(session.began),
+                "ended": to_text(session.ended),
+            }
+        )
+    return Answer(found, "found" if found else "empty")
+
+
+@tool("sessions", does="recall", timeout=15)
+def memory_read_session(
+    scope: Scope,
+    session_id: Annotated[str, Arg(says=_SESSION)],
+    limit: Annotated[int, Arg(at_least=1, at_most=200, declared=True, says="Max messages (default: 50)")] = 50,
+    offset: Annotated[int, Arg(at_least=0, declared=True, says="How many messages to pass over (default: 0)")] = 0,
+) -> Answer:
+    """Read the messages of a past conversation session, from its beginning."""
+    messages = scope.memory.read(kind="message", session=session_id, limit=limit, offset=offset)
+    if not messages and offset == 0:
+        raise NotFoundError(f"there is no session {session_id!r}; memory_list_sessions tells which there are")
+    return Answer([_turn(message) for message in messages], "found" if messages else "empty")
+
+
+@tool("sessions", does="forget", timeout=30, tier="destructive")
+def memory_delete_session(scope: Scope, session_id: Annotated[str, Arg(says=_SESSION)]) -> Answer:
+    """Delete the messages of a conversation session. Use this when the user asks for it. What was learned from the
+    conversation and saved stays."""
+    run = new_id("run")
+    with scope.memory.acting(run=run).batch() as memory:
+        messages = memory.read(kind="message", session=session_id)
+        for message in messages:
+            memory.forget(message.id, reason="the session was deleted by a tool")
+    if not messages:
+        raise NotFoundError(f"there is no session {session_id!r}; memory_list_sessions tells which there are")
+    told = {"status": "success", "session_id": session_id, "message": f"Deleted {len(messages)} messages."}
+    return Answer(told | {"run": run}, "forgotten")
+
+
+@tool("sessions", does="recall", timeout=30)
+def memory_export(
+    scope: Scope,
+    limit: Annotated[int, Arg(at_least=1, at_most=500, declared=True, says="Max items (default: 100)")] = 100,
+    offset: Annotated[int, Arg(at_least=0, declared=True, says="How many items to pass over (default: 0)")] = 0,
+) -> Answer:
+    """Export facts, notes and observations as JSON that memory_import takes, oldest first. If `next_offset` is in
+    the answer there is more: call again with it as offset."""
+    records = [record for kind in _CARRIED for record in scope.memory.read(kind=kind)]
+    page = sorted(records, key=lambda record: record.id.partition("-")[2])[offset : offset + limit]
+    content: dict[str, Any] = {"items": [_carried(record) for record in page], "total": len(records)}
+    if offset + len(page) < len(records):
+        content["next_offset"] = offset + len(page)
+    return Answer(content, "found" if page else "empty")
+
+
+@tool("sessions", does="remember", timeout=30, idempotent=True)
+def memory_import(
+    scope: Scope,
+    data: Annotated[
+        str, Arg(says="What memory_export gave, as JSON; or a JSON list of texts, each of which becomes a note")
+    ],
+) -> Answer:
+    """Save many items at once, all or none. What is already known is passed over."""
+    outcomes: list[Outcome] = []
+    with scope.memory.acting(run=new_id("run")).batch() as memory:
+        for number, item in enumerate(_items(data)):
+            try:
+                outcomes.append(_stored(memory, item, f"tool:{scope.tool}"))
+            except InvalidInputError as error:
+                raise ArgumentsError(f"item {number} cannot be imported, and nothing was: {error}") from None
+    known = sum(isinstance(outcome, Duplicate) for outcome in outcomes)
+    refused = [outcome.message for outcome in outcomes if isinstance(outcome, Refused)]
+    saved = sum(outcome.done for outcome in outcomes)
+    content = {"status": "success", "saved": saved, "duplicates": known, "refused": len(refused)}
+    content["conflicts"] = len(outcomes) - saved - known - len(refused)
+    if refused:
+        content["reasons"] = list(dict.fromkeys(refused))[:10]
+    return Answer(content, "written" if saved else "duplicate" if known else "refused")
+
+
+TOOLS = (memory_list_sessions, memory_read_session, memory_delete_session, memory_export, memory_import)
+
+
+def _turn(message: Record) -> dict[str, Any]:
+    assert isinstance(message, Message)
+    shown = {"id": message.id, "role": message.role, "text": said(message.content), "at": to_text(message.valid_from)}
+    if message.speaker:
+        shown["speaker"] = said(message.speaker)
+    return marked(message, shown)
+
+
+def _carried(record: Record) -> dict[str, Any]:
+    shown: dict[str, Any] = {"kind": record.kind, "text": record.content}
+    for name in ("key", "category", "type"):
+        if value := getattr(record, name):
+            shown[name] = value
+    if record.confidence != 1.0:
+        shown["confidence"] = record.confidence
+    return marked(record, shown | {"created_at": moment(record)})
+
+
+def _items(data: str) -> list[Any]:
+    try:
+        read = json.loads(data)
+    except (ValueError, RecursionError):
+        raise ArgumentsError("data is not valid JSON; give what memory_export gave, or a list of texts") from None
+    items = read.get("items") if isinstance(read, dict) else read
+    if not isinstance(items, list):
+        raise ArgumentsError('data must be {"items": […]} as memory_export gave it, or a list of texts')
+    if len(items) > _MOST_IMPORTED:
+        raise ArgumentsError(f"data has {len(items)} items; at most {_MOST_IMPORTED} can be imported at once")
+    return items
+
+
+def _stored(memory: Any, item: Any, source: str) -> Outcome:
+    if isinstance(item, str):
+        item = {"kind": "note", "text": item}
+    if not isinstance(item, dict) or item.get("kind", "note") not in _CARRIED:
+        raise InvalidInputError("kind", f"must be one of {', '.join(_CARRIED)}")
+    text, kind = item.get("text"), item.get("kind", "note")
+    if item.get("trusted") is False:
+        memory = memory.acting(trusted=False)
+    outcome: Outcome
+    if kind == "note":
+        outcome = memory.note(text, source=source)
+    elif kind == "observation":
+        outcome = memory.observe(text, _one_of(item, "category", OBSERVATION_CATEGORIES), source=source)
+    else:
+        outcome = memory.remember(
+            text,
+            key=item.get("key"),
+            category=_one_of(item, "category", CATEGORIES),
+            type=item.get("type"),
+            confidence=item.get("confidence", 1.0),
+            source=source,
+        )
+    return outcome
+
+
+def _one_of(item: dict[str, Any], name: str, allowed: tuple[str, ...]) -> Any:
+    if item.get(name) is not None and item[name] not in allowed:
+        raise InvalidInputError(name, f"must be one of {', '.join(allowed)}")
+    return item.get(name)

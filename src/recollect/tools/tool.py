@@ -1,0 +1,125 @@
+"""What a tool is: a name, what it says of itself, its parameters, what it may do, how long it may take, a function.
+
+::
+
+    @tool("notes", does="remember", timeout=10)
+    def memory_save(scope: Scope, content: Annotated[str, Arg(says="Text to save")]) -> Answer:
+        '''Save an important piece of information to your persistent memory.'''
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from recollect.core.memory import Memory
+from recollect.records import Outcome, Record, Refused
+from recollect.tools.parameters import Parameter, parameters_of, schema_of
+
+Tier = Literal["read_only", "side_effecting", "destructive"]
+Does = Literal["recall", "remember", "change", "forget", "other"]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a tool answers: text, or what becomes JSON. ``outcome`` says in a word what came of it, for the log."""
+
+    content: str | dict[str, Any] | list[Any]
+    outcome: str = "done"
+    status: Literal["ok", "refused", "error"] = "ok"
+    exact: bool = False
+    """Whether a text is told as it is, also when it is an error."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """Where a call happens: whose memory, in which conversation and chat."""
+
+    memory: Memory
+    tool: str
+    session: str | None = None
+    chat: str | None = None
+    people: tuple[str, ...] = ()
+    """Whose memories the conversation can reach: the user, or all who take part in it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """One tool. Everything said about it anywhere comes from here."""
+
+    name: str
+    suite: str
+    title: str
+    description: str
+    parameters: tuple[Parameter, ...]
+    tier: Tier
+    does: Does
+    idempotent: bool
+    timeout: float
+    json: bool
+    """Whether it answers in JSON, also when something is wrong."""
+    run: Callable[..., Answer] = field(repr=False)
+    reads: Callable[[Mapping[str, Any]], bool] = field(default=lambda _: False, repr=False)
+    """Whether a call with these arguments only reads, of a tool that can do more."""
+    fields: dict[str, str] = field(default_factory=dict, repr=False)
+    """What the core calls otherwise, by the core's name: errors speak of the parameters the model knows."""
+
+    def schema(self, *, with_user: bool = True) -> dict[str, Any]:
+        """The JSON Schema of its arguments; without the user where the connection decides who that is."""
+        return schema_of([parameter for parameter in self.parameters if with_user or not parameter.arg.user])
+
+
+def tool(
+    suite: str,
+    *,
+    does: Does,
+    timeout: float,
+    tier: Tier | None = None,
+    idempotent: bool | None = None,
+    json: bool = True,
+    fields: dict[str, str] | None = None,
+    name: str | None = None,
+    reads: Callable[[Mapping[str, Any]], bool] | None = None,
+) -> Callable[[Callable[..., Answer]], Tool]:
+    """Declare a tool. Its docstring is what the model reads; the first parameter is the `Scope`."""
+
+    def declare(function: Callable[..., Answer]) -> Tool:
+        called = name or function.__name__
+        level: Tier = tier or ("read_only" if does == "recall" else "side_effecting")
+        return Tool(
+            name=called,
+            suite=suite,
+            title=called.replace("_", " ").capitalize(),
+            description=" ".join(inspect.cleandoc(function.__doc__ or "").split()),
+            parameters=parameters_of(function),
+            tier=level,
+            does=does,
+            idempotent=level == "read_only" if idempotent is None else idempotent,
+            timeout=timeout,
+            json=json,
+            run=function,
+            fields=fields or {},
+            reads=reads or (lambda _: level == "read_only"),
+        )
+
+    return declare
+
+
+def outcome_of(outcome: Outcome) -> str:
+    """An outcome in a word: written, duplicate, refused: paused."""
+    said = type(outcome).__name__.lower()
+    return f"{said}:{outcome.reason}" if isinstance(outcome, Refused) else said
+
+
+def record_of(outcome: Outcome) -> Record:
+    """The record that an outcome is about."""
+    record = getattr(outcome, "record", None)
+    assert isinstance(record, Record)
+    return record
+
+
+def refused(outcome: Outcome) -> Answer:
+    """The answer of a JSON suite to what the policy would not have."""
+    return Answer({"status": "refused", "message": outcome.message}, outcome_of(outcome), "refused")

@@ -1,0 +1,130 @@
+"""The suite `notes`, as seed C has it: its lifecycle, scoping and round trips."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import recollect
+from recollect.tools.notes import TOOLS
+from tests.tooling import SEED_TOOLS, Caller, caller
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> recollect.Recollect:
+    return recollect.open(tmp_path)
+
+
+@pytest.fixture
+def call(app: recollect.Recollect) -> Caller:
+    return caller(app, "u1", "notes", session="s1")
+
+
+def test_T2_tiers_and_timeouts_are_those_of_the_seed() -> None:
+    tiers = {"ReadOnly": ("read_only",), "SideEffecting": ("side_effecting", "destructive")}
+    for tool in TOOLS:
+        seed = SEED_TOOLS[tool.name]
+        assert tool.tier in tiers[seed["tier"]] and tool.timeout == seed["timeout"]
+
+
+def test_T2_the_round_trip_of_the_seed(call: Caller) -> None:
+    saved = call("memory_save", content="User's name is Shantanu")
+    assert saved["status"] == "success"
+    note = saved["note_id"]
+    found = call("memory_search", query="name")
+    assert [(hit["note_id"], hit["text"], hit["source"]) for hit in found] == [
+        (note, "User's name is Shantanu", "user_memory")
+    ]
+    assert 0 < found[0]["score"] <= 1
+    assert call("memory_update", note_id=note, content="User prefers the name SG")["note_id"] == note
+    assert [hit["text"] for hit in call("memory_search", query="name")] == ["User prefers the name SG"]
+    assert call("memory_search", query="Shantanu") == []
+    assert call("memory_delete", note_id=note)["status"] == "success"
+    assert call("memory_search", query="name") == []
+
+
+@pytest.mark.parametrize("tool", ["memory_update", "memory_delete"])
+def test_T2_a_note_that_does_not_exist_is_a_clear_error(call: Caller, tool: str) -> None:
+    more = {"content": "x"} if tool == "memory_update" else {}
+    for note_id in ("note-abc123", "note-01jcs0m3y7q8r9t0v1w2x3y4z5", "7"):
+        result = call.result(tool, note_id=note_id, **more)
+        assert result.status == "error"
+        assert result.content == {
+            "status": "error",
+            "message": f"there is no note '{note_id}'; memory_search tells the note_id of what is saved",
+        }
+    assert call.suite.memory.read() == []
+
+
+def test_T2_a_deleted_note_cannot_be_updated(call: Caller) -> None:
+    note = call("memory_save", content="User likes chocolates")["note_id"]
+    call("memory_delete", note_id=note)
+    assert "was deleted" in call("memory_update", note_id=note, content="likes tea")["message"]
+
+
+def test_T2_the_same_note_is_saved_once(call: Caller) -> None:
+    note = call("memory_save", content="User likes chocolates")["note_id"]
+    again = call("memory_save", content="user likes chocolates.")
+    assert (again["status"], again["note_id"]) == ("duplicate", note)
+
+
+def test_T2_users_never_see_each_other(app: recollect.Recollect) -> None:
+    a, b = caller(app, "a", "notes"), caller(app, "b", "notes")
+    note = a("memory_save", content="User A likes chocolates")["note_id"]
+    assert b("memory_search", query="chocolates") == []
+    assert b("memory_delete", note_id=note)["status"] == "error"
+    assert b("memory_update", note_id=note, content="mine")["status"] == "error"
+    assert len(a("memory_search", query="chocolates")) == 1
+
+
+def test_T2_notes_are_the_users_and_not_the_sessions(app: recollect.Recollect) -> None:
+    caller(app, "u1", "notes", session="tui")("memory_save", content="User likes chocolates")
+    assert len(caller(app, "u1", "notes", session="whatsapp")("memory_search", query="chocolates")) == 1
+
+
+def test_T2_S9_the_conversation_is_searched_on_request(call: Caller, app: recollect.Recollect) -> None:
+    memory = app.user("u1")
+    call("memory_save", content="User likes dark chocolates")
+    memory.say("I had chocolates in Brussels", session="s1", speaker="Ann")
+    memory.say("Chocolates were bought in Zurich", session="another")
+    assert len(call("memory_search", query="chocolates")) == 1
+    found = call("memory_search", query="chocolates", include_conversation=True)
+    assert {hit["source"] for hit in found} == {"user_memory", "conversation"}
+    assert any("Brussels" in hit["text"] for hit in found) and not any("Zurich" in hit["text"] for hit in found)
+    assert [hit["score"] for hit in found] == sorted((hit["score"] for hit in found), reverse=True)
+    assert len(call("memory_search", query="chocolates", include_conversation=True, top_k=1)) == 1
+
+
+def test_T2_S9_what_was_said_and_saved_is_found_once(call: Caller, app: recollect.Recollect) -> None:
+    app.user("u1").say("I like chocolates", session="s1")
+    call("memory_save", content="I like chocolates")
+    assert len(call("memory_search", query="chocolates", include_conversation=True)) == 1
+
+
+def test_T2_deleting_a_note_removes_the_message_that_is_the_same(call: Caller, app: recollect.Recollect) -> None:
+    memory = app.user("u1")
+    memory.say("I like chocolates", session="s1")
+    memory.say("I like chocolates from Lviv and from Brussels", session="s1")
+    note = call("memory_save", content="I like chocolates")["note_id"]
+    assert "1 message" in call("memory_delete", note_id=note)["message"]
+    found = call("memory_search", query="chocolates", include_conversation=True)
+    assert [hit["text"] for hit in found] == ["I like chocolates from Lviv and from Brussels"]
+    entry = memory.history(note)[-1]
+    assert entry.run is not None
+    memory.undo(entry.run)
+    assert len(memory.search("chocolates", include_conversation=True)) == 2
+
+
+def test_T2_top_k_is_at_most_20(call: Caller) -> None:
+    with call.suite.memory.batch() as memory:
+        for number in range(30):
+            memory.note(f"chocolate number {number} came from city {number * 7}")
+    assert len(call("memory_search", query="chocolate", top_k=500)) == 20
+
+
+def test_T2_a_long_note_answers_with_the_part_that_matched(call: Caller) -> None:
+    filler = "\n\n".join(f"Paragraph {n} speaks of weather, gardens and long walks by the river." for n in range(60))
+    call("memory_save", content=f"{filler}\n\nThe safe word is xylophone.\n\n{filler}")
+    (hit,) = call("memory_search", query="xylophone")
+    assert "xylophone" in hit["text"] and len(hit["text"]) < 4000
