@@ -31,7 +31,7 @@ import recollect
 from recollect.config import Config
 from recollect.records import Hit, Note
 from recollect.search.tokens import count
-from recollect.surfaces.cli import reading, removing, tour, writing  # noqa: F401  (their commands)
+from recollect.surfaces.cli import reading, removing, tools, tour, writing  # noqa: F401  (their commands)
 from recollect.surfaces.cli import whole as _whole  # noqa: F401
 from recollect.surfaces.cli.output import Marked, Output, counted, explained, harmless, progress, shortened
 from recollect.surfaces.cli.program import PANELS, app, exit_code, program
@@ -1372,3 +1372,56 @@ def test_U3_every_verb_of_the_api_is_a_command() -> None:
     commands = {name.replace("-", "_") for name in program().commands}
     missing = {name.strip("_") for name in verbs} - commands - _NOT_COMMANDS
     assert not missing, "mark_important is `important`, days is `daily --days`; these have no command"
+
+
+# tools
+
+
+def test_U3_tools_are_listed_and_declared(tmp_path: Path) -> None:
+    listed = run("tools").stdout.decode()
+    assert re.search(r"^notes +memory_search +read only +Search your persistent memory", listed, re.MULTILINE)
+    assert re.search(r"^facts +forget_fact +destructive +", listed, re.MULTILINE)
+    for form, name in (
+        ("openai", lambda one: one["function"]["name"]),
+        ("responses", lambda one: one["name"]),
+        ("anthropic", lambda one: one["name"]),
+        ("mcp", lambda one: one["name"]),
+    ):
+        told = json.loads(run("tools", "--suite", "notes", "--format", form).stdout)
+        assert [name(one) for one in told] == ["memory_search", "memory_save", "memory_update", "memory_delete"]
+    assert "memory_search" in run("tools", "--suite", "notes", "--format", "gemini", "--strict").stdout.decode()
+    assert run("tools", "--suite", "notes", "--format", "markdown").stdout.decode().startswith("# Tools: notes\n")
+    wrong = run("tools", "--suite", "nonsense")
+    assert wrong.returncode == 2 and b"'nonsense' is not one of entries, notes" in wrong.stderr
+
+
+def test_U3_a_tool_is_called_by_hand(tmp_path: Path) -> None:
+    root = ("--root", str(tmp_path), "--user", "u1")
+    saved = run("tool", "memory_save", '{"content": "Prefers short answers"}', *root, "--session", "s1")
+    assert saved.returncode == 0 and json.loads(saved.stdout)["status"] == "success"
+    found = json.loads(run("tool", "memory_search", '{"query": "answers"}', *root, "--json").stdout)
+    assert found["status"] == "ok" and found["answer"][0]["text"] == "Prefers short answers"
+    wrong = run("tool", "memory_search", "{}", *root)
+    assert (wrong.returncode, wrong.stdout) == (2, b"") and b"query is missing" in wrong.stderr
+    assert run("tool", "memory_search", "not json", *root).returncode == 2
+    assert run("tool", "write_memory", "{}", *root, "--suite", "notes").returncode == 2
+    run("pause", *root)
+    assert run("tool", "memory_save", '{"content": "Likes tea"}', *root).returncode == 1
+    logged = json.loads(run("calls", *root, "--json").stdout)
+    assert [(one["tool"], one["status"]) for one in logged][-2:] == [("memory_search", "ok"), ("memory_save", "ok")]
+    assert logged[-1]["session"] == "s1" and logged[-1]["tokens_in"] > 0
+
+
+def test_U3_sessions_and_similar(tmp_path: Path) -> None:
+    memory = recollect.open(tmp_path).user("u1")
+    root = ("--root", str(tmp_path), "--user", "u1")
+    memory.note("Plays guitar in a band")
+    assert b"Nothing says the same twice." in run("similar", *root).stderr
+    assert b"No conversations." in run("sessions", *root).stderr
+    memory.note("Plays the guitar in a rock band")
+    memory.say("Hello", session="chat-1")
+    shown = run("similar", *root).stdout.decode()
+    assert "rock band" in shown and "Plays guitar in a band" in shown
+    assert len(json.loads(run("similar", *root, "--json").stdout)) == 1
+    assert re.search(r"^\S+ \S+ +1  chat-1$", run("sessions", *root).stdout.decode(), re.MULTILINE)
+    assert json.loads(run("sessions", *root, "--json").stdout)[0]["messages"] == 1

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         Record,
         Refused,
         ScratchItem,
+        Session,
         Spending,
         ToolCall,
         Unchanged,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
         Updated,
         Written,
     )
+    from recollect.tools.suite import Result, Suite
 
 __version__ = "0.1.0"
 
@@ -79,9 +81,12 @@ _HOME = {
     "RecollectError": "recollect.errors",
     "Record": "recollect.records",
     "Refused": "recollect.records",
+    "Result": "recollect.tools.suite",
     "ScratchItem": "recollect.records",
+    "Session": "recollect.records",
     "Spending": "recollect.records",
     "StoreError": "recollect.errors",
+    "Suite": "recollect.tools.suite",
     "ToolCall": "recollect.records",
     "Unchanged": "recollect.records",
     "UndoError": "recollect.errors",
@@ -119,9 +124,12 @@ __all__ = [
     "RecollectError",
     "Record",
     "Refused",
+    "Result",
     "ScratchItem",
+    "Session",
     "Spending",
     "StoreError",
+    "Suite",
     "ToolCall",
     "Unchanged",
     "UndoError",

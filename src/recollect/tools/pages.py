@@ -34,7 +34,7 @@ def page(suite: str, tools: Sequence[Tool]) -> str:
         f"This page is made from the declarations: `recollect tools --suite {suite} --format markdown`.",
         "",
     ]
-    return "\n".join(head) + "\n".join(_section(tool) for tool in tools)
+    return "\n".join([*head, *map(_section, tools)])
 
 
 def _section(tool: Tool) -> str:

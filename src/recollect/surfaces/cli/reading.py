@@ -280,7 +280,7 @@ def sessions(
     session: Session,
     limit: Limit = 20,
 ) -> None:
-    """List the conversations whose messages are kept, the latest first."""
+    """List the conversations that are kept, latest first."""
     found = session.known.sessions(limit=limit or 20)
     session.out.document(found)
     if not found:
@@ -295,7 +295,7 @@ def similar(
     session: Session,
     limit: Limit = 20,
 ) -> None:
-    """Find facts and notes that say nearly the same, to merge them perhaps."""
+    """Find facts and notes that say nearly the same."""
     found = session.known.similar(limit=limit or 20)
     session.out.document(found)
     if not found:

@@ -35,7 +35,7 @@ _EXIT = {"ok": DONE, "refused": NO, "limited": NO, "timeout": NO, "invalid": INV
     "recollect tools --suite facts --format anthropic --strict",
 )
 def tools(session: Session, suite: Suites = None, format: Format = None, strict: Strict = False) -> None:
-    """List the tools that models are offered, or print their declarations."""
+    """List the tools for models, or print their declarations."""
     from recollect.tools.catalog import tools_of
     from recollect.tools.pages import page
     from recollect.tools.wire import declarations
@@ -66,7 +66,7 @@ def tool(
     suite: Suites = None,
     chat: Annotated[str | None, typer.Option("--chat", help="The chat it is called in.", metavar="ID")] = None,
 ) -> int:
-    """Call a tool as a model would, and print what the model would read."""
+    """Call a tool as a model would, and print what it would read."""
     tools = session.recollect.tools(
         session.user, *(suite or ()), session=session.session, chat=chat, agent=session.agent
     )

@@ -39,6 +39,7 @@ PATH = "/mcp"
 MAX_BODY = 4 * 1024 * 1024
 """The largest request, in bytes."""
 _LONGEST_CALL = 60
+_BACKLOG = 2048
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -78,12 +79,13 @@ class Address:
         return f"[{self.host}]" if ":" in self.host else self.host
 
     def listen(self) -> socket.socket:
-        """A socket that is bound here."""
+        """A socket that connections are accepted on."""
         bound = socket.socket(socket.AddressFamily(self.family), socket.SOCK_STREAM)
         try:
             if sys.platform != "win32":  # where it would let another program take the port over
                 bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             bound.bind((self.host, self.port))
+            bound.listen(_BACKLOG)
         except OSError as error:
             bound.close()
             raise StoreError(f"cannot listen on {self.shown}:{self.port}: {error.strerror}") from None
@@ -112,6 +114,7 @@ async def _serve(app: Recollect, callers: Callers, address: Address, hosts: Sequ
                 proxy_headers=False,
                 ws="none",
                 lifespan="on",
+                backlog=_BACKLOG,
                 timeout_graceful_shutdown=_LONGEST_CALL,
             )
         )
@@ -179,7 +182,7 @@ class _NameTag(AuthenticatedUser):
     """Who sent a request. The SDK binds sessions to the client id and the subject in it."""
 
     def __init__(self, caller: Caller) -> None:
-        super().__init__(AccessToken(token="", client_id=f"{caller.credential}", scopes=[], subject=caller.user))
+        super().__init__(AccessToken(token="", client_id=caller.credential, scopes=[], subject=caller.user))
         self.caller = caller
 
 

@@ -17,6 +17,8 @@ ANTHROPIC_STRICT_TOOLS = 20
 ANTHROPIC_STRICT_OPTIONAL = 24
 """How many strict tools a request may have, and how many optional parameters they may have in all."""
 
+_ANTHROPIC_KNOWS = {"memory": "memory_20250818"}
+"""Tools that the provider declares to its models itself, by our name of them."""
 _ANTHROPIC_REFUSES = frozenset({"default", "minimum", "maximum", "minItems", "maxItems"})
 _SAID = {
     "minimum": "at least {}",
@@ -68,8 +70,11 @@ def _openai(tool: Tool, schema: Json, strict: bool) -> Json:
 
 def _anthropic(offered: Iterable[tuple[Tool, Json]], strict: bool) -> list[Json]:
     tools, optional = (ANTHROPIC_STRICT_TOOLS, ANTHROPIC_STRICT_OPTIONAL) if strict else (0, 0)
-    declared = []
+    declared: list[Json] = []
     for tool, schema in offered:
+        if kind := _ANTHROPIC_KNOWS.get(tool.name):
+            declared.append({"type": kind, "name": tool.name})
+            continue
         one: Json = {"name": tool.name, "description": tool.description, "input_schema": schema}
         own = len(schema["properties"]) - len(schema["required"])
         if tools > 0 and own <= optional:

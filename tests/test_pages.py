@@ -1,0 +1,25 @@
+"""The pages of the suites in the documentation say what the declarations say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from recollect.tools.catalog import SUITES
+from recollect.tools.pages import page
+
+DOCS = Path(__file__).parent.parent / "docs"
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_the_page_of_a_suite_is_up_to_date(suite: str) -> None:
+    made = page(suite, SUITES[suite])
+    kept = (DOCS / "tools" / f"{suite}.md").read_text("utf-8")
+    assert kept == made, f"recollect tools --suite {suite} --format markdown > docs/tools/{suite}.md"
+
+
+def test_every_suite_has_an_introduction_and_a_row_in_the_overview() -> None:
+    overview = (DOCS / "tools.md").read_text("utf-8")
+    for suite, tools in SUITES.items():
+        assert f"| [`{suite}`](tools/{suite}.md) | {len(tools)} |" in overview
