@@ -31,7 +31,7 @@ import recollect
 from recollect.config import Config
 from recollect.records import Hit, Note
 from recollect.search.tokens import count
-from recollect.surfaces.cli import reading, removing, tools, tour, writing  # noqa: F401  (their commands)
+from recollect.surfaces.cli import mcp, reading, removing, tools, tour, writing  # noqa: F401  (their commands)
 from recollect.surfaces.cli import whole as _whole  # noqa: F401
 from recollect.surfaces.cli.output import Marked, Output, counted, explained, harmless, progress, shortened
 from recollect.surfaces.cli.program import PANELS, app, exit_code, program
@@ -1381,14 +1381,10 @@ def test_U3_tools_are_listed_and_declared(tmp_path: Path) -> None:
     listed = run("tools").stdout.decode()
     assert re.search(r"^notes +memory_search +read only +Search your persistent memory", listed, re.MULTILINE)
     assert re.search(r"^facts +forget_fact +destructive +", listed, re.MULTILINE)
-    for form, name in (
-        ("openai", lambda one: one["function"]["name"]),
-        ("responses", lambda one: one["name"]),
-        ("anthropic", lambda one: one["name"]),
-        ("mcp", lambda one: one["name"]),
-    ):
+    for form in ("openai", "responses", "anthropic", "mcp"):
         told = json.loads(run("tools", "--suite", "notes", "--format", form).stdout)
-        assert [name(one) for one in told] == ["memory_search", "memory_save", "memory_update", "memory_delete"]
+        names = [one.get("function", one)["name"] for one in told]
+        assert names == ["memory_search", "memory_save", "memory_update", "memory_delete"]
     assert "memory_search" in run("tools", "--suite", "notes", "--format", "gemini", "--strict").stdout.decode()
     assert run("tools", "--suite", "notes", "--format", "markdown").stdout.decode().startswith("# Tools: notes\n")
     wrong = run("tools", "--suite", "nonsense")

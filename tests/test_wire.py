@@ -377,12 +377,13 @@ def test_all_tools_are_accepted(hosting: Hosting, app: recollect.Recollect) -> N
             host.ask(wire.declarations(offered, host.format, strict=strict))
             asked = host.server.requests[-1]
             assert [tool.name for tool in asked.tools] == [tool.name for tool in tools_of()]
-            assert all(tool.description for tool in asked.tools)
+            known = {"memory"} if host.format == "anthropic" else set()  # the provider describes that itself
+            assert {tool.name for tool in asked.tools if not tool.description} == known
             if strict and host.format in ("openai", "responses"):
                 assert all(tool.strict for tool in asked.tools)
             if not strict and host.format != "gemini":  # its library writes types in capitals
-                schemas = {tool.name: tool.schema for tool in asked.tools}
-                assert schemas == {tool.name: _schema(offered, tool) for tool in tools_of()}
+                schemas = {tool.name: tool.schema for tool in asked.tools if tool.name not in known}
+                assert schemas == {tool.name: _schema(offered, tool) for tool in tools_of() if tool.name not in known}
 
 
 def _schema(offered: Suite | list[Tool], tool: Tool) -> Any:
@@ -395,7 +396,7 @@ def test_anthropic_takes_each_suite_strictly() -> None:
         host.say("Hello")
         for tools in SUITES.values():
             host.ask(wire.declarations(tools, "anthropic", strict=True))
-            assert all(tool.strict for tool in server.requests[-1].tools)
+            assert all(tool.strict for tool in server.requests[-1].tools if tool.name != "memory")
         host.client.close()
     assert server.problems == []
 
@@ -403,9 +404,6 @@ def test_anthropic_takes_each_suite_strictly() -> None:
 # the libraries call functions by themselves
 
 
-@pytest.mark.xfail(
-    reason="google-genai cannot check an argument against Annotated or Literal: functions need plain types"
-)
 def test_gemini_calls_the_functions(suite: Suite) -> None:
     from google import genai
 
@@ -501,6 +499,8 @@ def test_schemas_are_schemas_and_say_the_same(tool: Tool, strict: bool) -> None:
     plain = tool.schema()
     required, every = set(plain["required"]), set(plain["properties"])
     for format in FORMATS:
+        if format == "anthropic" and tool.name == "memory":
+            continue  # the provider declares it itself
         (declared,) = wire.declarations([tool], format, strict=strict)
         schema = _schema_in(declared)
         jsonschema.Draft202012Validator.check_schema(schema)

@@ -67,7 +67,7 @@ class Recollect:
                     self._clock,
                     self._embedding,
                     self._was_used,
-                    self._settle,
+                    lambda: self._settle(name),
                 )
             self._people.move_to_end(name)
             while len(self._people) > _MOST_REMEMBERED:
@@ -122,9 +122,9 @@ class Recollect:
 
         return telemetry(self.config.telemetry)
 
-    def _settle(self) -> None:
+    def _settle(self, name: str) -> None:
         if self._log is not None:
-            self._log.flush()
+            self._log.flush(name)
 
     def _renew(self) -> None:
         """In a forked child: another thread may have held it."""

@@ -6,6 +6,7 @@
     ├── InvalidInputError      the caller: an argument is wrong; names the field and what is allowed
     ├── NotFoundError          the caller: no such record, key, entry, run or user
     ├── AmbiguousError         the caller: several records fit; say which
+    ├── QueueFullError         the caller: too much work is waiting already; try again later
     ├── UndoError              the caller: this change can no longer be undone, and why
     ├── NothingToRebuildError  the caller: the database is in order
     ├── DocumentError          the person: a file they edited cannot be read; it is left as it is
@@ -51,6 +52,10 @@ class NotFoundError(RecollectError):
 
 class AmbiguousError(RecollectError):
     """Several records fit; use the id of one."""
+
+
+class QueueFullError(RecollectError):
+    """Too much work is waiting already; nothing was put. Try again later, or raise MEMORY_TOOL_QUEUE_SIZE."""
 
 
 class UndoError(RecollectError):

@@ -65,7 +65,7 @@ class Person:
     @contextmanager
     def write(self, acting: Acting) -> Iterator[Write]:
         """The one way to change anything of this user."""
-        self._check_no_batch()
+        self.check_no_batch()
         committed = False
         recalled: dict[str, datetime] = {}
 
@@ -119,12 +119,18 @@ class Person:
     @contextmanager
     def write_beside(self) -> Iterator[Transaction]:
         """For what is kept beside the memory, the log of tool calls and the ledger: no file is read or made."""
-        self._check_no_batch()
+        self.check_no_batch()
         with self.user.write() as tx:
             yield tx
 
-    def _check_no_batch(self) -> None:
-        if self._writing == threading.get_ident():
+    @property
+    def has_batch_here(self) -> bool:
+        """Whether this thread has a batch of this user open."""
+        return self._writing == threading.get_ident()
+
+    def check_no_batch(self) -> None:
+        """Complain if this thread has a batch of this user open: it would wait for itself."""
+        if self.has_batch_here:
             raise StoreError("a batch of this user is open in this thread; use the memory that batch() gave you")
 
     def known_in(self, state: State) -> Known:

@@ -35,7 +35,10 @@ def write_memory(
     ],
     source: Annotated[
         str | None,
-        Arg(says="Where this memory came from (e.g., 'discussion:uuid', 'explicit_mention', 'batch_extraction')"),
+        Arg(
+            aside=True,
+            says="Where this memory came from (e.g., 'discussion:uuid', 'explicit_mention', 'batch_extraction')",
+        ),
     ] = None,
     confidence: Annotated[
         float, Arg(low=0, high=1, says="Confidence score (0-1). Only writes to MEMORY.md if >= 0.7")

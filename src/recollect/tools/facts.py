@@ -32,7 +32,7 @@ from recollect.tools.tool import Answer, Scope, outcome_of, record_of, refused, 
 FactType = Literal["personal", "preference", "skill", "trait", "opinion", "relationship"]
 UserId = Annotated[int, Arg(user=True)]
 Confidence = Annotated[float, Arg(low=0.5, high=1.0)]
-Excerpt = Annotated[str | None, Arg()]
+Excerpt = Annotated[str | None, Arg(aside=True)]
 _FIELDS = {"content": "fact_value", "key": "fact_key", "ref": "fact_key", "excerpt": "source_excerpt"}
 _TYPE_OF_CATEGORY = {"preference": "preference", "work_context": "skill"}
 
@@ -45,7 +45,7 @@ def remember_fact(
     fact_key: Annotated[str, Arg(says="Standardized key (e.g., 'location', 'programming_language', 'hobby')")],
     fact_value: Annotated[str, Arg(says="The actual fact content")],
     confidence: Annotated[float, Arg(low=0.5, high=1.0, says="How confident you are (0.5-1.0)")],
-    source_excerpt: Annotated[str | None, Arg(says="Quote from message that supports this fact")] = None,
+    source_excerpt: Annotated[str | None, Arg(aside=True, says="Quote from message that supports this fact")] = None,
 ) -> Answer:
     """Store a new fact about a user. Use when you learn something important about them (location, preferences,
     skills, etc.). Returns confirmation or error."""
@@ -101,7 +101,7 @@ def recall_facts(
     scope: Scope,
     user_id: UserId,
     fact_types: Annotated[list[str] | None, Arg(says="Filter by types (optional)")] = None,
-    search_query: Annotated[str | None, Arg(says="Semantic search query (optional)")] = None,
+    search_query: Annotated[str | None, Arg(aside=True, says="Semantic search query (optional)")] = None,
     limit: Annotated[int, Arg(low=1, high=50, at_most=50, says="Max results (default 10)")] = 10,
 ) -> Answer:
     """Search for facts about a user. Use before storing new facts to check for duplicates or contradictions."""
@@ -110,7 +110,7 @@ def recall_facts(
 
 def recalled(scope: Scope, types: Sequence[str] | None, query: str | None, limit: int, *, chat: str | None) -> Answer:
     """Facts by type and query; of one chat, and those that belong to none, if a chat is given."""
-    wanted = [_type(name) for name in types or ()]
+    wanted = [_type(f"fact_types[{number}]", name) for number, name in enumerate(types or ())]
     found: list[Record]
     if query and query.strip():
         # a note is what another suite calls a fact that has no key
@@ -177,7 +177,7 @@ def forget_fact(
     replacement_fact_id: Annotated[int | None, Arg(says="If superseded, ID of new fact", reference=True)] = None,
 ) -> Answer:
     """Mark a fact as outdated or incorrect. It will be archived but not deleted (for audit trail)."""
-    known = _fact(scope.memory, _type(fact_type), fact_key)
+    known = _fact(scope.memory, _type("fact_type", fact_type), fact_key)
     replacement = None if replacement_fact_id is None else _numbered(scope.memory, replacement_fact_id, "fact").id
     outcome = scope.memory.forget(known.id, reason=reason, replaced_by=replacement)
     told = {
@@ -189,7 +189,10 @@ def forget_fact(
 
 
 @tool(
-    "facts", does="change", timeout=10, fields=_FIELDS | {"content": "merged_value", "confidence": "merged_confidence"}
+    "facts",
+    does="change",
+    timeout=10,
+    fields=_FIELDS | {"refs": "fact_ids", "content": "merged_value", "confidence": "merged_confidence"},
 )
 def merge_facts(
     scope: Scope,
@@ -272,7 +275,7 @@ def update_episode(
     scope: Scope,
     episode_id: Annotated[int, Arg(says="Episode ID (from recall_episodes result)", reference=True)],
     new_importance: Annotated[float | None, Arg(low=0.0, high=1.0)] = None,
-    additional_summary: Annotated[str | None, Arg(says="Additional context to append to summary")] = None,
+    additional_summary: Annotated[str | None, Arg(aside=True, says="Additional context to append to summary")] = None,
     add_tags: list[str] | None = None,
 ) -> Answer:
     """Update an existing episode's importance or add new information to its summary."""
@@ -301,7 +304,7 @@ def update_episode(
 def archive_episode(
     scope: Scope,
     episode_id: Annotated[int, Arg(reference=True)],
-    reason: Annotated[str | None, Arg(says="Why archive?")] = None,
+    reason: Annotated[str | None, Arg(aside=True, says="Why archive?")] = None,
 ) -> Answer:
     """Archive an episode (no longer relevant, or superseded by newer events)."""
     episode = _numbered(scope.memory, episode_id, "episode")
@@ -314,7 +317,9 @@ def archive_episode(
 @tool("facts", does="recall", timeout=15)
 def recall_episodes(
     scope: Scope,
-    search_query: Annotated[str | None, Arg(says="What the episode was about, in plain words (optional)")] = None,
+    search_query: Annotated[
+        str | None, Arg(aside=True, says="What the episode was about, in plain words (optional)")
+    ] = None,
     tags: Annotated[list[str] | None, Arg(says="Only episodes that have all of these tags (optional)")] = None,
     min_importance: Annotated[float | None, Arg(low=0.0, high=1.0, says="Only episodes at least so important")] = None,
     limit: Annotated[int, Arg(low=1, high=50, at_most=50, says="Max results (default 10)")] = 10,
@@ -342,7 +347,7 @@ def mark_important(
         Literal["high", "critical"],
         Arg(says="Importance level (high = 60 days, critical = 365 days retention)"),
     ],
-    reason: Annotated[str | None, Arg(says="Why is this important? (for audit trail)")] = None,
+    reason: Annotated[str | None, Arg(aside=True, says="Why is this important? (for audit trail)")] = None,
 ) -> Answer:
     """Mark recent messages as important to prevent automatic deletion. Use for critical information, decisions, or
     promises."""
@@ -360,7 +365,7 @@ def clear_profile(
     scope: Scope,
     user_id: UserId,
     confirm: Annotated[bool, Arg(says="true only if the person asked for it in so many words")],
-    reason: Annotated[str | None, Arg(says="Why? (for audit trail)")] = None,
+    reason: Annotated[str | None, Arg(aside=True, says="Why? (for audit trail)")] = None,
 ) -> Answer:
     """Forget every fact about a user, at once. Only when the person asks for it. The facts are archived, and the
     person can undo it; to erase everything for good is left to the person."""
@@ -433,10 +438,10 @@ def _shown_episode(record: Record, number: int) -> dict[str, Any]:
     return marked(record, shown)
 
 
-def _type(name: str) -> str:
+def _type(parameter: str, name: str) -> str:
     known = name.strip().casefold()
     if known not in FACT_TYPES:
-        raise ArgumentsError(f"{name[:40]!r} is not a type of facts; there are {', '.join(FACT_TYPES)}")
+        raise ArgumentsError(f"{parameter}: {name[:40]!r} is not a type of facts; there are {', '.join(FACT_TYPES)}")
     return known
 
 
@@ -461,7 +466,7 @@ def _fact(memory: Memory, fact_type: str, ref: str) -> Record:
     ]
     if not found:
         try:
-            record = memory.numbered(int(ref)) if ref.isdigit() else memory.get(ref) if is_id(ref) else None
+            record = memory.numbered(int(ref)) if _is_number(ref) else memory.get(ref) if is_id(ref) else None
         except NotFoundError:
             record = None
         if record is None or record.status != "active" or record.kind not in ("fact", "note"):
@@ -469,6 +474,10 @@ def _fact(memory: Memory, fact_type: str, ref: str) -> Record:
             raise NotFoundError(f"no {fact_type} fact has the key {ref!r}{others}; recall_facts tells the keys")
         return record
     return found[0]
+
+
+def _is_number(ref: str) -> bool:
+    return ref.isdecimal() and len(ref) <= 18
 
 
 def _numbered(memory: Memory, ref: int | str, kind: str) -> Record:

@@ -1,35 +1,54 @@
 """The suite `files`: Anthropic's memory tool over the user's own files.
 
 Below ``/memories`` stand MEMORY.md and the daily notes (``memory/YYYY-MM-DD.md``), and an edit of them is an edit as a
-person would make it, by a tool. Every other file is a note with a path; notes that have none are in ``notes/``. Nothing
-here touches the disk: a path is only ever a name, and those that try to be more are refused.
+person would make it, by a tool. Every other file is a note with a path; notes that have none are in ``notes/``, by
+their ids. Nothing here touches the disk: a path is only ever a name, and those that try to be more are refused.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, Literal
-from urllib.parse import unquote
 
+from anyascii import anyascii
+
+from recollect.core import validation as check
 from recollect.core.memory import Memory
-from recollect.errors import InvalidInputError, RecollectError
-from recollect.records import Duplicate, Note, Outcome, Record, Refused, new_id
+from recollect.core.writing import code_in, secret_in
+from recollect.document.blocks import parse_blocks
+from recollect.errors import InvalidInputError, NotFoundError, RecollectError
+from recollect.policy.secrets import find_secrets
+from recollect.records import DailyEntry, Duplicate, Note, Outcome, Record, Refused, Unchanged, new_id
 from recollect.times import parse_day
 from recollect.tools.parameters import Arg
 from recollect.tools.tool import Answer, Scope, outcome_of, tool
 
 ROOT = "/memories"
 MEMORY = "MEMORY.md"
-_DAILY = re.compile(r"memory/(\d{4}-\d{2}-\d{2})\.md")
+_DAILY = re.compile(r"memory/([0-9]{4}-[0-9]{2}-[0-9]{2})\.md")
 _NOTE = re.compile(r"notes/(note-[0-9a-z]{26})\.md")
+_RESERVED = {name.casefold(): name for name in (MEMORY, "memory", "notes")}
+"""What stands at the top by itself. Nothing else there may be called nearly so."""
+_ESCAPED = re.compile(r"%(?:[0-9a-fA-F]{2}|u)")
+_SLASHES = re.compile("[\\\\\u2044\u2215\u2216\u29f5\u29f8\u29f9\u2571\u2572]")
+"""What is, or looks like, another way to write a slash."""
 _LONGEST_PATH = 300
+_LONGEST_QUOTE = 200
 _DEEPEST = 2
+_MOST_LISTED = 100
+_MOST_SHOWN = 18_000
+"""How much of a file one view shows, in characters: a little less than an answer may have."""
+_MOST_PLACES = 20
+_TRIES = 20
 _TAG = "file"
+_EDGES = ["", "\n"]
+_TEXTS = {"create": "file_text", "str_replace": "new_str", "insert": "insert_text"}
 
 
 def _only_views(arguments: Mapping[str, Any]) -> bool:
-    return arguments["command"] == "view"
+    return bool(arguments["command"] == "view")
 
 
 class PathError(RecollectError):
@@ -64,15 +83,18 @@ def memory(
             case "str_replace":
                 return _str_replace(tree, _asked("path", path), _given("old_str", old_str), new_str or "")
             case "insert":
-                if insert_line is None:
-                    raise PathError("Error: insert needs insert_line")
-                return _insert(tree, _asked("path", path), insert_line, _given("insert_text", insert_text))
+                if insert_line is None or insert_text is None:
+                    raise PathError("Error: insert needs insert_line and insert_text")
+                return _insert(tree, _asked("path", path), insert_line, insert_text)
             case "delete":
                 return tree.delete(_asked("path", path))
             case "rename":
                 return tree.rename(_asked("old_path", old_path), _asked("new_path", new_path))
     except PathError as error:
         return Answer(str(error), "path", "error", exact=True)
+    except InvalidInputError as error:  # told in the words that the model knows
+        name = _TEXTS.get(command, "path") if error.field in ("content", "text") else error.field
+        raise InvalidInputError(name, str(error).partition(": ")[2]) from None
 
 
 TOOLS = (memory,)
@@ -82,54 +104,99 @@ TOOLS = (memory,)
 
 
 def _view(tree: _Tree, path: str, lines: list[int] | None) -> Answer:
+    # as it is, tags and all: what the model cannot see, it cannot replace
     if tree.is_directory(path):
         head = f"Here're the files and directories up to 2 levels deep in {_shown(path)},"
-        listed = "\n".join(f"{_size(size)}\t{name}" for name, size in tree.listed(path))
-        return Answer(f"{head} excluding hidden items and node_modules:\n{listed}", "found")
-    text = tree.read(path)
-    if text is None:
+        listed, more = tree.listed(path)
+        told = [
+            f"{head} excluding hidden items and node_modules:",
+            *(f"{_size(size)}\t{name}" for name, size in listed),
+        ]
+        if more > 0:
+            told.append(f"({more:,} older notes in {_shown('notes')} are not listed)")
+        return Answer("\n".join(told), "found")
+    found = tree.read(path)
+    if found is None:
         raise PathError(f"The path {_shown(path)} does not exist. Please provide a valid path.")
-    first, last = (lines[0], lines[1]) if lines and len(lines) == 2 else (1, -1)
-    numbered = _numbered(text.removesuffix("\n").split("\n"), max(first, 1), last)
-    return Answer(f"Here's the content of {_shown(path)} with line numbers:\n{numbered}", "found")
+    text, trusted = found
+    numbered = _numbered(_lines(text.replace("\r\n", "\n")), lines)
+    doubt = "" if trusted else "\n(this text came from a source that is not trusted)"
+    return Answer(f"Here's the content of {_shown(path)} with line numbers:\n{numbered}{doubt}", "found")
 
 
 def _str_replace(tree: _Tree, path: str, old: str, new: str) -> Answer:
     def change(text: str) -> tuple[str, str]:
-        found = [match.start() for match in re.finditer(f"(?={re.escape(old)})", text)]
+        found = _places(text, old)
         if not found:
-            raise PathError(f"No replacement was performed, old_str `{old}` did not appear verbatim in {_shown(path)}.")
-        if len(found) > 1:
-            lines = ", ".join(str(text.count("\n", 0, at) + 1) for at in found)
             raise PathError(
-                f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines: {lines}."
-                " Please ensure it is unique"
+                f"No replacement was performed, old_str `{_quoted(old)}` did not appear verbatim in {_shown(path)}."
+            )
+        if len(found) > 1:
+            lines = ", ".join(str(text.count("\n", 0, at) + 1) for at in found[:_MOST_PLACES])
+            more = " and more" if len(found) > _MOST_PLACES else ""
+            raise PathError(
+                f"No replacement was performed. Multiple occurrences of old_str `{_quoted(old)}` in lines:"
+                f" {lines}{more}. Please ensure it is unique"
             )
         changed = text[: found[0]] + new + text[found[0] + len(old) :]
         line = text.count("\n", 0, found[0]) + 1
-        snippet = _numbered(changed.split("\n"), max(line - 2, 1), line + new.count("\n") + 2)
+        lines_now = _lines(changed)
+        last = min(line + new.count("\n") + 2, len(lines_now))
+        snippet = _numbered(lines_now, [min(max(line - 2, 1), last), last])
         return changed, f"The memory file has been edited. Here is the change with line numbers:\n{snippet}"
 
     return tree.change(path, change, f"Error: The path {_shown(path)} does not exist. Please provide a valid path.")
 
 
+def _places(text: str, wanted: str) -> list[int]:
+    """Where a text stands in another, overlaps too; a few places are enough to know that it is not unique."""
+    found: list[int] = []
+    at = text.find(wanted)
+    while at >= 0 and len(found) <= _MOST_PLACES:
+        found.append(at)
+        at = text.find(wanted, at + 1)
+    return found
+
+
 def _insert(tree: _Tree, path: str, line: int, text: str) -> Answer:
     def change(before: str) -> tuple[str, str]:
-        lines = before.removesuffix("\n").split("\n") if before else []
+        lines = _lines(before)
         if not 0 <= line <= len(lines):
             raise PathError(
                 f"Error: Invalid `insert_line` parameter: {line}."
                 f" It should be within the range of lines of the file: [0, {len(lines)}]"
             )
-        lines[line:line] = text.rstrip("\n").split("\n")
+        lines[line:line] = _lines(text)
         return "\n".join(lines) + "\n", f"The file {_shown(path)} has been edited."
 
     return tree.change(path, change, f"Error: The path {_shown(path)} does not exist")
 
 
-def _numbered(lines: list[str], first: int, last: int) -> str:
-    end = len(lines) if last == -1 else last
-    return "\n".join(f"{number:6d}\t{line}" for number, line in enumerate(lines[first - 1 : end], first))
+def _lines(text: str) -> list[str]:
+    return text.removesuffix("\n").split("\n")
+
+
+def _numbered(lines: list[str], asked: list[int] | None) -> str:
+    """Lines with their numbers, as many as an answer holds; then it says how to see the others."""
+    first, last = asked if asked and len(asked) == 2 else (1, -1)
+    first, last = max(first, 1), len(lines) if last == -1 else min(last, len(lines))
+    if (asked and len(asked) != 2) or first > last:
+        raise PathError(
+            f"Error: Invalid `view_range` parameter: {_quoted(str(asked))}. It should be [first line, last line],"
+            f" from 1 to {len(lines)}, or -1 for the end of the file"
+        )
+    shown: list[str] = []
+    room = _MOST_SHOWN
+    for number in range(first, last + 1):
+        line = f"{number:6d}\t{lines[number - 1]}"
+        if len(line) > _MOST_SHOWN:
+            line = line[: _MOST_SHOWN // 2] + f"… (the line has {len(lines[number - 1]):,} characters)"
+        room -= len(line) + 1
+        if room < 0:
+            shown.append(f"(lines {number} to {last} are left out; view_range [{number}, {last}] shows them)")
+            break
+        shown.append(line)
+    return "\n".join(shown)
 
 
 # where texts are
@@ -143,151 +210,324 @@ class _Tree:
         self._source = f"tool:{scope.tool}"
 
     def is_directory(self, path: str) -> bool:
-        if path in ("", "memory", "notes"):
-            return True
-        return any(name.startswith(f"{path}/") for name in self._notes(self._memory))
+        return not _NOTE.fullmatch(path) and _is_directory(path, self._files(self._memory))
 
-    def listed(self, path: str) -> list[tuple[str, int]]:
-        """Paths and sizes, directories too, two levels deep; the directory itself first."""
+    def listed(self, path: str) -> tuple[list[tuple[str, int]], int]:
+        """Paths and sizes, directories too, two levels deep, the directory itself first; and how many notes more."""
         memory = self._memory
-        files = {name: len(note.content.encode()) for name, note in self._notes(memory).items()}
-        files[MEMORY] = len(memory.show().encode())
-        files |= {f"memory/{day}.md": len(memory.daily(day).encode()) for day in memory.days()}
+        named = self._files(memory)
+        files = {name: len(_text_of(note).encode()) for name, note in named.items()}
+        more = 0
+        if path == "":
+            files[MEMORY] = len(memory.show().encode())
+        if path in ("", "memory"):
+            files |= self._days(memory)
+        if path in ("", "notes"):
+            loose, more = self._loose(memory, named)
+            files |= loose
         below = f"{path}/" if path else ""
         inside = {name[len(below) :]: size for name, size in files.items() if name.startswith(below)}
         shown: dict[str, int] = {}
         for name, size in inside.items():
             parts = name.split("/")
             for depth in range(1, min(len(parts), _DEEPEST) + 1):
-                ending = "/" if depth < len(parts) else ""
-                entry = "/".join(parts[:depth]) + ending
-                shown[entry] = shown.get(entry, 0) + size
+                if "node_modules" not in parts[:depth]:
+                    entry = "/".join(parts[:depth]) + ("/" if depth < len(parts) else "")
+                    shown[entry] = shown.get(entry, 0) + size
         whole = _shown(path)
-        return [(whole, sum(inside.values())), *((f"{whole}/{name}", shown[name]) for name in sorted(shown))]
+        return [(whole, sum(inside.values())), *((f"{whole}/{name}", shown[name]) for name in sorted(shown))], more
 
-    def read(self, path: str) -> str | None:
-        """The text of a file; None if there is none."""
-        return self._read(self._memory, path)
+    def read(self, path: str) -> tuple[str, bool] | None:
+        """The text of a file, and whether it is trusted: of single lines that is not known. None if there is none."""
+        memory = self._memory
+        if path == MEMORY:
+            return memory.show(), True
+        if day := _DAILY.fullmatch(path):
+            try:
+                text = memory.daily(day[1])
+            except InvalidInputError:
+                return None
+            return (text, True) if text else None
+        note = self._find(memory, path)
+        return None if note is None else (_text_of(note), note.trusted)
 
     def create(self, path: str, text: str) -> Answer:
-        if self.is_directory(path) or self.read(path) is not None:
-            raise PathError(f"Error: File {_shown(path)} already exists")
+        exists = f"Error: File {_shown(path)} already exists"
         done = f"File created successfully at: {_shown(path)}"
+        if path in ("", MEMORY):
+            raise PathError(exists)
         if day := _DAILY.fullmatch(path):
-            return self._told(self._memory.edit(text, day=parse_day("path", day[1])), done)
+            outcome = self._memory.edit(text, day=parse_day("path", day[1]), expect="")
+            if isinstance(outcome, Refused) and outcome.reason == "changed":
+                raise PathError(exists)
+            return _told(outcome, done)
+        content, edges = _split("file_text", text)
+        metadata = {"path": path} if edges == _EDGES else {"path": path, "edges": edges}
+        self._check_free(self._memory, path, exists)  # before a write is begun, which makes a memory of nothing
         with self._memory.batch() as memory:
-            if path in self._notes(memory):
-                raise PathError(f"Error: File {_shown(path)} already exists")
-            outcome = memory.note(text, tags=[_TAG], source=self._source, metadata={"path": path})
+            self._check_free(memory, path, exists)
+            outcome = memory.note(content, tags=[_TAG], source=self._source, metadata=metadata)
         if isinstance(outcome, Duplicate):
-            where = _shown(_path_of(outcome.record))
+            where = _shown(self._path_of(self._memory, outcome.record))
             raise PathError(f"Error: File {_shown(path)} was not created: {where} says the same")
-        return self._told(outcome, done)
+        return _told(outcome, done, text)
 
     def change(self, path: str, change: Callable[[str], tuple[str, str]], missing: str) -> Answer:
-        """Put what ``change`` makes of a text in its place; twice if somebody else was quicker."""
-        for again in (True, False):
-            text = self.read(path)
-            if text is None:
+        """Put what ``change`` makes of a text in its place; again if somebody else was quicker."""
+        for _try in range(_TRIES):
+            found = self.read(path)
+            if found is None:
                 raise PathError(missing)
-            changed, told = change(text)
+            text, _ = found
+            # a change is made in lines that end as models write them, and the file keeps its own ways
+            mark = "\ufeff" if text.startswith("\ufeff") else ""
+            returns = 0 < text.count("\r\n") == text.count("\n")
+            plain = text.removeprefix(mark)
+            changed, told = change(plain.replace("\r\n", "\n") if returns else plain)
             if not changed.strip():
                 raise PathError(f"Error: {_shown(path)} would be empty; delete it instead, or leave a line in it")
-            outcome = self._write(path, changed, text)
-            if not (again and isinstance(outcome, Refused) and outcome.reason == "changed"):
+            if returns:
+                changed = changed.replace("\r\n", "\n").replace("\n", "\r\n")
+            outcome = self._write(path, mark + changed, text)
+            if not (isinstance(outcome, Refused) and outcome.reason == "changed"):
                 break
-        return self._told(outcome, told)
+        return _told(outcome, told, changed)
 
     def delete(self, path: str) -> Answer:
         if path == "":
             raise PathError("Error: Cannot delete the /memories directory itself")
         if path == MEMORY or path == "memory" or _DAILY.fullmatch(path):
             raise PathError(f"Error: {_shown(path)} stays; delete the lines in it that should be forgotten")
+        if path == "notes":
+            raise PathError(f"Error: {_shown(path)} stays; delete the notes in it that should be forgotten")
+        missing = f"Error: The path {_shown(path)} does not exist"
+        if not self._below(self._memory, path):
+            raise PathError(missing)
         with self._memory.acting(run=new_id("run")).batch() as memory:
             notes = self._below(memory, path)
+            if not notes:
+                raise PathError(missing)
             for note in notes.values():
                 memory.forget(note.id, reason="the file was deleted by a tool")
-        if not notes:
-            raise PathError(f"Error: The path {_shown(path)} does not exist")
         return Answer(f"Successfully deleted {_shown(path)}", "forgotten")
 
     def rename(self, old: str, new: str) -> Answer:
         for path in (old, new):
             if path == "":
                 raise PathError("Error: Cannot rename the /memories directory itself")
-            if path == MEMORY or path.split("/")[0] == "memory" or _NOTE.fullmatch(new):
+            if path in (MEMORY, "notes") or path.split("/")[0] == "memory" or (path == new and _NOTE.fullmatch(new)):
                 raise PathError(f"Error: {_shown(path)} has its name from what it is and cannot be renamed or replaced")
-        if new.startswith(f"{old}/"):
-            raise PathError(f"Error: {_shown(old)} cannot be moved into itself")
+        self._check_rename(self._memory, old, new)  # before a write is begun
         with self._memory.acting(run=new_id("run")).batch() as memory:
-            notes = self._below(memory, old)
-            taken = self._notes(memory)
-            if not notes:
-                raise PathError(f"Error: The path {_shown(old)} does not exist")
-            if any(name == new or name.startswith(f"{new}/") for name in taken):
-                raise PathError(f"Error: The destination {_shown(new)} already exists")
-            for name, note in notes.items():
-                path = new + name[len(old) :]
-                memory.update(note.id, tags=[*note.tags, _TAG], metadata={"path": path}, reason="refinement")
+            for path, note in self._check_rename(memory, old, new).items():
+                tags = note.tags if _TAG in note.tags else (*note.tags, _TAG)
+                memory.update(note.id, tags=tags, metadata={"path": path}, reason="refinement")
         return Answer(f"Successfully renamed {_shown(old)} to {_shown(new)}", "updated")
 
-    def _read(self, memory: Memory, path: str) -> str | None:
-        if path == MEMORY:
-            return memory.show()
-        if day := _DAILY.fullmatch(path):
-            try:
-                return memory.daily(day[1]) or None
-            except InvalidInputError:
-                return None
-        note = self._notes(memory).get(path)
-        return None if note is None else note.content + "\n"
+    # inside
+
+    def _check_rename(self, memory: Memory, old: str, new: str) -> dict[str, Record]:
+        """What a renaming moves, by the new paths."""
+        notes = self._below(memory, old)
+        if not notes:
+            raise PathError(f"Error: The path {_shown(old)} does not exist")
+        if new.startswith(f"{old}/"):
+            raise PathError(f"Error: {_shown(old)} cannot be moved into itself")
+        self._check_free(memory, new, f"Error: The destination {_shown(new)} already exists")
+        moved = {new + name[len(old) :]: note for name, note in notes.items()}
+        if any(map(_flaw, moved)):
+            raise PathError(f"Error: {_shown(new)} is too long a path for what is in {_shown(old)}")
+        return moved
+
+    def _check_free(self, memory: Memory, path: str, exists: str) -> None:
+        """Whether a file or directory can get this path."""
+        top, _, rest = path.partition("/")
+        if top == "memory" and rest:
+            raise PathError(f"Error: {_shown('memory')} holds the notes of days only, as memory/YYYY-MM-DD.md")
+        if top == MEMORY and rest:
+            raise PathError(f"Error: {_shown(MEMORY)} is a file and not a directory")
+        like = _RESERVED.get(anyascii(unicodedata.normalize("NFKC", top)).casefold())
+        if like is not None and like != top:
+            raise PathError(f"Error: {_shown(top)} is too like {_shown(like)}; use that, or another name")
+        if _is_by_id(path):
+            raise PathError(f"Error: {_shown(path)} cannot be made: such names are given to notes by their ids")
+        if find_secrets(path):
+            raise PathError("Error: the path seems to hold a secret; use another name")
+        files = self._files(memory)
+        if path in files or _is_directory(path, files):
+            raise PathError(exists)
+        for parent in _parents(path):
+            if parent in files:
+                raise PathError(f"Error: {_shown(parent)} is a file and not a directory")
 
     def _write(self, path: str, text: str, expect: str) -> Outcome:
         if path == MEMORY:
             return self._memory.edit(text, expect=expect)
         if day := _DAILY.fullmatch(path):
             return self._memory.edit(text, day=day[1], expect=expect)
+        content, edges = _split("content", text)
         with self._memory.batch() as memory:
-            note = self._notes(memory).get(path)
-            if note is None or note.content + "\n" != expect:
+            note = self._find(memory, path)
+            if note is None or _text_of(note) != expect:
                 return Refused(reason="changed", message=f"{_shown(path)} was changed meanwhile; look at it again")
-            return memory.update(note.id, text, source=self._source, reason="refinement")
+            metadata = None if edges == _edges_of(note) else {"edges": edges}
+            return memory.update(note.id, content, source=self._source, reason="refinement", metadata=metadata)
+
+    def _find(self, memory: Memory, path: str) -> Record | None:
+        """The note that is the file at this path."""
+        if not (by_id := _NOTE.fullmatch(path)):
+            return self._files(memory).get(path)
+        try:
+            note = memory.get(by_id[1])
+        except NotFoundError:
+            return None
+        return note if note.status == "active" and self._path_of(memory, note) == path else None
 
     def _below(self, memory: Memory, path: str) -> dict[str, Record]:
         """The file itself, or all in the directory."""
-        notes = self._notes(memory)
-        return {name: note for name, note in notes.items() if name == path or name.startswith(f"{path}/")}
+        if _NOTE.fullmatch(path):
+            note = self._find(memory, path)
+            return {} if note is None else {path: note}
+        files = self._files(memory)
+        return {name: note for name, note in files.items() if name == path or name.startswith(f"{path}/")}
 
-    def _notes(self, memory: Memory) -> dict[str, Record]:
-        return {_path_of(note): note for note in memory.read(kind="note")}
+    def _files(self, memory: Memory) -> dict[str, Record]:
+        """The notes that have paths. Where an undo brought two to one path, or a file to the path of a directory, one
+        of them has it, and the other goes by its id."""
+        named: dict[str, Record] = {}
+        for note in memory.read(kind="note", tags=[_TAG]):
+            path = _own_path(note)
+            if path and (path not in named or named[path].seq < note.seq):
+                named[path] = note
+        directories = {parent for path in named for parent in _parents(path)}
+        return {path: note for path, note in named.items() if path not in directories}
+
+    def _path_of(self, memory: Memory, note: Record) -> str:
+        """Where a note is; one that has no path of its own goes by its id."""
+        path = _own_path(note)
+        if path and (holder := self._files(memory).get(path)) and holder.id == note.id:
+            return path
+        return f"notes/{note.id}.md"
+
+    def _loose(self, memory: Memory, files: dict[str, Record]) -> tuple[dict[str, int], int]:
+        """The latest notes that go by their ids, with their sizes, and how many there are besides."""
+        named = {note.id for note in files.values()}
+        latest = memory.read(kind="note", newest_first=True, limit=_MOST_LISTED + len(named))
+        loose = [note for note in latest if note.id not in named][:_MOST_LISTED]
+        more = memory.count().get("note", 0) - len(named) - len(loose)
+        return {f"notes/{note.id}.md": len(_text_of(note).encode()) for note in loose}, more
 
     @staticmethod
-    def _told(outcome: Outcome, done: str) -> Answer:
-        if isinstance(outcome, Refused):
-            return Answer(outcome.message, outcome_of(outcome), "refused")
-        notices = "".join(f"\n(Note: {notice})" for notice in outcome.notices)
-        return Answer(done + notices, outcome_of(outcome))
+    def _days(memory: Memory) -> dict[str, int]:
+        """The daily notes with their sizes, also those whose entries are all forgotten: the lines are still there."""
+        entries = memory.read(kind="daily", status="all")
+        days = {entry.day for entry in entries if isinstance(entry, DailyEntry)}
+        sizes = {f"memory/{day}.md": len(memory.daily(day).encode()) for day in days}
+        return {name: size for name, size in sizes.items() if size}
 
 
-def _path_of(record: Record) -> str:
-    """Where a note is; one that was not made as a file goes by its id."""
-    path = record.metadata.get("path")
-    return path if isinstance(record, Note) and isinstance(path, str) and path else f"notes/{record.id}.md"
+def _told(outcome: Outcome, done: str, text: str = "") -> Answer:
+    notices = "".join(f"\n(Note: {notice})" for notice in outcome.notices)
+    if isinstance(outcome, Refused):
+        message = outcome.message
+        if outcome.reason in ("secret", "code") and message.startswith("Not stored: ") and (line := _culprit(text)):
+            message = f"Not stored, because of line {line}: {message.removeprefix('Not stored: ')}"
+        return Answer(message + notices, outcome_of(outcome), "refused")
+    if isinstance(outcome, Unchanged):
+        done = outcome.message
+    return Answer(done + notices, outcome_of(outcome))
+
+
+def _culprit(text: str) -> int | None:
+    """The line in which that begins which the policy objects to, if it can be told."""
+    if secrets := find_secrets(text):
+        return text.count("\n", 0, secrets[0].start) + 1
+    line = 1
+    for block in parse_blocks(text):
+        if code_in(block.text) or secret_in(block.text):
+            return line
+        line += block.lines
+    return None
+
+
+# notes as files
+
+
+def _text_of(note: Record) -> str:
+    before, after = _edges_of(note)
+    return before + note.content + after
+
+
+def _edges_of(note: Record) -> list[str]:
+    """The blanks around the text of a file, which a note does not keep; a file ends with a line break by default."""
+    edges = note.metadata.get("edges")
+    fits = isinstance(edges, list) and len(edges) == 2 and all(isinstance(edge, str) for edge in edges)
+    return list(edges) if fits and edges else _EDGES
+
+
+def _split(name: str, text: str) -> tuple[str, list[str]]:
+    """A text as a note has it, and the blanks around it."""
+    content = check.text(name, text)
+    before, _, after = text.replace("\r\n", "\n").replace("\r", "\n").partition(content)
+    return content, [before, after or "\n"]
+
+
+def _own_path(note: Record) -> str | None:
+    """The path that a note was given as a file; None if it has none that a file could have."""
+    path = note.metadata.get("path")
+    if not (isinstance(note, Note) and _TAG in note.tags and isinstance(path, str) and path) or _flaw(path):
+        return None
+    path = unicodedata.normalize("NFC", path)
+    return None if path.split("/")[0] in (MEMORY, "memory") or path == "notes" or _is_by_id(path) else path
+
+
+# paths
 
 
 def _asked(name: str, given: str | None) -> str:
     """A path below /memories, without it. What is not plainly one is refused: a path is never resolved."""
     if given is None:
         raise PathError(f"Error: {name} is missing")
-    path = given.strip()
-    if path != ROOT and not path.startswith(f"{ROOT}/"):
-        raise PathError(f"Error: Path must start with {ROOT}, got: {path[:100]}")
-    parts = [part for part in path[len(ROOT) :].split("/") if part]
-    plain = unquote(path)
-    odd = "\\" in plain or not path.isprintable() or len(path) > _LONGEST_PATH
-    if odd or any(part.startswith(".") for part in [*parts, *plain.split("/")]):
-        raise PathError(f"Error: Path {path[:100]!r} would escape the {ROOT} directory or is not a plain path")
-    return "/".join(parts)
+    if given != ROOT and not given.startswith(f"{ROOT}/"):
+        raise PathError(f"Error: Path must start with {ROOT}, got: {_quoted(given)!r}")
+    path = unicodedata.normalize("NFC", given[len(ROOT) :].removeprefix("/").removesuffix("/"))
+    if flaw := _flaw(path):
+        raise PathError(f"Error: Path {_quoted(given)!r} would escape the {ROOT} directory or is not plain: {flaw}")
+    return path
+
+
+def _flaw(path: str) -> str:
+    """What keeps this from being a plain path below /memories; empty if nothing does."""
+    if len(path) > _LONGEST_PATH:
+        return f"it is longer than {_LONGEST_PATH} characters"
+    if not path.isprintable():
+        return "it has characters that cannot be seen"
+    if _ESCAPED.search(path):
+        return "it has an escaped character; write it out"
+    for seen in (path, unicodedata.normalize("NFKC", path)):  # look-alikes become what they look like
+        if _SLASHES.search(seen) or (seen.count("/") != path.count("/")):
+            return "parts are separated by / only"
+        for part in seen.split("/") if path else ():
+            if not part.strip(". ") or part != part.strip() or part.startswith(".") or part.endswith("."):
+                return "a name is empty or hidden, or it begins or ends with a dot or a space"
+    return ""
+
+
+def _parents(path: str) -> Iterator[str]:
+    """The directories that a path is in, without the root."""
+    at = path.find("/")
+    while at >= 0:
+        yield path[:at]
+        at = path.find("/", at + 1)
+
+
+def _is_by_id(path: str) -> bool:
+    """Whether this is where a note stands that has no path of its own, or within it."""
+    return any(_NOTE.fullmatch(part) for part in (path, *_parents(path)))
+
+
+def _is_directory(path: str, files: Mapping[str, Record]) -> bool:
+    return path in ("", "memory", "notes") or any(name.startswith(f"{path}/") for name in files)
 
 
 def _given(name: str, text: str | None) -> str:
@@ -300,5 +540,12 @@ def _shown(path: str) -> str:
     return f"{ROOT}/{path}" if path else ROOT
 
 
+def _quoted(text: str) -> str:
+    return text if len(text) <= _LONGEST_QUOTE else text[:_LONGEST_QUOTE] + "…"
+
+
 def _size(size: int) -> str:
-    return f"{size}B" if size < 1024 else f"{size / 1024:.1f}K".replace(".0K", "K")
+    if size < 1024:
+        return f"{size}B"
+    in_units = f"{size / 1024:.1f}K" if size < 1024 * 1024 else f"{size / 1024 / 1024:.1f}M"
+    return in_units.replace(".0", "")

@@ -1,8 +1,10 @@
 """The log of tool calls and the ledger of what they used: rows with names and numbers, nothing of the content.
 
-Rows are gathered and written a moment later, many at once, so that a call does not wait for them: a kill loses the log
-of the last moments, never a memory. Where a budget is set they are written before the call is answered, so that all
-processes count the same. The calls of a user who has no memory yet are not kept.
+Rows are gathered and written a moment later, many at once, so that a call does not wait for them: a kill, and a SIGTERM
+that the host does not handle, lose the log of the last moments, never a memory. Where a budget is set the thread that
+did the call writes them before it is answered, so that all processes count the same; a call begins while something is
+left of the budget, and those under way at that moment are finished. The calls of a user who has no memory yet are not
+kept.
 """
 
 from __future__ import annotations
@@ -10,22 +12,41 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import date
 
 from recollect.config import Config
 from recollect.core.person import Person
-from recollect.errors import RecollectError
-from recollect.records import Spending, ToolCall
+from recollect.errors import NotFoundError
+from recollect.records import Spending, ToolCall, new_id
 from recollect.search.tokens import count
 from recollect.store.forks import renew_after_forks
 from recollect.times import Clock
+from recollect.tools.parameters import is_id
 
 LOGGER = logging.getLogger("recollect.tools")
 
 _SECONDS = 0.25
+_MOST_SECONDS = 2.0
 _MOST_WAITING = 20_000
-_Row = tuple[ToolCall, str, str]
+_MOST_COUNTED = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A call that waits to be written. ``said`` and ``told`` are counted then, and dropped."""
+
+    call: ToolCall
+    said: str = ""
+    told: str = ""
+    again: bool = False
+    """The end of a call that was logged before: takes its place, and is charged already."""
+
+    def counted(self) -> _Row:
+        call = self.call
+        tokens_in, tokens_out = call.tokens_in + _tokens(self.said), call.tokens_out + _tokens(self.told)
+        return replace(self, call=replace(call, tokens_in=tokens_in, tokens_out=tokens_out), said="", told="")
 
 
 class CallLog:
@@ -37,34 +58,39 @@ class CallLog:
         self._clock = clock
         self._budgeted = config.daily_tokens > 0 or config.daily_cost > 0
         self._waiting: dict[str, list[_Row]] = {}
+        self._writing: set[str] = set()
         self._number = 0
         self._thread: threading.Thread | None = None
         self._guard = threading.Lock()
-        self._writing = threading.Lock()
+        self._written = threading.Condition(self._guard)
         self._wake = threading.Event()
         renew_after_forks(self, CallLog._renew)
 
-    def add(self, user_id: str, call: ToolCall, said: str, answered: str) -> None:
-        """Log a call; ``said`` and ``answered`` are counted and dropped."""
+    def add(
+        self, user_id: str, call: ToolCall, said: str, told: str, *, again: bool = False, may_wait: bool = False
+    ) -> None:
+        """Log a call. Who ``may_wait`` writes it before going on, if there is a budget; nobody else is slowed down."""
         with self._guard:
-            self._waiting.setdefault(user_id, []).append((call, said, answered))
+            self._waiting.setdefault(user_id, []).append(_Row(call, said, told, again))
             self._number += 1
             if self._number > _MOST_WAITING:  # the store has been failing for long
                 lost = self._waiting.pop(next(iter(self._waiting)))
                 self._number -= len(lost)
                 LOGGER.error("the log of %d tool calls was lost: it could not be stored for long", len(lost))
-            begin = self._thread is None and not self._budgeted
-            if begin:
-                # not a daemon: the interpreter waits for it at exit, and so the last rows are written
-                self._thread = threading.Thread(target=self._write_soon, name="recollect-log")
-                self._thread.start()
-        if self._budgeted:
+        if self._budgeted and may_wait:
             self.flush(user_id)
+        with self._guard:
+            if self._thread is None and self._waiting:
+                # not a daemon: the interpreter waits for it at exit, and so the last rows are written
+                thread = threading.Thread(target=self._write_soon, name="recollect-log")
+                thread.start()
+                self._thread = thread
 
     def refusal(self, user_id: str) -> str | None:
         """Why this user may not call anything more today, or None."""
         if not self._budgeted or not (user := self._people(user_id).user).exists():
             return None
+        self.flush(user_id)
         today = self._clock().date()
         with user.read() as reader:
             spent = reader.spending(since=today, until=today)
@@ -77,28 +103,57 @@ class CallLog:
         return None
 
     def flush(self, user_id: str | None = None) -> None:
-        """Write what is waiting, of one user or of all."""
-        with self._writing:
+        """Write what is waiting, of one user or of all; of one whose batch is open in this thread, later."""
+        if user_id is None:
             with self._guard:
-                names = list(self._waiting) if user_id is None else [user_id]
-                rows = {name: self._waiting.pop(name, []) for name in names}
-                self._number -= sum(map(len, rows.values()))
-            for name, waiting in rows.items():
-                if waiting:
-                    self._write(name, waiting)
+                names = {*self._waiting, *self._writing}
+            for name in sorted(names):
+                self.flush(name)
+        elif rows := self._take(user_id):
+            try:
+                self._write(user_id, rows)
+            except Exception as error:  # the outermost handler: who looks at the log must not fail for what waits
+                self._put_back(user_id, rows)
+                LOGGER.warning("the log of %d tool calls waits: %s", len(rows), type(error).__name__)
+            finally:
+                with self._guard:
+                    self._writing.remove(user_id)
+                    self._written.notify_all()
 
     def forget(self, user_id: str) -> None:
         """The user is being erased: what is waiting must not bring them back."""
-        with self._writing, self._guard:
-            self._number -= len(self._waiting.pop(user_id, []))
+        if self._take(user_id):
+            with self._guard:
+                self._writing.remove(user_id)
+                self._written.notify_all()
+
+    def _take(self, user_id: str) -> list[_Row]:
+        """What waits of a user, who is marked as being written, if anything does. Not before another has written it."""
+        with self._guard:
+            if user_id not in self._waiting and user_id not in self._writing:
+                return []
+        if self._people(user_id).has_batch_here:
+            return []  # a batch is open in this thread, and who writes may be waiting for it
+        with self._guard:
+            self._written.wait_for(lambda: user_id not in self._writing)
+            rows = self._waiting.pop(user_id, [])
+            self._number -= len(rows)
+            if rows:
+                self._writing.add(user_id)
+            return rows
+
+    def _put_back(self, user_id: str, rows: list[_Row]) -> None:
+        counted = [row.counted() for row in rows]  # numbers are small, and texts may not be
+        with self._guard:
+            self._waiting[user_id] = counted + self._waiting.get(user_id, [])
+            self._number += len(counted)
 
     def _write_soon(self) -> None:
+        seconds = _SECONDS
         while True:
-            self._wake.wait(_SECONDS)
-            try:
-                self.flush()
-            except Exception as error:  # the outermost handler of this thread
-                LOGGER.error("the log of tool calls was not stored: %s", type(error).__name__)
+            self._wake.wait(seconds)
+            self.flush()
+            seconds = min(2 * seconds, _MOST_SECONDS)
             with self._guard:
                 # a store that fails for good must not keep the interpreter from ending
                 if not self._waiting or self._wake.is_set() or not threading.main_thread().is_alive():
@@ -117,26 +172,29 @@ class CallLog:
 
     def _write(self, user_id: str, rows: list[_Row]) -> None:
         person = self._people(user_id)
-        try:
-            if not person.user.exists():
-                return
-            counted = [replace(call, tokens_in=count(said), tokens_out=count(told)) for call, said, told in rows]
-            with person.write_beside() as tx:
-                tx.log_calls(counted)
-                tx.charge(self._spendings(counted))
-        except RecollectError as error:
-            LOGGER.warning("the log of %d tool calls waits: %s", len(rows), type(error).__name__)
-            with self._guard:
-                self._waiting[user_id] = rows + self._waiting.get(user_id, [])
-                self._number += len(rows)
+        counted = [row.counted() for row in rows]
+        if not person.user.exists():
+            return
+        with suppress(NotFoundError), person.write_beside() as tx:
+            if tx.state().seq == 0 and not tx.spending():
+                raise NotFoundError  # erased by another process while this one waited for the lock
+            known: set[str] = set()
+            calls = []
+            for row in counted:
+                call = row.call
+                # an id from the host may come twice, and no row may be lost for that
+                if not row.again and not _is_ours(call.id) and (call.id in known or tx.calls(call=call.id)):
+                    call = replace(call, id=new_id("call"))
+                known.add(call.id)
+                calls.append(call)
+            tx.log_calls(calls)
+            tx.charge(self._spendings(row.call for row in counted if not row.again))
 
     def _spendings(self, calls: Iterable[ToolCall]) -> list[Spending]:
         """What calls used, by day and tool. The model wrote what went in and reads what came out."""
         price_in, price_out = self._config.price_in / 1e6, self._config.price_out / 1e6
         found: dict[tuple[date, str], Spending] = {}
         for call in calls:
-            if call.status == "timeout" and call.outcome != "running":
-                continue  # counted when it was answered
             key = (call.at.date(), call.tool)
             now = found.get(key) or Spending(day=call.at.date(), operation=f"tool:{call.tool}")
             found[key] = replace(
@@ -151,8 +209,20 @@ class CallLog:
     def _renew(self) -> None:
         """In a forked child: the thread is not there, and what waits is the parent's to write."""
         self._waiting = {}
+        self._writing = set()
         self._number = 0
         self._thread = None
         self._guard = threading.Lock()
-        self._writing = threading.Lock()
+        self._written = threading.Condition(self._guard)
         self._wake = threading.Event()
+
+
+def _is_ours(call: str) -> bool:
+    return is_id(call) and call.startswith("call-")
+
+
+def _tokens(text: str) -> int:
+    """Counted; of a very long text, by its beginning."""
+    if len(text) <= _MOST_COUNTED:
+        return count(text)
+    return count(text[:_MOST_COUNTED]) * len(text) // _MOST_COUNTED

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from recollect.errors import NotFoundError
+from recollect.errors import InvalidInputError, NotFoundError
 from recollect.records import Hit, Outcome, Record, Refused
 from recollect.text import fold
-from recollect.tools.parameters import Arg
+from recollect.tools.parameters import Arg, ArgumentsError
 from recollect.tools.phrasing import marked, moment, said
 from recollect.tools.tool import Answer, Scope, outcome_of, record_of, refused, tool
 
@@ -26,7 +26,7 @@ def remember_observation(
     scope: Scope,
     content: Annotated[str, Arg(says="What was observed, in plain words (e.g., 'API rate limit is 100/min')")],
     category: Annotated[Category, Arg(says=_SAYS_CATEGORY)],
-    source: Annotated[str | None, Arg(says=_SAYS_SOURCE)] = None,
+    source: Annotated[str | None, Arg(aside=True, says=_SAYS_SOURCE)] = None,
 ) -> Answer:
     """Remember one observation you made while working: a finding, an insight or a lesson. Returns its id."""
     outcome = scope.memory.observe(content, category, source=source or f"tool:{scope.tool}")
@@ -41,19 +41,24 @@ def remember_fil(
     findings: Annotated[list[str] | None, Arg(says="Factual discoveries")] = None,
     insights: Annotated[list[str] | None, Arg(says="Conclusions or decisions")] = None,
     lessons: Annotated[list[str] | None, Arg(says="Guidance for the future")] = None,
-    source: Annotated[str | None, Arg(says=_SAYS_SOURCE)] = None,
+    source: Annotated[str | None, Arg(aside=True, says=_SAYS_SOURCE)] = None,
 ) -> Answer:
     """Remember the findings, insights and lessons of one step at once: all of them are stored, or none.
     Returns their ids in this order."""
-    groups = (("finding", findings or []), ("insight", insights or []), ("lesson", lessons or []))
+    groups = {"findings": findings or [], "insights": insights or [], "lessons": lessons or []}
+    if not any(groups.values()):
+        return Answer("give at least one of findings, insights and lessons", "empty", "error")
     told: list[dict[str, Any]] = []
     with scope.memory.batch() as memory:
-        for category, texts in groups:
-            for text in texts:
-                outcome = memory.observe(text, category, source=source or f"tool:{scope.tool}")
+        for name, texts in groups.items():
+            for number, text in enumerate(texts):
+                try:
+                    outcome = memory.observe(text, name.removesuffix("s"), source=source or f"tool:{scope.tool}")
+                except InvalidInputError as error:
+                    field, _, problem = str(error).partition(": ")
+                    said_of = f"{name}[{number}]" if field == "content" else field
+                    raise ArgumentsError(f"{said_of}: {problem}; nothing was stored") from None
                 told.append(_kept(outcome))
-    if not told:
-        return Answer("give at least one finding, insight or lesson", "empty", "error")
     ids = [one["id"] for one in told if "id" in one]
     not_stored = [one["message"] for one in told if one["status"] == "refused"]
     content: dict[str, Any] = {"status": "success" if ids else "refused", "ids": ids}

@@ -28,9 +28,11 @@ _WANTED = {
     "boolean": "true or false",
     "array": "a list",
 }
-_YES_NO = dict.fromkeys(("true", "yes", "1"), True) | dict.fromkeys(("false", "no", "0"), False)
+_YES_NO = {"true": True, "yes": True, "false": False, "no": False}
 _NOTHING = ("", "null", "none", "undefined")
+_WRAPPERS = ("arguments", "parameters", "input", "args", "kwargs")
 _LARGEST = 2**63
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
 
 
 class ArgumentsError(RecollectError):
@@ -52,6 +54,8 @@ class Arg:
     """A lower bound that the schema does not tell."""
     at_most: int | None = None
     """Asking for more than this is not an error: this much is given. The schema does not tell."""
+    aside: bool = False
+    """Says something about the call and is not memory itself: "null" as text stands for nothing."""
     reference: bool = False
     """Names a record by its number; the text id that another suite gave for it is understood too."""
     user: bool = False
@@ -194,20 +198,29 @@ def read_arguments(parameters: Sequence[Parameter], given: Any) -> tuple[dict[st
 
 def _mapping(parameters: Sequence[Parameter], given: Any) -> Mapping[Any, Any]:
     """The arguments as a mapping; they may come as JSON, even as JSON within JSON, or wrapped."""
-    for _ in range(2):
-        if isinstance(given, bytes | bytearray):
-            given = bytes(given).decode("utf-8", errors="replace")
-        if isinstance(given, str):
-            given = _json(given) if given.strip().lower() not in _NOTHING else {}
-    if given is None:
-        return {}
+    given = _plain(given)
     if not isinstance(given, Mapping):
         raise ArgumentsError("the arguments are not a JSON object; give them as {" + _example(parameters) + "}")
-    if len(given) == 1:
-        (name, inner), *_ = given.items()
-        if isinstance(inner, Mapping) and name in ("arguments", "parameters", "input", "args", "kwargs"):
-            return inner
+    known = {_spelling(parameter.name) for parameter in parameters}
+    wrapped = [name for name in given if name in _WRAPPERS]
+    if len(wrapped) == 1 and not any(_spelling(str(name)) in known for name in given):
+        inner = given[wrapped[0]]
+        if isinstance(inner, Mapping) or (isinstance(inner, str) and inner.lstrip().startswith("{")):
+            return {name: value for name, value in given.items() if name != wrapped[0]} | dict(_plain(inner))
     return given
+
+
+def _plain(given: Any) -> Any:
+    """Arguments as data; they may come as JSON."""
+    for _ in range(2):
+        if isinstance(given, bytes | bytearray):
+            try:
+                given = bytes(given).decode("utf-8-sig")
+            except UnicodeDecodeError:
+                raise ArgumentsError("the arguments are not valid UTF-8; give one JSON object as UTF-8") from None
+        if isinstance(given, str):
+            given = _json(given) if given.strip().lower() not in _NOTHING else {}
+    return {} if given is None else given
 
 
 def _named(parameters: Sequence[Parameter], given: Mapping[Any, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -230,9 +243,12 @@ def _named(parameters: Sequence[Parameter], given: Mapping[Any, Any]) -> tuple[d
 
 
 def _is_nothing(parameter: Parameter, value: Any) -> bool:
-    """Text that stands for nothing, where text is not what is wanted."""
-    return isinstance(value, str) and value.strip().lower() in _NOTHING and (parameter.type != "string" or
-        (bool(parameter.enum) and not parameter.required))  # fmt: skip
+    """Text that stands for nothing, where text is not what is wanted; where it is, "null" may be meant as such."""
+    if not isinstance(value, str) or value.strip().lower() not in _NOTHING:
+        return False
+    if parameter.type != "string":
+        return True
+    return not parameter.required and (bool(parameter.enum) or parameter.arg.aside or value == "")
 
 
 def _what_is_missing(missing: Sequence[Parameter], unknown: Sequence[str]) -> str:
@@ -258,8 +274,8 @@ def _scalar(name: str, kind: str, value: Any, enum: tuple[str, ...] = ()) -> Any
     if kind == "boolean":
         if isinstance(value, bool):
             return value
-        if isinstance(value, str | int) and str(value).strip().lower() in _YES_NO:
-            return _YES_NO[str(value).strip().lower()]
+        if isinstance(value, str) and value.strip().lower() in _YES_NO:
+            return _YES_NO[value.strip().lower()]
     elif isinstance(value, str | int | float) and not isinstance(value, bool):
         number = _number(value)
         if number is not None and (kind == "number" or number == int(number)):
@@ -269,8 +285,11 @@ def _scalar(name: str, kind: str, value: Any, enum: tuple[str, ...] = ()) -> Any
 
 def _text(name: str, value: Any) -> str:
     if isinstance(value, str):
+        if found := _NO_TEXT.search(value):
+            what = "a null character" if found[0] == "\0" else "half a character (a lone surrogate)"
+            raise ArgumentsError(f"{name} has {what} at position {found.start()}; leave it out")
         return value
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if isinstance(value, int | float) and not isinstance(value, bool) and _number(value) is not None:
         return str(value)
     raise ArgumentsError(f"{name} is {_shown(value)}; it must be text")
 
@@ -298,11 +317,20 @@ def _number(value: str | int | float) -> int | float | None:
 
 def _json(text: str) -> Any:
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=_object)
     except (ValueError, RecursionError):
         raise ArgumentsError(
             "the arguments are not valid JSON; give one JSON object, with quotes and line breaks in texts escaped"
         ) from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        for name, value in pairs:
+            if found[name] != value:
+                raise ArgumentsError(f"{_shown(name)} is given twice; give it once")
+    return found
 
 
 def _spelling(name: str) -> str:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from recollect.policy.injection import without_markup
 from recollect.records import Record
 from recollect.times import to_text
+
+MAX_OUTPUT = 20_000
+"""The longest answer, in characters."""
 
 _MORE = "… (the rest was left out)"
 
@@ -15,9 +19,15 @@ _MORE = "… (the rest was left out)"
 def phrased(content: str | dict[str, Any] | list[Any], limit: int) -> str:
     """The answer as text of at most ``limit`` characters; what is left out of a list is counted."""
     if isinstance(content, str):
-        return content if len(content) <= limit else _cut_at_line(content, limit)
-    text = _json(content)
-    return text if len(text) <= limit else _shorter(content, limit)
+        text = content if len(content) <= limit else _cut_at_line(content, limit)
+    else:
+        text = _json(content)
+        if len(text) > limit:
+            whole = {"results": content} if isinstance(content, list) else content
+            text = _json(_fitted(whole, limit))
+        if len(text) > limit:
+            text = _json({"status": "error", "message": "the answer is too long"})
+    return text.encode("utf-8", errors="replace").decode("utf-8")
 
 
 def said(text: str) -> str:
@@ -36,40 +46,43 @@ def moment(record: Record) -> str:
 
 
 def _json(content: Any) -> str:
-    return json.dumps(content, ensure_ascii=False)
+    return json.dumps(content, ensure_ascii=False, allow_nan=False)
 
 
-def _shorter(content: dict[str, Any] | list[Any], limit: int) -> str:
-    """The longest list in it loses items from its end; if that is not enough, the longest text is cut."""
-    whole: dict[str, Any] = {"results": content} if isinstance(content, list) else content
-    name = max(whole, key=lambda key: len(_json(whole[key])))
-    value = whole[name]
-    if isinstance(value, dict):
-        return _shorter(value | {"cut": True}, limit)
+def _fitted(value: Any, room: int) -> Any:
+    """As much of a value as has room as JSON. Lists lose items from their end, texts are cut, the longest first."""
+    if len(_json(value)) <= room:
+        return value
     if isinstance(value, str):
-        room = limit - (len(_json(whole)) - len(_json(value))) - 40
-        while room > 0 and len(text := _json(whole | {name: value[:room] + _MORE})) > limit:
-            room -= max(len(text) - limit, 1)
-        return text if room > 0 else _json({"status": "error", "message": "the answer is too long"})
-    if not isinstance(value, list) or not value:
-        return _json({"status": "error", "message": "the answer is too long"})
-    low, high = 0, len(value)
+        return _most(len(value), lambda end: value[:end] + _MORE, room)
+    if isinstance(value, list):
+        kept = _most(len(value), lambda end: value[:end], room)
+        return kept or [_fitted(value[0], room - 2)] if value else value
+    if not isinstance(value, dict):
+        return None
+    shown = dict(value)
+    for name in sorted(shown, key=lambda name: -len(_json(shown[name]))):
+        whole = shown
+        if isinstance(shown[name], list):
+            shown = shown | {"left_out": len(shown[name])}
+        others = len(_json(shown | {name: ""})) - 2
+        shown = shown | {name: _fitted(shown[name], max(room - others, 2))}
+        if isinstance(shown[name], list) and not (left := len(whole[name]) - len(shown[name])):
+            shown.pop("left_out")
+        elif isinstance(shown[name], list):
+            shown["left_out"] = left
+        if len(_json(shown)) <= room:
+            break
+    return shown
+
+
+def _most(length: int, part: Callable[[int], Any], room: int) -> Any:
+    """The longest part that has room; the shortest if none has."""
+    low, high = 0, length
     while low < high:
         middle = (low + high + 1) // 2
-        if len(_json(_left_out(whole, name, middle))) <= limit:
-            low = middle
-        else:
-            high = middle - 1
-    if low == 0 and len(value) == 1:
-        only = value[0]
-        if isinstance(only, dict):
-            return _shorter(only, limit)
-    return _json(_left_out(whole, name, low))
-
-
-def _left_out(whole: dict[str, Any], name: str, kept: int) -> dict[str, Any]:
-    items = whole[name]
-    return whole | {name: items[:kept], "left_out": len(items) - kept}
+        low, high = (middle, high) if len(_json(part(middle))) <= room else (low, middle - 1)
+    return part(low)
 
 
 def _cut_at_line(text: str, limit: int) -> str:

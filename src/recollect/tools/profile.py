@@ -80,7 +80,7 @@ def remember_relationship(
     person: Annotated[str, Arg(says="Who, by the name the user calls them (e.g., 'Oksana')")],
     relation: Annotated[str, Arg(says="What they are to the user (e.g., 'sister', 'colleague at Stripe')")],
     confidence: Annotated[float, Arg(low=0.5, high=1.0, says="How confident you are (0.5-1.0)")],
-    source_excerpt: Annotated[str | None, Arg(says="Quote from message that supports this")] = None,
+    source_excerpt: Annotated[str | None, Arg(aside=True, says="Quote from message that supports this")] = None,
 ) -> Answer:
     """Remember who somebody is to the user."""
     outcome = scope.memory.remember(
@@ -99,7 +99,7 @@ def remember_relationship(
 def recall_relationships(
     scope: Scope,
     user_id: UserId,
-    person: Annotated[str | None, Arg(says="Only this person (optional)")] = None,
+    person: Annotated[str | None, Arg(aside=True, says="Only this person (optional)")] = None,
     limit: Annotated[int, Arg(low=1, high=100, at_most=100, says="Max results (default 50)")] = 50,
 ) -> Answer:
     """Tell whom the user knows and what they are to the user."""
@@ -118,7 +118,7 @@ def recall_facts_global(
     scope: Scope,
     user_id: UserId,
     fact_types: Annotated[list[str] | None, Arg(says="Filter by types (optional)")] = None,
-    search_query: Annotated[str | None, Arg(says="Semantic search query (optional)")] = None,
+    search_query: Annotated[str | None, Arg(aside=True, says="Semantic search query (optional)")] = None,
     limit: Annotated[int, Arg(low=1, high=50, at_most=50, says="Max results (default 10)")] = 10,
 ) -> Answer:
     """Search for facts about a user from all chats they are in. Works only if the user has agreed to that."""

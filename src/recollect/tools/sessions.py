@@ -12,12 +12,13 @@ from recollect.errors import InvalidInputError, NotFoundError
 from recollect.records import CATEGORIES, OBSERVATION_CATEGORIES, Duplicate, Message, Outcome, Record, Refused, new_id
 from recollect.times import to_text
 from recollect.tools.parameters import Arg, ArgumentsError
-from recollect.tools.phrasing import marked, moment, said
+from recollect.tools.phrasing import MAX_OUTPUT, marked, moment, said
 from recollect.tools.tool import Answer, Scope, tool
 
 _SESSION = "The session, as memory_list_sessions calls it"
 _CARRIED = ("fact", "note", "observation")
 _MOST_IMPORTED = 1_000
+_ROOM = MAX_OUTPUT - 200
 
 
 @tool("sessions", does="recall", timeout=15)
@@ -83,9 +84,26 @@ def memory_export(
     the answer there is more: call again with it as offset."""
     records = [record for kind in _CARRIED for record in scope.memory.read(kind=kind)]
     page = sorted(records, key=lambda record: record.id.partition("-")[2])[offset : offset + limit]
-    content: dict[str, Any] = {"items": [_carried(record) for record in page], "total": len(records)}
-    if offset + len(page) < len(records):
-        content["next_offset"] = offset + len(page)
+    items: list[dict[str, Any]] = []
+    too_long: list[str] = []
+    room, passed = _ROOM, 0
+    for passed, record in enumerate(page, 1):
+        item = _carried(record)
+        size = len(json.dumps(item, ensure_ascii=False)) + 2
+        fits = size <= _ROOM
+        room -= size if fits else len(record.id) + 4
+        if room < 0:  # it begins the next page: an answer that is cut would lose it
+            passed -= 1
+            break
+        if fits:
+            items.append(item)
+        else:
+            too_long.append(record.id)
+    content: dict[str, Any] = {"items": items, "total": len(records)}
+    if too_long:
+        content["too_long"] = too_long
+    if offset + passed < len(records):
+        content["next_offset"] = offset + passed
     return Answer(content, "found" if page else "empty")
 
 

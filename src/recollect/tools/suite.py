@@ -7,16 +7,22 @@ it changes is in the journal under the id of the call.
 
 from __future__ import annotations
 
+import functools
 import inspect
+import itertools
+import json
 import logging
+import operator
 import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol
+from contextvars import copy_context
+from dataclasses import dataclass, field, replace
+from types import UnionType
+from typing import Any, Literal, Protocol, Union, get_args, get_origin, get_type_hints
 
 from recollect.core.memory import Memory
 from recollect.errors import InvalidInputError, RecollectError, StoreError
@@ -24,14 +30,12 @@ from recollect.records import ToolCall, new_id
 from recollect.times import Clock, utc_now
 from recollect.tools.log import CallLog
 from recollect.tools.parameters import ArgumentsError, Parameter, read_arguments
+from recollect.tools.phrasing import MAX_OUTPUT as MAX_OUTPUT
 from recollect.tools.phrasing import phrased
 from recollect.tools.tool import Answer, Scope, Tool
 from recollect.tools.workers import WORKERS
 
 LOGGER = logging.getLogger("recollect.tools")
-
-MAX_OUTPUT = 20_000
-"""The longest answer, in characters."""
 
 _PAUSED = {
     "paused": "Not done: memory is paused. Nothing is stored or changed until the person resumes it.",
@@ -87,20 +91,22 @@ class _Asked:
     said: Any
     user: str
     ignored: tuple[str, ...] = ()
-    answered: str | None = None
+    guard: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    """Held by who decides between the two below."""
+    result: Result | None = None
+    given_up: tuple[ToolCall, str] | None = None
+    """How it was logged when it took too long, and what was told."""
 
 
 class _Allowance:
     """How many calls a response has left."""
 
     def __init__(self, calls: int) -> None:
-        self.calls = self.left = calls
-        self._guard = threading.Lock()
+        self.calls = max(calls, 0)
+        self._taken = itertools.count()
 
     def take(self) -> bool:
-        with self._guard:
-            self.left -= 1
-            return self.left >= 0
+        return next(self._taken) < self.calls  # one step, also for threads
 
 
 class Suite:
@@ -130,6 +136,7 @@ class Suite:
         for tool in tools:
             if self.tools.setdefault(tool.name, tool) is not tool:
                 raise InvalidInputError("tools", f"two tools are called {tool.name}")
+        memory.acting(agent=agent, session=session)  # what is wrong with these is for the host to know, and now
         self.session, self.chat, self.agent = session, chat, agent
         self._people = {one.user_id: one for one in (memory, *others)}
         self.fixed_user = not all(name.isdigit() for name in self._people) if fixed_user is None else fixed_user
@@ -165,41 +172,47 @@ class Suite:
         """The tools as plain functions with typed signatures, for whatever takes functions."""
         return {name: self._function(tool) for name, tool in self.tools.items()}
 
+    def find(self, name: object) -> Tool | None:
+        """The tool that a name means. Clients put a name of theirs before ours, models vary how words are joined."""
+        if not isinstance(name, str):
+            return None
+        found = self.tools.get(name) or self._spellings.get(_spelling(name))
+        return found or self._spellings.get(_spelling(re.split(r"__|[.:/]", name)[-1]))
+
     # calling
 
-    def call(self, name: str, arguments: Any = None, *, call_id: str | None = None) -> Result:
+    def call(self, name: str, arguments: Any = None) -> Result:
         """Call a tool. ``arguments`` are a mapping or JSON; whatever happens, the answer is a result."""
-        asked, begun = self._begin(name, arguments, call_id)
+        asked, begun = self._begin(name, arguments)
         if not isinstance(begun, Future):
             return self._end(asked, *begun)
         try:
-            return self._end(asked, *begun.result(asked.tool.timeout))
+            return begun.result(asked.tool.timeout)
         except (FutureTimeoutError, CancelledError):
             return self._give_up(asked, begun)
 
-    async def acall(self, name: str, arguments: Any = None, *, call_id: str | None = None) -> Result:
+    async def acall(self, name: str, arguments: Any = None) -> Result:
         """`call`, awaited; the event loop goes on meanwhile."""
         import asyncio
 
-        asked, begun = self._begin(name, arguments, call_id)
+        asked, begun = self._begin(name, arguments)
         if not isinstance(begun, Future):
             return self._end(asked, *begun)
         waiting = asyncio.wrap_future(begun)
         try:
             done, _ = await asyncio.wait([waiting], timeout=asked.tool.timeout)
+            return begun.result() if done else self._give_up(asked, begun)
         except asyncio.CancelledError:
             self._give_up(asked, begun)
             raise
-        return self._end(asked, *begun.result()) if done else self._give_up(asked, begun)
+        finally:
+            waiting.cancel()  # the loop may be closed when a late one ends
 
-    def _begin(
-        self, name: str, given: Any, call_id: str | None
-    ) -> tuple[_Asked, Future[tuple[Answer, Status]] | tuple[Answer, Status]]:
+    def _begin(self, name: str, given: Any) -> tuple[_Asked, Future[Result] | tuple[Answer, Status]]:
         """Read, check, and hand over to a thread; or the answer, if it need not come so far."""
         began = time.perf_counter_ns()
-        tool = self._find(name)
-        call = call_id if isinstance(call_id, str) and 0 < len(call_id) <= 200 and call_id.isprintable() else None
-        asked = _Asked(tool or _unknown(), call or new_id("call"), began, given, self.memory.user_id)
+        tool = self.find(name)
+        asked = _Asked(tool or _unknown(), new_id("call"), began, given, self.memory.user_id)
         if tool is None:
             names = ", ".join(self.tools)
             return asked, (Answer(f"there is no tool {_shown(name)}; there are {names}", "unknown tool"), "invalid")
@@ -210,18 +223,40 @@ class Suite:
         try:
             values, asked.ignored = read_arguments(self._reading[tool.name], given)
             memory = self._whose(tool, values)
-        except ArgumentsError as error:
-            return asked, (Answer(f"{error}", "bad arguments"), "invalid")
-        except Exception as error:  # what was given is no ordinary data
+            asked.user = memory.user_id
+            memory._person.check_no_batch()  # the thread that does it would wait for this one
+        except RecollectError as error:
+            return asked, _failed(asked, error)
+        except Exception as error:
+            LOGGER.warning("the arguments of %s could not be read: %s", tool.name, type(error).__name__)
+            return asked, (Answer("the arguments are not plain data; give one JSON object", "bad arguments"), "invalid")
+        try:
+            # in the context of the caller: what is traced there belongs to the host's own trace
+            return asked, WORKERS.submit(asked.user, copy_context().run, self._work, asked, memory, values)
+        except RuntimeError as error:  # no thread can begin, or the interpreter is ending
             return asked, _crashed(asked, error)
-        asked.user = memory.user_id
-        return asked, WORKERS.submit(self._work, asked, memory, values)
 
-    def _work(self, asked: _Asked, memory: Memory, values: dict[str, Any]) -> tuple[Answer, Status]:
-        """In a thread: run the tool. Whatever it raises becomes an answer."""
+    def _work(self, asked: _Asked, memory: Memory, values: dict[str, Any]) -> Result:
+        """In a thread: do it, and log it."""
+        result = self._result(asked, *self._done(asked, memory, values))
+        with asked.guard:
+            asked.result = result
+        if asked.given_up is None:
+            self._note(asked, result, may_wait=True)
+        elif self._log is not None:
+            row, told = asked.given_up
+            row = replace(row, outcome=result.outcome, latency_ms=result.latency_ms)
+            try:
+                self._log.add(asked.user, row, _as_said(asked.said), told, again=True, may_wait=True)
+            except Exception as error:
+                LOGGER.error("the end of the call %s was not logged: %s", asked.call, type(error).__name__)
+        return result
+
+    def _done(self, asked: _Asked, memory: Memory, values: dict[str, Any]) -> tuple[Answer, Status]:
+        """Run the tool. Whatever it raises becomes an answer."""
         tool = asked.tool
         try:
-            if self._log is not None and (why := self._log.refusal(self.memory.user_id)):
+            if self._log is not None and (why := self._log.refusal(asked.user)):
                 return Answer(f"not done: {why}", "budget"), "limited"
             mode = memory.mode
             if mode == "incognito" or (mode == "paused" and not tool.reads(values)):
@@ -232,34 +267,36 @@ class Suite:
             return answer, answer.status
         except RecollectError as error:
             return _failed(asked, error)
-        except Exception as error:  # the outermost handler: nothing may reach the model's loop
+        except BaseException as error:  # the outermost handler: nothing may reach the model's loop
             return _crashed(asked, error)
 
-    def _end(self, asked: _Asked, answer: Answer, status: Status) -> Result:
-        """Phrase the answer, and log the call."""
-        tool, content = asked.tool, answer.content
-        if answer.exact:
-            pass
-        elif isinstance(content, str) and status != "ok" and tool.json:
-            content = {"status": "refused" if status == "refused" else "error", "message": content}
-        elif isinstance(content, str) and status not in ("ok", "refused"):
-            content = f"Error: {content}"
-        text = phrased(content, MAX_OUTPUT)
-        latency = (time.perf_counter_ns() - asked.began) / 1e6
-        result = Result(
+    def _result(self, asked: _Asked, answer: Answer, status: Status) -> Result:
+        """Phrase the answer."""
+        try:
+            content = _put(asked.tool, answer, status)
+            text = phrased(content, MAX_OUTPUT)
+        except Exception as error:  # a tool gave what cannot be told
+            answer, status = _crashed(asked, error)
+            content = _put(asked.tool, answer, status)
+            text = phrased(content, MAX_OUTPUT)
+        return Result(
             text=text,
             status=status,
             outcome=answer.outcome,
-            tool=tool.name,
+            tool=asked.tool.name,
             call=asked.call,
-            latency_ms=latency,
+            latency_ms=(time.perf_counter_ns() - asked.began) / 1e6,
             content=content,
             ignored=asked.ignored,
         )
+
+    def _end(self, asked: _Asked, answer: Answer, status: Status) -> Result:
+        """Phrase the answer to what was not begun, and log the call."""
+        result = self._result(asked, answer, status)
         self._note(asked, result)
         return result
 
-    def _give_up(self, asked: _Asked, begun: Future[tuple[Answer, Status]]) -> Result:
+    def _give_up(self, asked: _Asked, begun: Future[Result]) -> Result:
         """It takes too long. What has begun goes on; the log is told when it ends."""
         seconds = f"{asked.tool.timeout:g} s"
         if begun.cancel():
@@ -269,25 +306,28 @@ class Suite:
             f"{asked.tool.name} is not done after {seconds} and goes on; look whether it was done before you"
             f" repeat it (call {asked.call})"
         )
-        result = self._end(asked, Answer(said, "running"), "timeout")
-        begun.add_done_callback(lambda late: self._end_late(asked, result, late.result()[0].outcome))
-        return result
+        with asked.guard:
+            if asked.result is not None:  # at the last moment
+                return asked.result
+            result = self._result(asked, Answer(said, "running"), "timeout")
+            asked.given_up = (self._note(asked, result), result.text)
+            return result
 
-    def _end_late(self, asked: _Asked, result: Result, outcome: str) -> None:
-        latency = (time.perf_counter_ns() - asked.began) / 1e6
-        if self._log is not None:
-            self._log.add(asked.user, self._row(asked, replace(result, outcome=outcome, latency_ms=latency)), "", "")
-
-    def _note(self, asked: _Asked, result: Result) -> None:
+    def _note(self, asked: _Asked, result: Result, *, may_wait: bool = False) -> ToolCall:
+        """Log a call that is answered now, whatever happens to the log."""
+        row = self._row(asked, result)
         try:
-            row = self._row(asked, result)
             if self._log is not None:
-                self._log.add(asked.user, row, _as_said(asked.said), result.text)
+                self._log.add(asked.user, row, _as_said(asked.said), result.text, may_wait=may_wait)
+        except Exception as error:
+            LOGGER.error("the call %s was not logged: %s", asked.call, type(error).__name__)
+        try:
             if self._telemetry is not None:
                 self._telemetry.called(asked.tool, row, asked.began)
                 self._habits.seen(asked.tool, result.status)
-        except Exception as error:  # the call is done and must be answered
-            LOGGER.error("the call %s was not logged: %s", asked.call, type(error).__name__)
+        except Exception as error:
+            LOGGER.error("the call %s is missing in telemetry: %s", asked.call, type(error).__name__)
+        return row
 
     def _row(self, asked: _Asked, result: Result) -> ToolCall:
         return ToolCall(
@@ -304,13 +344,6 @@ class Suite:
 
     # inside
 
-    def _find(self, name: object) -> Tool | None:
-        """The tool meant: clients put a name of theirs before ours, and models vary how words are joined."""
-        if not isinstance(name, str):
-            return None
-        found = self.tools.get(name) or self._spellings.get(_spelling(name))
-        return found or self._spellings.get(_spelling(re.split(r"__|[.:/]", name)[-1]))
-
     def _parameters(self, tool: Tool) -> tuple[Parameter, ...]:
         """As they are read: who the user is, is known, and need not be told."""
         return tuple(
@@ -322,7 +355,7 @@ class Suite:
         """The memory that a call is about. Only those who take part in the conversation can be named."""
         for parameter in tool.parameters:
             if parameter.arg.user and (named := values[parameter.name]) is not None:
-                found = self._people.get(named.strip().removesuffix(".0"))
+                found = self._people.get(named) or self._people.get(named.strip().removesuffix(".0"))
                 if found is None:
                     allowed = " or ".join(self._people)
                     raise ArgumentsError(f"{parameter.name} is {_shown(named)}; here it can only be {allowed}")
@@ -334,13 +367,11 @@ class Suite:
         takes = inspect.signature(tool.run).parameters
 
         def function(*args: Any, **kwargs: Any) -> str:
-            try:
-                bound = signature.bind_partial(*args, **kwargs).arguments
-            except TypeError:
-                bound = kwargs
-            return self.call(tool.name, bound).text
+            named = dict(zip(signature.parameters, args, strict=False))
+            certain = len(named) == len(args) and not named.keys() & kwargs.keys()
+            return self.call(tool.name, named | kwargs if certain else args).text
 
-        hints = inspect.get_annotations(tool.run, eval_str=True)
+        hints = {name: _plain_type(hint) for name, hint in get_type_hints(tool.run).items()}
         # those that must be given first, as a signature wants it
         ordered = sorted(shown, key=lambda parameter: not parameter.required)
         signature = inspect.Signature(
@@ -375,19 +406,29 @@ class _Habits:
             self._telemetry.pattern(f"recall_before_{tool.does}" if self._looked else f"{tool.does}_without_recall")
 
 
+def _plain_type(hint: Any) -> Any:
+    """A type as whoever inspects functions understands it: without choices, which are texts to them."""
+    if get_origin(hint) is Literal:
+        return str
+    if get_origin(hint) in (Union, UnionType):
+        return functools.reduce(operator.or_, [_plain_type(option) for option in get_args(hint)])
+    return hint
+
+
 def _failed(asked: _Asked, error: RecollectError) -> tuple[Answer, Status]:
     """An error of ours, told to the model in its words."""
     if isinstance(error, ArgumentsError):
         return Answer(str(error), "bad arguments"), "invalid"
     if isinstance(error, InvalidInputError):
-        name = asked.tool.fields.get(error.field, error.field)
+        field, _, item = error.field.partition("[")
+        name = asked.tool.fields.get(field) or (f"{field}[{item}" if item else field)
         return Answer(f"{name}: {str(error).partition(': ')[2]}", "bad arguments"), "invalid"
     if isinstance(error, StoreError):
         LOGGER.error("%s failed: %s", asked.tool.name, type(error).__name__)
     return Answer(str(error), type(error).__name__), "error"
 
 
-def _crashed(asked: _Asked, error: Exception) -> tuple[Answer, Status]:
+def _crashed(asked: _Asked, error: BaseException) -> tuple[Answer, Status]:
     # neither the message nor the trace: both may hold what a person said
     LOGGER.error("%s failed: %s (call %s)", asked.tool.name, type(error).__name__, asked.call)
     said = "something went wrong inside; whether it was done is in the journal"
@@ -411,15 +452,28 @@ def _unknown() -> Tool:
     )
 
 
+def _put(tool: Tool, answer: Answer, status: Status) -> str | dict[str, Any] | list[Any]:
+    """What is told: what is wrong is marked as wrong, in the way of the suite."""
+    content = answer.content
+    if answer.exact or not isinstance(content, str) or status == "ok":
+        return content
+    if tool.json:
+        return {"status": "refused" if status == "refused" else "error", "message": content}
+    return content if status == "refused" else f"Error: {content}"
+
+
 def _as_said(arguments: Any) -> str:
     """The arguments about as the model wrote them, to count their tokens."""
     if isinstance(arguments, str):
         return arguments
-    if not isinstance(arguments, Mapping):
+    try:
+        if isinstance(arguments, bytes | bytearray):
+            return bytes(arguments).decode("utf-8", errors="replace")
+        if isinstance(arguments, Mapping):
+            arguments = dict(arguments)
+        return "" if arguments is None else json.dumps(arguments, ensure_ascii=False)
+    except Exception:  # it is no plain data
         return ""
-    values = ((name, value if isinstance(value, list | tuple) else [value]) for name, value in arguments.items())
-    return " ".join(f'"{name}":' + "".join(f' "{item}",' for item in items if isinstance(item, str | int | float))
-        for name, items in values)  # fmt: skip
 
 
 def _spelling(name: str) -> str:

@@ -15,9 +15,18 @@ from recollect.records import ToolCall
 from recollect.tools.tool import Tool
 
 if TYPE_CHECKING:
+    from wsgiref.simple_server import WSGIServer
+
     from opentelemetry.sdk.metrics.export import MetricReader
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
 
 _SCOPE = "recollect"
+_BOUNDS = [0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000]
+"""Where the histogram counts anew, in milliseconds."""
+_READ = frozenset({"found", "empty"})
+"""Outcomes of tools that can read and write, when they have read."""
+
 _guard = threading.Lock()
 _begun: set[str] = set()
 
@@ -37,30 +46,31 @@ class OpenTelemetry:
         self._success = meter.create_counter("memory_tool_success", description="Calls that were answered")
         self._error = meter.create_counter("memory_tool_error", description="Calls that failed")
         self._patterns = meter.create_counter("memory_tool_pattern", description="What models do before they write")
+        # the unit is in the name, as the seed has it; said again, Prometheus would append it to the name again
         self._latency = meter.create_histogram(
-            "memory_tool_latency_ms", unit="ms", description="How long calls of memory tools take"
+            "memory_tool_latency_ms",
+            description="How long calls of memory tools take, in milliseconds",
+            explicit_bucket_boundaries_advisory=_BOUNDS,
         )
 
     def called(self, tool: Tool, call: ToolCall, began_ns: int) -> None:
         """A call has been answered."""
+        took = time.perf_counter_ns() - began_ns
+        now = time.time_ns()
         named = {"tool": tool.name, "suite": tool.suite}
         failed = call.status not in ("ok", "refused")
         self._calls.add(1, named | {"status": call.status, "outcome": call.outcome})
         (self._error if failed else self._success).add(1, {"tool": tool.name})
-        operation = "db_read" if tool.tier == "read_only" else "db_write"
-        self._latency.record(call.latency_ms, {"tool": tool.name, "operation": operation})
-        now = time.time_ns()
-        span = self._tracer.start_span(
-            f"memory_tool {tool.name}",
-            start_time=now - (time.perf_counter_ns() - began_ns),
-            attributes={
-                "memory.tool": tool.name,
-                "memory.suite": tool.suite,
-                "memory.status": call.status,
-                "memory.outcome": call.outcome,
-                "memory.call": call.id,
-            },
-        )
+        reads = tool.tier == "read_only" or call.outcome in _READ
+        self._latency.record(call.latency_ms, {"tool": tool.name, "operation": "db_read" if reads else "db_write"})
+        attributes = {
+            "memory.tool": tool.name,
+            "memory.suite": tool.suite,
+            "memory.status": call.status,
+            "memory.outcome": call.outcome,
+            "memory.call": call.id,
+        }
+        span = self._tracer.start_span(f"memory_tool {tool.name}", start_time=now - took, attributes=attributes)
         if failed:
             span.set_status(self._trace.StatusCode.ERROR, call.outcome)
         span.end(now)
@@ -72,11 +82,11 @@ class OpenTelemetry:
 
 def telemetry(setting: str) -> OpenTelemetry | None:
     """What the setting asks for; None for nothing. Exporters are set up once in a process."""
-    wanted = [one.strip() for one in setting.split(",") if one.strip() not in ("", "none")]
+    wanted = [one for one in dict.fromkeys(setting.replace(" ", "").split(",")) if one not in ("", "none")]
     if not wanted:
         return None
+    exporters = [one for one in wanted if one != "otel"]
     with _guard:
-        exporters = [one for one in wanted if one != "otel"]
         if exporters and not _begun:
             _set_up(exporters)
             _begun.update(exporters)
@@ -86,42 +96,87 @@ def telemetry(setting: str) -> OpenTelemetry | None:
 
 
 def _set_up(exporters: list[str]) -> None:
+    """All or nothing: what can go wrong comes first, and the providers, which can be set only once, come last."""
+    serving = [one for one in exporters if one != "otlp"]
     readers: list[MetricReader] = []
-    for exporter in exporters:
-        try:
-            readers.append(_otlp() if exporter == "otlp" else _prometheus(exporter))
-        except ImportError:
-            extra = "otel" if exporter == "otlp" else "prometheus"
-            raise MissingExtraError(extra, f"MEMORY_TELEMETRY={exporter}") from None
-    from opentelemetry import metrics
-    from opentelemetry.sdk.metrics import MeterProvider
+    tracing: TracerProvider | None = None
+    missing = "prometheus" if serving else "otel"
+    try:
+        from opentelemetry import metrics, trace
+        from opentelemetry.sdk.metrics import MeterProvider
 
-    metrics.set_meter_provider(MeterProvider(metric_readers=readers))
+        _check_unclaimed(metrics.get_meter_provider(), exporters)
+        if "otlp" in exporters:
+            _check_unclaimed(trace.get_tracer_provider(), exporters)
+            missing = "otel"
+            _import_otlp()
+            missing = "prometheus"
+        if serving:
+            readers.append(_serve(serving))
+    except ImportError:
+        raise MissingExtraError(missing, f"MEMORY_TELEMETRY={','.join(exporters)}") from None
+    resource = _resource()
+    if "otlp" in exporters:
+        reader, tracing = _otlp(resource)
+        readers.append(reader)
+    metrics.set_meter_provider(MeterProvider(metric_readers=readers, resource=resource))
+    if tracing is not None:
+        trace.set_tracer_provider(tracing)
 
 
-def _otlp() -> MetricReader:
+def _check_unclaimed(provider: object, exporters: list[str]) -> None:
+    """Providers that the host has set up cannot be replaced, and ours would never hear of anything."""
+    if not type(provider).__name__.lstrip("_").startswith("Proxy"):
+        raise ConfigError(
+            f"MEMORY_TELEMETRY={','.join(exporters)} would set OpenTelemetry up, and this process has done so already;"
+            " MEMORY_TELEMETRY=otel uses what is there"
+        )
+
+
+def _resource() -> Resource:
+    """Who reports: what OpenTelemetry's own variables say, or recollect."""
+    from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+
+    found = Resource.create()
+    if str(found.attributes.get(SERVICE_NAME, "unknown_service")).startswith("unknown_service"):
+        found = found.merge(Resource({SERVICE_NAME: _SCOPE}))
+    return found
+
+
+def _import_otlp() -> None:
+    import opentelemetry.exporter.otlp.proto.http.metric_exporter
+    import opentelemetry.exporter.otlp.proto.http.trace_exporter  # noqa: F401
+
+
+def _otlp(resource: Resource) -> tuple[MetricReader, TracerProvider]:
     """To the collector that the variables of OpenTelemetry itself name (OTEL_EXPORTER_OTLP_ENDPOINT and others)."""
-    from opentelemetry import trace
     from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-    tracing = TracerProvider()
+    tracing = TracerProvider(resource=resource)
     tracing.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-    trace.set_tracer_provider(tracing)
-    return PeriodicExportingMetricReader(OTLPMetricExporter())
+    return PeriodicExportingMetricReader(OTLPMetricExporter()), tracing
 
 
-def _prometheus(exporter: str) -> MetricReader:
-    """An endpoint at ``prometheus:PORT``, on this machine only, or at ``prometheus:HOST:PORT``."""
+def _serve(exporters: list[str]) -> MetricReader:
+    """Endpoints at ``prometheus:PORT``, on this machine only, or at ``prometheus:HOST:PORT``. They show our metrics
+    and nothing else of the process."""
     from opentelemetry.exporter.prometheus import PrometheusMetricReader
-    from prometheus_client import start_http_server
+    from prometheus_client import CollectorRegistry, start_http_server
 
-    host, _, port = exporter.partition(":")[2].rpartition(":")
-    try:
-        start_http_server(int(port), addr=host or "127.0.0.1")
-    except OSError as error:
-        raise ConfigError(f"MEMORY_TELEMETRY={exporter}: cannot listen there ({error.strerror})") from None
-    return PrometheusMetricReader()
+    registry = CollectorRegistry()
+    begun: list[WSGIServer] = []
+    for exporter in exporters:
+        host, _, port = exporter.partition(":")[2].rpartition(":")
+        try:
+            begun.append(start_http_server(int(port), addr=host or "127.0.0.1", registry=registry)[0])
+        except (OSError, OverflowError, ValueError) as error:
+            for server in begun:
+                server.shutdown()
+                server.server_close()
+            why = getattr(error, "strerror", None) or error
+            raise ConfigError(f"MEMORY_TELEMETRY={exporter}: cannot listen there ({why})") from None
+    return PrometheusMetricReader(registry=registry)

@@ -1,4 +1,4 @@
-"""The benchmarks: how well memories are found, and how fast. They touch no memory of yours."""
+"""The benchmarks: how well memories are found and learned, and how fast. They touch no memory of yours."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ app.add_typer(
     _benchmarks,
     name="bench",
     rich_help_panel=START,
-    epilog="recollect bench recall --data locomo10.json\nrecollect bench speed --quick",
+    epilog="recollect bench recall --data locomo10.json\nrecollect bench speed --quick\nrecollect bench rules --misses",
 )
 
 
@@ -49,7 +49,7 @@ def _bench(ctx: typer.Context, user: User = "me", root: Root = None, files: File
     """Measure how well and how fast memories are found."""
     given = {"user": user, "root": root, "files": files, "json": json}
     # what stands before the name of the benchmark holds for it, too
-    ctx.default_map = dict.fromkeys(("recall", "speed"), given)
+    ctx.default_map = dict.fromkeys(("recall", "rules", "speed"), given)
 
 
 def _benchmark(*examples: str) -> Callable[[_Verb], _Verb]:
@@ -103,6 +103,38 @@ def _recalled(out: Output, name: str, found: Mapping[str, Any]) -> None:
     head = ("", "questions", *_FIGURES)
     cells = [(row, f"{of['questions']:,}", *(f"{of[each]:.1f}" for each in _FIGURES)) for row, of in rows.items()]
     out.table(head, cells, right=head[1:])
+
+
+@_benchmark("recollect bench rules", "recollect bench rules --misses --data utterances.jsonl")
+def rules(
+    session: Session,
+    data: Annotated[
+        Path | None,
+        typer.Option("--data", help="Utterances, a line each.", metavar="FILE", show_default=False),
+    ] = None,
+    misses: Annotated[bool, typer.Option("--misses", help="List what was wrong or not learned.")] = False,
+) -> None:
+    """Learn from utterances whose content is known."""
+    from recollect.bench import rules as bench
+
+    figures = bench.measure(bench.load(data or bench.DATA))
+    session.out.document(figures)
+    head = ("", "utterances", "of them nothing", "to learn", "right", "wrong", "precision", "recall")
+    for name, found in figures["sets"].items():
+        rows = {name: found} | found["language"] | {f"… {why}": row for why, row in found["why"].items()}
+        session.out.table(head, [_learned(row, of) for row, of in rows.items()], right=head[1:])
+        session.out.line()
+    for miss in figures["misses"] if misses else ():
+        session.out.line(f"{miss['set']}, {miss['language']}, {miss['why']}: {miss['text']!r}")
+        for sort in ("wrong", "missed"):
+            for each in miss[sort]:
+                session.out.line(f"    {sort}: {each}")
+
+
+def _learned(name: str, row: Mapping[str, Any]) -> tuple[str, ...]:
+    counts = (f"{row[each]:,}" for each in ("utterances", "nothing", "wanted", "right", "wrong"))
+    rates = ("–" if row[each] is None else f"{100 * row[each]:.1f}" for each in ("precision", "recall"))
+    return name, *counts, *rates
 
 
 @_benchmark("recollect bench speed --quick", "recollect bench speed --sizes 1000,100000 --users 0 --plot speed.svg")

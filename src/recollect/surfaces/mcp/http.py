@@ -64,6 +64,7 @@ class Address:
             found = socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)
         except (OSError, UnicodeError):
             raise InvalidInputError("--http", f"{host!r} is no address of this machine") from None
+        found.sort(key=lambda entry: entry[0] != socket.AF_INET)  # localhost is 127.0.0.1 first
         addresses = [ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in found]
         return cls(
             host=str(found[0][4][0]),
@@ -159,11 +160,14 @@ class _Door:
             await _refusal(caller)(scope, receive, send)
             return
         scope["user"] = _NameTag(caller)
-        is_stream = scope["method"] == "GET"
-        await self._manager.handle_request(scope, self._until_closed(receive) if is_stream else receive, send)
+        if scope["method"] == "GET":
+            await self._stream(scope, receive, send)
+        else:
+            await self._manager.handle_request(scope, receive, send)
 
-    def _until_closed(self, receive: Receive) -> Receive:
-        """A client that seems to leave when the server stops: so its stream ends."""
+    async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """A stream of notifications, which never ends by itself: when the server stops, the client seems to leave."""
+        is_open = False
 
         async def until_closed() -> Message:
             coming = asyncio.ensure_future(receive())
@@ -175,7 +179,14 @@ class _Door:
                 coming.cancel()
                 closing.cancel()
 
-        return until_closed
+        async def watched(message: Message) -> None:
+            nonlocal is_open
+            is_open = message["type"] == "http.response.start" or message.get("more_body", False)
+            await send(message)
+
+        await self._manager.handle_request(scope, until_closed, watched)
+        if is_open and self._closed.is_set():
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 class _NameTag(AuthenticatedUser):

@@ -16,11 +16,12 @@ import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from recollect import __version__
 from recollect.app import Recollect
 from recollect.core.memory import Memory
-from recollect.errors import RecollectError
+from recollect.errors import InvalidInputError, RecollectError
 from recollect.records import new_id
 from recollect.surfaces.mcp import resources
 from recollect.surfaces.mcp.callers import Caller
@@ -35,6 +36,7 @@ CALL = "recollect/call"
 """The key under which the answer to a call tells its id: `recollect history --call ID` shows what it did."""
 
 _MOST_SUITES = 256
+_WITH_SESSIONS = frozenset(HANDSHAKE_PROTOCOL_VERSIONS)
 _Context = ServerRequestContext[Any, Any]
 _T = TypeVar("_T")
 
@@ -164,8 +166,10 @@ class MemoryServer:
         return suite
 
     def _session(self, ctx: _Context) -> str:
-        """The conversation: over HTTP the session that the transport knows, if any; otherwise this process."""
-        return self._own_session if ctx.request is None else str(ctx.request.headers.get("mcp-session-id", ""))
+        """The conversation: over HTTP the session, in a protocol that has sessions; otherwise this process."""
+        if ctx.request is None:
+            return self._own_session
+        return str(ctx.request.headers.get("mcp-session-id", "")) if ctx.protocol_version in _WITH_SESSIONS else ""
 
 
 def offered(tool: Tool, suite: Suite) -> types.Tool:
@@ -214,6 +218,8 @@ def _safely(handler: Callable[[_Context, Any], Awaitable[_T]]) -> Callable[[_Con
             return await handler(ctx, params)
         except MCPError:
             raise
+        except InvalidInputError as error:
+            raise MCPError(types.INVALID_PARAMS, str(error)) from None
         except RecollectError as error:
             LOGGER.error("%s failed: %s", ctx.method, type(error).__name__)
             raise MCPError(types.INTERNAL_ERROR, str(error)) from None

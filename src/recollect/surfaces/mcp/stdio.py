@@ -43,7 +43,7 @@ async def _serve(memory: MemoryServer) -> None:
             async with stdio_server(stdin=cast(Any, lines)) as (read, write):
                 options = memory.server.create_initialization_options()
                 await memory.server.run(_Reading(read, open_), _Writing(write, open_), options)
-    except* (BrokenPipeError, ConnectionError):
+    except* ConnectionError:
         pass  # the client is gone
 
 

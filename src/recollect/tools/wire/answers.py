@@ -82,7 +82,6 @@ def answer(suite: Suite, response: Any, format: Format, *, host_tools: Collectio
     """
     answered, bounded = Answered(format, response), suite if suite.is_response else suite.response()
     for call in answered._waiting(suite, host_tools):
-        # the provider's id is not ours: some count from 0 in each response, and the log has one row for each id
         answered._put(call, bounded.call(call.name, call.arguments))
     return answered
 
@@ -102,7 +101,7 @@ def _is_ours(suite: Suite, name: str, host_tools: Collection[str] | None) -> boo
     if host_tools is not None:
         return name not in host_tools
     bare = _NAMESPACE.sub("", name, count=1) if _NAMESPACE.match(name) else name
-    return bare in suite.tools or (not re.search(r"__|[.:/]", bare) and suite._find(bare) is not None)
+    return bare in suite.tools or (not re.search(r"__|[.:/]", bare) and suite.find(bare) is not None)
 
 
 _Results = list[tuple[Call, str, bool]]
