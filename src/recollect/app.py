@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from recollect.tools.log import CallLog
     from recollect.tools.suite import Suite, Telemetry
 
-_MOST_REMEMBERED = 64
+_MOST_REMEMBERED = 256
+_MOST_INDEXED = 1_000_000
+"""Records in the indexes that are kept in memory, of all users together: half a gigabyte. One user's is kept anyway."""
 
 
 class Recollect:
@@ -133,9 +135,17 @@ class Recollect:
     def _was_used(self, person: Person) -> None:
         """Keep the indexes of those who searched last, and put the others away: handles may be kept for long."""
         with self._guard:
+            known = id(person) in self._searched
             self._searched[id(person)] = person
             self._searched.move_to_end(id(person))
-            left = [self._searched.popitem(last=False)[1] for _ in range(len(self._searched) - _MOST_REMEMBERED)]
+            if known:
+                return
+            left = []
+            total = sum(other.catalogue.size for other in self._searched.values())
+            while len(self._searched) > 1 and (len(self._searched) > _MOST_REMEMBERED or total > _MOST_INDEXED):
+                other = self._searched.popitem(last=False)[1]
+                total -= other.catalogue.size
+                left.append(other)
         for other in left:
             other.catalogue.close()
 

@@ -143,6 +143,12 @@ class Catalogue:
         """Whether there is an index in memory."""
         return self._index is not None
 
+    @property
+    def size(self) -> int:
+        """How many records the index in memory has."""
+        index = self._index
+        return 0 if index is None else index.size
+
     def renew(self) -> None:
         """In a forked child: if another thread was at it, it may be half done."""
         if not self.guard.acquire(blocking=False):

@@ -46,7 +46,7 @@ _HERE = Path(__file__).parent
 _SQL = load_queries(_HERE / "sqlite.sql")
 _MIGRATIONS = _HERE / "sqlite_migrations"
 _ROOT_MIGRATIONS = _HERE / "sqlite_root_migrations"
-_MOST_OPEN = 64
+_MOST_OPEN = 128
 _ERASED = ".erased-"
 """Begins the name of a folder that is being deleted; no user's folder begins with a dot."""
 
