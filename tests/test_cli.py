@@ -1379,8 +1379,8 @@ def test_U3_every_verb_of_the_api_is_a_command() -> None:
 
 def test_U3_tools_are_listed_and_declared(tmp_path: Path) -> None:
     listed = run("tools").stdout.decode()
-    assert re.search(r"^notes +memory_search +read only +Search your persistent memory", listed, re.MULTILINE)
-    assert re.search(r"^facts +forget_fact +destructive +", listed, re.MULTILINE)
+    assert re.search(r"^notes +memory_search +reads +Search your persistent memory", listed, re.MULTILINE)
+    assert re.search(r"^facts +forget_fact +forgets +", listed, re.MULTILINE)
     for form in ("openai", "responses", "anthropic", "mcp"):
         told = json.loads(run("tools", "--suite", "notes", "--format", form).stdout)
         names = [one.get("function", one)["name"] for one in told]

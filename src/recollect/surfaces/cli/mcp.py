@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recollect.errors import InvalidInputError, MissingExtraError
-from recollect.surfaces.cli.program import START, command
+from recollect.surfaces.cli.program import AGENTS, command
 from recollect.surfaces.cli.session import Session
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @command(
-    START,
+    AGENTS,
     "recollect mcp --user me",
     "recollect mcp --suite notes --suite facts",
     "recollect mcp --http 8765 --user me",

@@ -25,6 +25,7 @@ Strict = Annotated[bool, typer.Option("--strict", help="As the strict modes of t
 Arguments = Annotated[
     str, typer.Argument(help="The arguments as JSON; - reads standard input.", metavar="ARGUMENTS", show_default=False)
 ]
+_DOES = {"read_only": "reads", "side_effecting": "writes", "destructive": "forgets"}
 _EXIT = {"ok": DONE, "refused": NO, "limited": NO, "timeout": NO, "invalid": INVALID, "error": NO}
 
 
@@ -46,10 +47,8 @@ def tools(session: Session, suite: Suites = None, format: Format = None, strict:
     elif format is not None or session.json:
         print(json.dumps(declarations(chosen, format or "mcp", strict=strict), ensure_ascii=False, indent=2))
     else:
-        rows = [
-            (tool.suite, tool.name, tool.tier.replace("_", " "), _first_sentence(tool.description)) for tool in chosen
-        ]
-        session.out.table(("suite", "tool", "may", "what it does"), rows)
+        rows = [(tool.suite, tool.name, _DOES[tool.tier], _first_sentence(tool.description)) for tool in chosen]
+        session.out.table(("suite", "tool", "it", "what it does"), rows)
 
 
 @command(
