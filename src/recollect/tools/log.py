@@ -19,11 +19,10 @@ from datetime import date
 from recollect.config import Config
 from recollect.core.person import Person
 from recollect.errors import NotFoundError
-from recollect.records import Spending, ToolCall, new_id
+from recollect.records import Spending, ToolCall
 from recollect.search.tokens import count
 from recollect.store.forks import renew_after_forks
 from recollect.times import Clock
-from recollect.tools.parameters import is_id
 
 LOGGER = logging.getLogger("recollect.tools")
 
@@ -178,16 +177,7 @@ class CallLog:
         with suppress(NotFoundError), person.write_beside() as tx:
             if tx.state().seq == 0 and not tx.spending():
                 raise NotFoundError  # erased by another process while this one waited for the lock
-            known: set[str] = set()
-            calls = []
-            for row in counted:
-                call = row.call
-                # an id from the host may come twice, and no row may be lost for that
-                if not row.again and not _is_ours(call.id) and (call.id in known or tx.calls(call=call.id)):
-                    call = replace(call, id=new_id("call"))
-                known.add(call.id)
-                calls.append(call)
-            tx.log_calls(calls)
+            tx.log_calls(row.call for row in counted)
             tx.charge(self._spendings(row.call for row in counted if not row.again))
 
     def _spendings(self, calls: Iterable[ToolCall]) -> list[Spending]:
@@ -215,10 +205,6 @@ class CallLog:
         self._guard = threading.Lock()
         self._written = threading.Condition(self._guard)
         self._wake = threading.Event()
-
-
-def _is_ours(call: str) -> bool:
-    return is_id(call) and call.startswith("call-")
 
 
 def _tokens(text: str) -> int:
