@@ -13,6 +13,7 @@
     ├── ConfigError            the operator: a setting is wrong; names the variable
     ├── MissingExtraError      the operator: an optional package is not installed; names the extra
     ├── EmbedderError          the operator: the embedder failed; search goes on with the words alone
+    ├── ModelError             the operator: the model failed, and its kind says how; rules do without it
     └── StoreError             the operator: the storage failed; nothing was half-written
         ├── StoreBusyError         another process holds the lock too long; try again
         ├── StoreReadOnlyError     the folder or database cannot be written to
@@ -84,6 +85,20 @@ class MissingExtraError(RecollectError):
 
 class EmbedderError(RecollectError):
     """The embedder failed; search goes on by words alone. See whether its server runs and its model is there."""
+
+
+class ModelError(RecollectError):
+    """The model failed; what can be done by rules goes on without it.
+
+    ``kind`` says how: ``unavailable`` (down, overloaded, cut off), ``timeout``, ``rate_limited``, ``rejected`` (a wrong
+    key, an unknown model, a request it does not take), ``garbage`` (what came cannot be used), ``refused`` (a filter
+    of the provider) or ``budget`` (it was not asked). The message holds nothing of what was said.
+    """
+
+    def __init__(self, kind: str, message: str, *, tokens_in: int = 0, tokens_out: int = 0) -> None:
+        self.kind = kind
+        self.tokens_in, self.tokens_out = tokens_in, tokens_out
+        super().__init__(message)
 
 
 class StoreError(RecollectError):

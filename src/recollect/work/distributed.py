@@ -1,0 +1,370 @@
+"""The queue of many machines: tables ``memory_jobs`` and ``memory_schedules`` beside those of the PostgreSQL store.
+
+A task can be put within a transaction of the caller's, and is there if and only if that commits. Workers take turns
+at taking (a lock of a millisecond, for as many jobs as the worker has hands), never at working. Who put something
+tells the others by NOTIFY. The time is the server's. Why not procrastinate: see docs/work.md.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from recollect.errors import ConfigError, QueueFullError, StoreError
+from recollect.store.postgres_connections import Connections, mapped_errors, parse_url
+from recollect.store.rows import load_migrations, load_queries
+from recollect.times import Clock, from_text, to_text, utc_now
+from recollect.work.contract import (
+    LEASE_SECONDS,
+    QUEUE_SIZE,
+    STATES,
+    Accepted,
+    Job,
+    Keeping,
+    Lease,
+    Queue,
+    Settlement,
+    State,
+    Taken,
+    Task,
+    Wanted,
+)
+from recollect.work.rows import COLUMNS, SOME, Row, from_row, lease_from_row, refusal, settlement_to_row, to_rows
+from recollect.work.watching import Watcher
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+_HERE = Path(__file__).parent
+_SQL: dict[str, Any] = {
+    name: sql.format(columns=COLUMNS) for name, sql in load_queries(_HERE / "distributed.sql").items()
+}
+_TAKE: list[Any] = [_SQL["take"].format(chosen=_SQL[chosen]) for chosen in ("first_of_some", "first_of_all")]
+_MIGRATION_LOCK = 0x5245434F4C4C4543
+"""The store's: both may have to make the schema."""
+
+
+class DistributedQueue(Queue):
+    """A queue in a database. Connects at the first use; ``pool_size`` bounds the connections in use.
+
+    The bound of the queue is not exact: as many more can come in as callers put something at the same moment.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        size: int = QUEUE_SIZE,
+        clock: Clock | None = None,
+        keeping: Keeping | None = None,
+        pool_size: int = 4,
+    ) -> None:
+        super().__init__(size=size, clock=clock, keeping=keeping)
+        self._conninfo = parse_url(url)
+        self._pool_size = pool_size
+        self._own_clock = clock is not None
+        self._ahead = timedelta()
+        # by process: a forked child must neither use nor close its parent's connections
+        self._connections: dict[int, Connections] = {}
+
+    def put_many(self, tasks: Sequence[Task]) -> list[Accepted]:
+        if not tasks:
+            return []
+        with self._transaction() as db:
+            return self.put_within(db, tasks)
+
+    def put_within(self, db: Connection[Any], tasks: Sequence[Task]) -> list[Accepted]:
+        """Accept tasks as a part of the caller's open transaction: they are there if and only if it commits.
+
+        The connection must have the same search path as this queue. The queue's tables must be there, which
+        `prepare` sees to.
+        """
+        rows = to_rows(tasks, self.now())
+        with mapped_errors():
+            accepted = [self._put(db, row) for row in rows]
+            if any(put.fresh for put in accepted):
+                [active] = db.execute(_SQL["active"], {"most": self.size + 1}).fetchone() or (0,)
+                if active > self.size:
+                    raise QueueFullError()
+                db.execute(_SQL["notify"])
+        return accepted
+
+    def prepare(self) -> None:
+        """Make the tables now, rather than at the first use."""
+        with mapped_errors(), self._lent():
+            pass
+
+    def exchange(self, settlements: Sequence[Settlement], wanted: Wanted) -> Taken:
+        rows = [settlement_to_row(settled) for settled in settlements]
+        # in one order always: two who settle the same jobs must not wait for each other
+        rows.sort(key=lambda row: str(row["id"]))
+        leases: list[Any] = []
+        lost: list[str] = []
+        with self._transaction() as db:
+            for row, settled in self._settle(db, rows):
+                if not settled and not db.execute(_SQL["settled_before"], row).fetchone():
+                    lost.append(row["id"])
+            if wanted.limit > 0:
+                db.execute(_SQL["one_taker"])
+                leases = self._take(db, wanted)
+        leases.sort(key=lambda row: (-row[4], row[-1]))  # by priority, then as they were put
+        return Taken(tuple(lease_from_row(row[:-1]) for row in leases), tuple(lost))
+
+    def renew(self, leases: Sequence[Lease], seconds: float = LEASE_SECONDS) -> tuple[str, ...]:
+        values = {
+            "until": to_text(self.now() + timedelta(seconds=seconds)),
+            "ids": [lease.job.id for lease in leases],
+            "fences": [lease.fence for lease in leases],
+        }
+        with self._transaction() as db:
+            held = set(db.execute(_SQL["renew"], values).fetchall())
+        return tuple(lease.job.id for lease in leases if (lease.job.id, lease.fence) not in held)
+
+    def recover(self, worker: str = "", held: Sequence[Lease] = ()) -> int:
+        self._set_clock()
+        return super().recover(worker, held)
+
+    def running(self) -> list[tuple[Lease, str, datetime]]:
+        rows = self._rows("running")
+        return [(lease_from_row(row[:-2]), row[-2], from_text(row[-1])) for row in rows]
+
+    def next_at(self, names: Sequence[str] | None = None) -> datetime | None:
+        values = {"now": to_text(self.now()), "names": None if names is None else list(names)}
+        [[at]] = self._rows("next_at", values)
+        return None if at is None else from_text(at)
+
+    def job(self, job_id: str) -> Job | None:
+        rows = self._rows("job", (job_id,))
+        return from_row(rows[0]) if rows else None
+
+    def collect(self, job_id: str) -> Job | None:
+        with self._transaction() as db:
+            row = db.execute(_SQL["job"] + " FOR UPDATE", (job_id,)).fetchone()
+            db.execute(_SQL["forget_result"], (job_id,))
+        return None if row is None else from_row(row)
+
+    def depth(self) -> dict[State, int]:
+        counts: dict[State, int] = dict(self._rows("depth"))
+        return {state: counts.get(state, 0) for state in STATES}
+
+    def dead(self, *, user_id: str | None = None, limit: int = 100) -> list[Job]:
+        return [from_row(row) for row in self._rows("dead", {"user_id": user_id, "limit": limit})]
+
+    def retry(self, job_id: str) -> Job:
+        from psycopg.errors import UniqueViolation
+
+        done = 0
+        # with the same key put again at this very moment, the index refuses
+        with suppress(UniqueViolation), self._transaction(mapped=False) as db:
+            done = db.execute(_SQL["retry"], {"id": job_id, "now": to_text(self.now())}).rowcount
+            db.execute(_SQL["notify"])
+        job = self.job(job_id)
+        if not done or job is None:
+            raise refusal(job)
+        return job
+
+    def drop(self, job_id: str) -> bool:
+        with self._transaction() as db:
+            return db.execute(_SQL["drop"], (job_id,)).rowcount > 0
+
+    def erase_user(self, user_id: str) -> int:
+        with self._transaction() as db:
+            return db.execute(_SQL["erase_user"], (user_id,)).rowcount
+
+    def tidy(self) -> int:
+        now = self.now()
+        limits = {name: to_text(now - age) for name, age in asdict(self.keeping).items()}
+        with self._transaction() as db:
+            db.execute(_SQL["tidy_results"], limits)
+            return db.execute(_SQL["tidy"], limits).rowcount
+
+    def slot(self, schedule: str) -> datetime | None:
+        rows = self._rows("slot", (schedule,))
+        return from_text(rows[0][0]) if rows else None
+
+    def advance(self, schedule: str, slot: datetime, tasks: Sequence[Task] = ()) -> bool:
+        with self._transaction() as db:
+            if not db.execute(_SQL["advance"], (schedule, to_text(slot))).rowcount:
+                return False
+            self.put_within(db, tasks)
+        return True
+
+    def now(self) -> datetime:
+        return self._clock() + self._ahead
+
+    def watcher(self) -> Watcher:
+        return self.watchers.add(ListeningWatcher(self._conninfo))
+
+    def announce(self) -> None:
+        super().announce()
+        with self._transaction() as db:
+            db.execute(_SQL["notify"])
+
+    def close(self) -> None:
+        connections = self._connections.pop(os.getpid(), None)
+        if connections is not None:
+            connections.close()
+
+    def _put(self, db: Connection[Any], row: Row) -> Accepted:
+        for _ in range(10):
+            # asked for a row and not for a count, because the store's transactions are pipelines
+            if db.execute(_SQL["put"], asdict(row)).fetchone():
+                return Accepted(row.id, fresh=True)
+            found = db.execute(_SQL["same_key"], {"key": row.key}).fetchone()
+            if found is not None:
+                return Accepted(found[0], fresh=False)
+            # it was finished between the two statements
+        raise StoreError("a job with this key comes and goes too quickly; try again")
+
+    def _settle(self, db: Connection[Any], rows: Sequence[dict[str, Any]]) -> list[tuple[dict[str, Any], bool]]:
+        if not rows:
+            return []
+        with db.pipeline():
+            cursors = [(row, db.execute(_SQL["settle"], row)) for row in rows]
+        return [(row, cursor.rowcount > 0) for row, cursor in cursors]
+
+    def _take(self, db: Connection[Any], wanted: Wanted) -> list[Any]:
+        values = {
+            "now": to_text(self.now()),
+            "until": to_text(wanted.until),
+            "worker": wanted.worker,
+            "names": None if wanted.names is None else list(wanted.names),
+            "some": SOME,
+        }
+        rows: list[Any] = []
+        for statement in _TAKE:
+            if len(rows) < wanted.limit:
+                rows += db.execute(statement, values | {"limit": wanted.limit - len(rows)}).fetchall()
+        return rows
+
+    def _rows(self, name: str, values: Any = None) -> list[Any]:
+        with mapped_errors(), self._lent() as db:
+            return db.execute(_SQL[name], values).fetchall()
+
+    @contextmanager
+    def _transaction(self, *, mapped: bool = True) -> Iterator[Connection[Any]]:
+        if mapped:
+            with mapped_errors(), self._transaction(mapped=False) as db:
+                yield db
+        else:
+            with self._lent() as db, db.transaction():
+                yield db
+
+    @contextmanager
+    def _lent(self) -> Iterator[Connection[Any]]:
+        pid = os.getpid()
+        here = self._connections.get(pid) or self._connections.setdefault(
+            pid, Connections(self._conninfo, self._pool_size)
+        )
+        with here.lend() as db:
+            if not here.migrated:
+                _migrate(db)
+                self._ahead = timedelta() if self._own_clock else _ahead(db)
+                here.migrated = True
+            yield db
+
+    def _set_clock(self) -> None:
+        """Leases end at the same moment for everyone, so the server's clock counts, whatever ours says."""
+        if not self._own_clock:
+            with mapped_errors(), self._lent() as db:
+                self._ahead = _ahead(db)
+
+
+class ListeningWatcher(Watcher):
+    """Waits for a NOTIFY, on a connection of its own, or for a wake-up in this process."""
+
+    def __init__(self, conninfo: dict[str, str]) -> None:
+        super().__init__()
+        self._conninfo = conninfo
+        self._db: Connection[Any] | None = None
+        self._pid = os.getpid()
+        self._ear, self._mouth = socket.socketpair()
+        self._ear.setblocking(False)
+        self._mouth.setblocking(False)
+
+    def wake(self) -> None:
+        with suppress(OSError):  # full: it will wake anyway; closed: nobody sleeps
+            self._mouth.send(b".")
+
+    def wait(self, seconds: float) -> None:
+        import psycopg
+
+        deadline = monotonic() + seconds
+        try:
+            if self._db is None:
+                self._db = psycopg.connect(**self._conninfo, autocommit=True)  # type: ignore[arg-type]
+                self._db.execute(_SQL["listen"])
+                return  # what was put before is not told any more: look once
+            self._sleep(deadline, self._db.fileno())
+            for _ in self._db.notifies(timeout=0):
+                pass
+        except (psycopg.Error, OSError):
+            self._close_connection()
+            self._sleep(deadline)
+
+    def close(self) -> None:
+        if os.getpid() == self._pid:
+            self._close_connection()
+            self._ear.close()
+            self._mouth.close()
+
+    def _sleep(self, deadline: float, *files: int) -> None:
+        select.select([self._ear.fileno(), *files], [], [], max(deadline - monotonic(), 0))
+        with suppress(BlockingIOError):
+            while self._ear.recv(1024):
+                pass
+
+    def _close_connection(self) -> None:
+        if self._db is not None:
+            self._db.close()
+        self._db = None
+
+
+def _ahead(db: Connection[Any]) -> timedelta:
+    """How far the server's clock is ahead of ours, to within the time of a question and its answer."""
+    before = utc_now()
+    [text] = db.execute(_SQL["time"]).fetchone() or ("",)
+    return from_text(text) - (before + (utc_now() - before) / 2)
+
+
+def _migrate(db: Connection[Any]) -> None:
+    """Bring the schema forward, one numbered file after another."""
+    from psycopg import sql
+
+    migrations = load_migrations(_HERE / "distributed_migrations")
+    path, current, there = db.execute(_SQL["home"]).fetchone() or ("", None, False)
+    if there and _version(db, len(migrations)) == len(migrations):
+        return
+    schema = path.split(",")[0].strip().strip('"')
+    if schema in ("$user", ""):
+        schema = current
+    if schema is None:
+        raise ConfigError("the search path of the database names no schema; add ?options=-csearch_path%3Drecollect")
+    # before the transaction: one that began earlier may still not see the tables another process made
+    db.execute(_SQL["lock"], (_MIGRATION_LOCK,))
+    with db.transaction():
+        if schema != current:
+            db.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(schema)))
+        db.execute(_SQL["make_versions"])
+        version = _version(db, len(migrations))  # another process may have been first
+        for number, script in enumerate(migrations[version:], version + 1):
+            db.execute(script.encode())
+            db.execute(_SQL["set_version"], (number,))
+    db.execute(_SQL["unlock"], (_MIGRATION_LOCK,))
+
+
+def _version(db: Connection[Any], known: int) -> int:
+    [version] = db.execute(_SQL["version"]).fetchone() or (0,)
+    if version > known:
+        raise StoreError(
+            f"this queue was written by a newer Recollect (schema {version}, this one knows {known}); upgrade Recollect"
+        )
+    return int(version)

@@ -1,0 +1,141 @@
+"""Tasks and jobs as rows: what is checked before anything is stored, and which column holds what.
+
+Used by all queues, so that they cannot differ. Knows no SQL.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from recollect.errors import InvalidInputError, NotFoundError
+from recollect.records import new_id
+from recollect.times import from_text, parse_moment, to_text
+from recollect.userid import check_user_id
+from recollect.work.contract import Job, Lease, Settlement, Task
+
+COLUMNS = (
+    "id, name, user_id, payload, priority, run_at, attempts, max_attempts, state, key, created_at, finished_at, "
+    "error, result"
+)
+SOME = 100
+"""So many jobs are looked at first when some are to be taken: enough, unless they are of a few users only."""
+PAYLOAD_BYTES = 1_000_000
+RESULT_BYTES = 64_000
+_NAME, _KEY = 100, 300
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A task as it is stored."""
+
+    id: str
+    name: str
+    user_id: str | None
+    payload: str
+    priority: int
+    run_at: str
+    max_attempts: int
+    key: str | None
+    once: bool
+    created_at: str
+
+
+def to_row(task: Task, now: datetime) -> Row:
+    """The row of a new job, or `InvalidInputError`."""
+    _check_text("name", task.name, _NAME)
+    if task.key is not None:
+        _check_text("key", task.key, _KEY)
+    if task.once and task.key is None:
+        raise InvalidInputError("once", "needs a key: without one, no two jobs are the same")
+    for field, value, low, high in (
+        ("priority", task.priority, -1000, 1000),
+        ("max_attempts", task.max_attempts, 1, 1000),
+    ):
+        if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+            raise InvalidInputError(field, f"must be a whole number from {low} to {high}")
+    run_at = now if task.run_at is None else parse_moment("run_at", task.run_at)
+    return Row(
+        id=new_id("job"),
+        name=task.name,
+        user_id=None if task.user_id is None else check_user_id(task.user_id),
+        payload=dump("payload", dict(task.payload), PAYLOAD_BYTES),
+        priority=task.priority,
+        run_at=to_text(run_at),
+        max_attempts=task.max_attempts,
+        key=task.key,
+        once=task.once,
+        created_at=to_text(now),
+    )
+
+
+def to_rows(tasks: Sequence[Task], now: datetime) -> list[Row]:
+    """`to_row` of each, before the first is stored."""
+    return [to_row(task, now) for task in tasks]
+
+
+def from_row(row: Sequence[Any]) -> Job:
+    """The job of a row with `COLUMNS`."""
+    job_id, name, user_id, payload, priority, run_at, attempts, most, state, key, created, finished, error, result = row
+    return Job(
+        id=job_id,
+        name=name,
+        user_id=user_id,
+        payload=json.loads(payload),
+        priority=priority,
+        run_at=from_text(run_at),
+        attempts=attempts,
+        max_attempts=most,
+        state=state,
+        key=key,
+        created_at=from_text(created),
+        finished_at=None if finished is None else from_text(finished),
+        error=error,
+        result=None if result is None else json.loads(result),
+    )
+
+
+def lease_from_row(row: Sequence[Any]) -> Lease:
+    """The lease of a row with `COLUMNS` and the fence."""
+    return Lease(from_row(row[:-1]), row[-1])
+
+
+def settlement_to_row(settled: Settlement) -> dict[str, Any]:
+    """What becomes of a job, as values."""
+    return {
+        "id": settled.id,
+        "fence": settled.fence,
+        "new_fence": settled.fence + settled.revoked,
+        "state": settled.state,
+        "attempts": settled.attempts,
+        "run_at": None if settled.run_at is None else to_text(settled.run_at),
+        "finished_at": None if settled.finished_at is None else to_text(settled.finished_at),
+        "error": settled.error,
+        "result": None if settled.result is None else dump("result", settled.result, RESULT_BYTES),
+    }
+
+
+def refusal(job: Job | None) -> Exception:
+    """Why a job cannot be begun anew."""
+    if job is None or job.state != "dead":
+        return NotFoundError("there is no such dead letter")
+    return InvalidInputError("id", "a job with the same key is queued again; drop this one, or wait for that one")
+
+
+def dump(field: str, value: object, most: int) -> str:
+    """As JSON that any database takes: what is not ASCII is escaped."""
+    try:
+        text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        raise InvalidInputError(field, "must be plain JSON: objects, lists, text, finite numbers") from None
+    if len(text) > most:
+        raise InvalidInputError(field, f"must have at most {most:,} bytes as JSON, not {len(text):,}")
+    return text
+
+
+def _check_text(field: str, value: object, most: int) -> None:
+    if not isinstance(value, str) or not 1 <= len(value) <= most or not value.isprintable():
+        raise InvalidInputError(field, f"must be text of 1 to {most} printable characters")
