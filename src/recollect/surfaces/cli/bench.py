@@ -8,31 +8,18 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
-from typer.core import TyperGroup
 
 from recollect.errors import InvalidInputError
-from recollect.surfaces.cli.options import EVERYWHERE, Files, Json, Root, User
+from recollect.surfaces.cli.options import Files, Json, Root, User
 from recollect.surfaces.cli.output import Output, progress
-from recollect.surfaces.cli.program import START, app, command
+from recollect.surfaces.cli.program import START, Group, app, command_below
 from recollect.surfaces.cli.session import Session
 
 _Verb = TypeVar("_Verb", bound=Callable[..., int | None])
 
 
-class _Group(TyperGroup):
-    """Commands below a command, explained as plainly as the others."""
-
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        with formatter.section("Benchmarks"):
-            formatter.write_dl([(name, each.get_short_help_str(64)) for name, each in sorted(self.commands.items())])
-        with formatter.section(EVERYWHERE):
-            rows = (parameter.get_help_record(ctx) for parameter in self.get_params(ctx))
-            formatter.write_dl([row for row in rows if row])
-
-    def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        with formatter.section("Examples"):
-            for example in (self.epilog or "").splitlines():
-                formatter.write(f"{'':{formatter.current_indent}}{example}\n")
+class _Group(Group):
+    title = "Benchmarks"
 
 
 _benchmarks = typer.Typer(cls=_Group)
@@ -53,14 +40,7 @@ def _bench(ctx: typer.Context, user: User = "me", root: Root = None, files: File
 
 
 def _benchmark(*examples: str) -> Callable[[_Verb], _Verb]:
-    """Make a function a benchmark: a command like any other, one level down."""
-
-    def register(verb: _Verb) -> _Verb:
-        command(START, *examples)(verb)
-        _benchmarks.registered_commands.append(app.registered_commands.pop())
-        return verb
-
-    return register
+    return command_below(_benchmarks, *examples)
 
 
 @_benchmark(

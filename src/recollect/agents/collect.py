@@ -1,0 +1,132 @@
+"""What a person did and said in a stretch of time: what the host reported, and the conversations, put together."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from recollect.agents.rules import Event
+from recollect.core.memory import Memory
+from recollect.records import Interaction, Message
+
+_NEGATIVE = frozenset("👎 👎🏻 👎🏽 👎🏿 😡 💩 dislike downvote -1 thumbs_down".split())
+_SAVED = frozenset("⭐ 🔖 ❤️".split())
+_BLOCK = re.compile(r"^#{1,3} User Memory\b.*?(?=^# |\Z)", re.MULTILINE | re.DOTALL)
+"""The block that `Memory.context` makes for a prompt. What was recalled is not learned again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """The part of a conversation that belongs to a stretch of time."""
+
+    session: str
+    title: str | None
+    messages: tuple[Message, ...]
+
+    @property
+    def minutes(self) -> int:
+        """How long it took."""
+        return round((self.messages[-1].valid_from - self.messages[0].valid_from) / timedelta(minutes=1))
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """Everything of a stretch of time, oldest first."""
+
+    since: datetime
+    until: datetime
+    interactions: tuple[Interaction, ...]
+    talks: tuple[Talk, ...]
+
+    @property
+    def count(self) -> int:
+        """How many interactions and messages that is."""
+        return len(self.interactions) + sum(len(talk.messages) for talk in self.talks)
+
+
+def collect(memory: Memory, since: datetime, until: datetime, *, session: str | None = None) -> Collected:
+    """What happened from one moment to another."""
+    events = memory.interactions(since=since, until=until, session=session)
+    titles = {event.session: event.title for event in events if event.session and event.title}
+    said: dict[str, list[Message]] = {}
+    for record in memory.read(kind="message", session=session):
+        if isinstance(record, Message) and record.session and since <= record.valid_from < until:
+            said.setdefault(record.session, []).append(record)
+    talks = [
+        Talk(name, titles.get(name), tuple(sorted(messages, key=lambda one: (one.valid_from, one.id))))
+        for name, messages in said.items()
+    ]
+    talks.sort(key=lambda talk: talk.messages[0].valid_from)
+    return Collected(since, until, tuple(events), tuple(talks))
+
+
+def own_words(message: Message) -> str:
+    """What the person said in a message, without the memory that a host put in front of it."""
+    return _BLOCK.sub("", message.content).strip() if "User Memory" in message.content else message.content
+
+
+def events_of(interactions: tuple[Interaction, ...] | list[Interaction]) -> list[Event]:
+    """Reactions, saves, discussions and reads, as the rules count them into interests."""
+    found = []
+    for one in interactions:
+        if one.kind in ("reaction", "save", "discussion", "read") and one.title:
+            positive = (one.value or "").strip() not in _NEGATIVE
+            kind = "save" if one.kind == "reaction" and (one.value or "").strip() in _SAVED else one.kind
+            found.append(Event(kind=kind, title=one.title, topics=one.topics, positive=positive))  # type: ignore[arg-type]
+    return found
+
+
+def notes_of(collected: Collected) -> list[tuple[str, str]]:
+    """The lines of the daily note, each with its section: what was read, and what was talked about."""
+    lines: list[tuple[str, str]] = []
+    kinds: dict[str, list[Interaction]] = {}
+    for one in collected.interactions:
+        kinds.setdefault(one.kind, []).append(one)
+    if delivered := kinds.get("delivery"):
+        read = {one.item or one.title for one in kinds.get("read", [])}
+        lines.append(("Reading Activity", f"Read {len(read)}/{len(delivered)} digest posts"))
+    reactions: dict[str, list[str]] = {}
+    for one in kinds.get("reaction", []):
+        reactions.setdefault((one.value or "👍").strip(), []).append(f'"{one.title or one.item}"')
+    lines += [
+        ("Reading Activity", f"{value} {', '.join(dict.fromkeys(titles))}") for value, titles in reactions.items()
+    ]
+    if saved := kinds.get("save"):
+        titles = dict.fromkeys(f'"{one.title or one.item}"' for one in saved)
+        lines.append(("Reading Activity", f"⭐ Saved {', '.join(titles)}"))
+    for talk in collected.talks:
+        if talk.title:
+            count = f"{len(talk.messages)} message{'s' * (len(talk.messages) != 1)}, {talk.minutes} min"
+            lines.append(("Discussions", f'Discussed "{talk.title}" ({count})'))
+    return lines
+
+
+def described(collected: Collected) -> str:
+    """The same for a model: everything that happened, in plain words, each message with its number."""
+    told = [f"- {_told(one)}" for one in collected.interactions]
+    number = 0
+    for talk in collected.talks:
+        about = f' about "{talk.title}"' if talk.title else ""
+        told.append(f"\nConversation {talk.session}{about}:")
+        for message in talk.messages:
+            number += 1
+            who = "person" if message.role == "user" else message.role
+            told.append(f"[{number}] {who}: {own_words(message)}")
+    return "\n".join(told)
+
+
+def _told(one: Interaction) -> str:
+    what = f'"{one.title or one.item or ""}"'
+    match one.kind:
+        case "reaction":
+            return f"reacted {one.value or ''} to {what}"
+        case "save":
+            return f"saved {what}"
+        case "read":
+            return f"read {what}"
+        case "delivery":
+            return f"was given {what}"
+        case "command":
+            return f"used the command {one.value or ''}"
+    return f"discussed {what}"

@@ -1,0 +1,140 @@
+"""The nouns of learning by rules: what was learned, what somebody asked to remember, what somebody did.
+
+Learned
+    One thing a message says about its author, ready for ``memory.remember``, ``update`` or ``forget``. It has no
+    identity: the same thing learned twice is equal, and the policy of the memory makes one fact of it.
+
+Key
+    Under what a thing is kept. Most keys hold one value at a time ("location"), so a new value replaces the old one.
+    Of others a person has several ("likes"): these are ``several``, each is a sentence of its own, and the host stores
+    it without a key (`Learned.fact_key`), as the policy finds out by itself when it is said again.
+
+Knows nothing about patterns and languages.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final, Literal, NamedTuple
+
+from recollect.policy.code import looks_like_code
+from recollect.policy.secrets import find_secrets
+from recollect.records import CATEGORY_OF_TYPE
+
+__all__ = ["CLEAR", "SOFT", "TOLD", "Event", "Explicit", "Learned", "Sort", "sort_of", "storable"]
+
+Action = Literal["add", "update", "remove"]
+LearnedKind = Literal["fact", "insight"]
+EventKind = Literal["reaction", "save", "discussion", "read"]
+
+TOLD: Final = 0.95
+"""The confidence of what the person asked to remember."""
+CLEAR: Final = 0.9
+"""The confidence of what the person plainly says of themselves."""
+SOFT: Final = 0.6
+"""The confidence of what they only guess: below the usual threshold, so it goes to the daily note."""
+
+MAX_CONTENT: Final = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learned:
+    """One thing learned from a message. ``previous`` is the value that no longer holds, if the person named it."""
+
+    content: str
+    key: str | None
+    category: str
+    type: str
+    confidence: float
+    excerpt: str
+    rule: str
+    action: Action = "add"
+    kind: LearnedKind = "fact"
+    durable: bool = True
+    explicit: bool = False
+    several: bool = False
+    previous: str | None = None
+
+    @property
+    def fact_key(self) -> str | None:
+        """The key to store it under: None if a person may have several of these."""
+        return None if self.several else self.key
+
+    def told(self) -> Learned:
+        """The same, as something the person asked to remember."""
+        return replace(self, confidence=max(self.confidence, TOLD), explicit=True, durable=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explicit:
+    """What a message asks to remember.
+
+    ``refers_back`` says that it is in the message before ("remember this!"); then ``content`` is empty. A ``reminder``
+    asks to do something and not to know it, so it is not ``durable``.
+    """
+
+    content: str
+    excerpt: str
+    trigger: str
+    language: str
+    refers_back: bool = False
+    reminder: bool = False
+
+    @property
+    def durable(self) -> bool:
+        return not self.reminder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One thing a person did with something to read: ``positive`` False for a thumbs down."""
+
+    kind: EventKind
+    title: str
+    topics: tuple[str, ...] = ()
+    positive: bool = True
+
+
+class Sort(NamedTuple):
+    """What a key says about its values."""
+
+    type: str
+    category: str
+    several: bool
+
+
+def _sorts(type: str, single: str = "", several: str = "", category: str = "") -> dict[str, Sort]:
+    kept = category or CATEGORY_OF_TYPE[type]
+    return {key: Sort(type, kept, many) for keys, many in ((single, False), (several, True)) for key in keys.split()}
+
+
+_SORTS: Final = (
+    _sorts("skill", "role company industry work_mode", "tech_stack skill current_project education work")
+    | _sorts(
+        "personal",
+        "name pronouns age birthday location origin nationality marital_status car",
+        "language diet allergy health hobby habit learning goal plan background",
+    )
+    | _sorts("personal", "timezone", category="key_fact")
+    | _sorts("relationship", "relation", "family pet")
+    | _sorts("preference", "favorite units", "prefers likes interested_in dislikes communication_style")
+    | _sorts("opinion", "opinion")
+    | _sorts("trait", "", "trait")
+    | _sorts("skill", "", "decision")
+)
+
+
+def sort_of(name: str) -> Sort:
+    """What the tables of the languages call ``role`` or ``opinion``."""
+    return _SORTS[name]
+
+
+def storable(learned: Learned) -> bool:
+    """Whether the policy of the memory would have it: no secrets, no code, one short line."""
+    shown = (learned.content, learned.excerpt, learned.previous or "")
+    return (
+        0 < len(learned.content) <= MAX_CONTENT
+        and any(character.isalnum() for character in learned.content)
+        and not any(find_secrets(each) for each in shown)
+        and looks_like_code(learned.content) is None
+    )

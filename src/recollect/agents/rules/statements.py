@@ -1,0 +1,282 @@
+"""What a sentence says about the person who says it: `learned_from`.
+
+A sentence is cut into clauses, each with a subject of its own. What only leads up to a statement is taken off the
+beginning of a clause; then a rule must match it from its first word to its last, so that nothing unknown stands before,
+around or after what is learned. What others say, ask or would do has another beginning, and so no rule matches it.
+
+Pure functions over the tables of one language.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from recollect.agents.rules.learned import SOFT, Action, Learned, sort_of
+from recollect.agents.rules.reading import HIDDEN
+from recollect.agents.rules.slots import capitalized, fill, phrase, without_owner
+from recollect.agents.rules.tables import CODES, Language, Rule, language, union
+from recollect.document.labels import key_of
+
+__all__ = ["Manner", "in_order", "learned_from"]
+
+_TAG = 2
+_END = " \t.!…,;:-–—"
+_AT = re.compile(r" (?:at|bei|chez|w|в|у) (?P<company>[^,]+)$")
+_CYRILLIC = re.compile(r"[\u0400-\u052f]")
+_ARTICLE = re.compile(r"(?:(?:the|an?|der|die|das|den|le|la|les|el|los|las) |l')(?=\w)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How a message is written: without capitals; with a greeting before what it says."""
+
+    lower: bool = False
+    greeted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Clause:
+    """A clause without what leads up to it."""
+
+    text: str
+    soft: bool
+    corrects: bool
+    changed: bool
+    contrasted: bool = False
+
+
+def in_order(text: str, code: str | None) -> tuple[str, ...]:
+    """The languages to try on a text: that which is given first, and only those of its script."""
+    cyrillic = _CYRILLIC.search(text) is not None
+    if cyrillic:
+        fitting: list[str] = ["uk", "ru"] if re.search("[іїєґ]", text.lower()) else ["ru", "uk"]
+    else:
+        fitting = [each for each in CODES if each not in ("uk", "ru")]
+    return tuple(sorted(fitting, key=lambda each: each != code))
+
+
+def learned_from(
+    said: str, excerpt: str, manner: Manner, *, asks: bool = False, code: str | None = None
+) -> list[Learned]:
+    """What one sentence says."""
+    if union("opening", r"^\W*").match(said) or union("reported_end", "", r"\W*$").search(said) or HIDDEN in said:
+        return []
+    for each in in_order(said, code):
+        tables = language(each)
+        found = _in_language(_answered(said, tables) if asks else said, excerpt, tables, manner)
+        if found:
+            return found
+    return []
+
+
+def _answered(said: str, tables: Language) -> str:
+    """What stands before the question that a sentence ends with."""
+    question = tables.asking.search(said)
+    if question is None or len(question[0].split()) <= _TAG:
+        return ""  # "…, am I?" asks about all that was said
+    return said[: question.start()]
+
+
+def _in_language(said: str, excerpt: str, tables: Language, manner: Manner) -> list[Learned]:
+    whole = _clause(said, tables, whole=True)
+    for rule in tables.rules:
+        if any(slot.name == "previous" for slot in rule.slots) and (
+            found := _apply(rule, whole, excerpt, tables, manner)
+        ):
+            return [found]
+    learned: list[Learned] = []
+    former: Learned | None = None
+    at, joined, corrects = 0, "", False
+    for stop in [*(match for match in tables.joint.finditer(said)), None]:
+        piece = said[at : stop.start() if stop else len(said)]
+        if union("reporting").search(said, 0, at):
+            break  # from here on it may be somebody else who speaks
+        at = stop.end() if stop else len(said)
+        if learned and tables.elided.match(piece):
+            piece = f"{tables.subject} {piece}"  # "I live in Oslo and work at Equinor"
+        clause = _clause(piece, tables)
+        clause = replace(
+            clause, changed=clause.changed or bool(tables.now.search(joined)), contrasted=former is not None
+        )
+        clause = replace(clause, corrects=clause.corrects or corrects)
+        corrects = clause.corrects and not clause.text  # "No, …"
+        past = _formerly(clause, excerpt, tables, manner)
+        if past:
+            learned += past
+            joined = stop[0] if stop else ""
+            former = past[-1] if past[-1].key == "background" else None
+            continue
+        for found in _matched(clause, excerpt, tables, manner):
+            if former and clause.changed and not found.several:
+                learned.remove(former)
+                found = replace(found, action="update", previous=_value_of(former, found))
+                former = None
+            learned.append(found)
+        joined = stop[0] if stop else ""
+        if not learned and tables.frames.match(said) and not _led(said, tables):
+            break  # "In the game, I'm a thief": what follows holds only there
+    return learned
+
+
+def _led(said: str, tables: Language) -> bool:
+    """Whether a sentence begins with words that only lead up to what it says."""
+    return any(each.match(said) is not None for each in (tables.openers, tables.corrections, tables.hedges))
+
+
+def _clause(piece: str, tables: Language, *, whole: bool = False) -> _Clause:
+    text = piece.strip(_END + "()")
+    soft = corrects = False
+    changed = tables.now.search(text) is not None
+    while True:
+        before = text
+        if match := tables.corrections.match(text):
+            corrects, text = True, text[match.end() :]
+        if match := tables.hedges.match(text):
+            soft, text = True, text[match.end() :]
+        if match := tables.openers.match(text):
+            text = text[match.end() :]
+        if text == before:
+            break
+    if match := tables.softeners.match(text):
+        soft, text = True, match[1] + text[match.end() :]
+    if match := tables.adverbs.match(text):
+        text = match[1] + text[match.end() :]
+    if match := tables.softeners.match(text):
+        soft, text = True, match[1] + text[match.end() :]
+    while match := tables.fillers.search(text):
+        text = text[: match.start()]
+        soft = soft or union("doubts").search(match[0]) is not None
+    text = re.sub(r"[\s\U0001f000-\U0001faff\u2600-\u27bf\ufe0f]+$", "", text)
+    shorter = text if whole or tables.instead.search(text) else tables.cuts.sub("", text).strip(_END)
+    return _Clause(shorter if " " in shorter else text.strip(_END), soft, corrects, changed)
+
+
+def _matched(clause: _Clause, excerpt: str, tables: Language, manner: Manner) -> list[Learned]:
+    corrected = clause
+    previous = None
+    if instead := tables.instead.search(clause.text):
+        previous = instead["previous"].strip(_END)
+        corrected = replace(_clause(clause.text[: instead.start()], tables), corrects=True, soft=clause.soft)
+    for rule in tables.rules:
+        if found := _apply(rule, corrected, excerpt, tables, manner):
+            if previous and not found.several:
+                found = replace(found, previous=_bare(previous))
+            return [found, *_employer(found, tables, manner)]
+    return []
+
+
+def _apply(rule: Rule, clause: _Clause, excerpt: str, tables: Language, manner: Manner) -> Learned | None:
+    match = rule.pattern.fullmatch(clause.text)
+    if match is None or (rule.greeted and not manner.greeted):
+        return None
+    if rule.contrasted and not (clause.corrects or clause.contrasted):
+        return None
+    values: dict[str, str] = {}
+    gaps = {slot.name: slot.kind for slot in rule.slots}
+    for name, raw in match.groupdict(default="").items():
+        value = fill(gaps[name], raw, tables, manner.lower) if name in gaps else _captured(raw, rule, tables)
+        if value is None:
+            return None
+        values[name] = value
+    content = rule.content
+    key = rule.key
+    for name, value in values.items():
+        if f"{{{name}3}}" in content:
+            verb, _, rest = value.partition(" ")
+            content = content.replace(f"{{{name}3}}", f"{tables.verbs.get(verb.lower(), verb)} {rest}".strip())
+        content = content.replace(f"{{{name}}}", value)
+        if f"{{{name}}}" in key:
+            if len(value.split()) > 4:
+                return None
+            key = key_of(key.replace(f"{{{name}}}", _ARTICLE.sub("", value, count=1)))
+    action: Action = rule.action
+    if action == "add" and not rule.sort.several and (clause.corrects or clause.changed):
+        action = "update"
+    line = phrase(content, tables, 24)
+    if not line or not key:
+        return None
+    previous = values.get("previous")
+    return Learned(
+        content=capitalized(line),
+        key=None if rule.kind == "insight" else key,
+        category=rule.sort.category,
+        type=rule.sort.type,
+        confidence=min(rule.confidence, SOFT) if clause.soft else rule.confidence,
+        action="update" if previous else action,
+        kind=rule.kind,
+        durable=rule.durable,
+        several=rule.sort.several,
+        previous=capitalized(previous) if previous else None,
+        excerpt=excerpt,
+        rule=rule.name,
+    )
+
+
+def _captured(raw: str, rule: Rule, tables: Language) -> str | None:
+    """A piece of the clause that needs no kind; what is "my own" needs no owner in one's own memory."""
+    own = without_owner(re.sub(r"^(?:mon|ma|mein|meine) ", "", raw, flags=re.IGNORECASE))
+    if rule.key == "communication_style":
+        return None if HIDDEN in raw else raw
+    points = "/" not in own and tables.nowhere.search(own)
+    return None if HIDDEN in own or points else own
+
+
+def _employer(found: Learned, tables: Language, manner: Manner) -> list[Learned]:
+    """The company of somebody who says what they do there."""
+    if found.key != "role" or found.action == "remove":
+        return []
+    where = _AT.search(found.content)
+    name = fill("company", where["company"], tables, manner.lower) if where else None
+    if name is None or (name[:2] in ("A ", "An") and " " in name):
+        return []
+    sort = sort_of("company")
+    return [replace(found, key="company", content=name, previous=None, type=sort.type, category=sort.category)]
+
+
+def _formerly(clause: _Clause, excerpt: str, tables: Language, manner: Manner) -> list[Learned]:
+    """What "I used to live in Kyiv" says; "now Lviv", if it follows, makes it an update."""
+    told = ""
+    for then, today in tables.formerly:
+        if not told and (match := re.match(then + " ", clause.text, re.IGNORECASE)):
+            told = f"{today} {clause.text[match.end() :]}"
+    if not told:
+        return []
+    after = re.search(
+        r"\s*,?\s+(?:but|and)?\s*(?:now|nowadays|these days)\s+(?:it's |in |at |a |an )?(?P<new>.+)$", told
+    )
+    base = told[: after.start()] if after else told
+    for rule in tables.rules:
+        old = _apply(rule, replace(clause, text=base), excerpt, tables, manner)
+        if old is None or old.action == "remove" or old.kind != "fact":
+            continue
+        if after and not old.several:
+            gap = rule.pattern.fullmatch(base)
+            start = gap.start(rule.slots[-1].name) if gap and rule.slots else len(base)
+            new = _apply(rule, replace(clause, text=base[:start] + after["new"]), excerpt, tables, manner)
+            return [replace(new, action="update", previous=old.content)] if new else []
+        if after:
+            return []
+        sort = sort_of("background")
+        content = capitalized(clause.text.split(" ", 1)[1]) if " " in clause.text else clause.text
+        return [
+            replace(
+                old,
+                key="background",
+                content=content,
+                several=True,
+                action="add",
+                type=sort.type,
+                category=sort.category,
+                previous=old.content,
+            )
+        ]
+    return []
+
+
+def _value_of(former: Learned, found: Learned) -> str:
+    return former.previous or former.content
+
+
+def _bare(previous: str) -> str:
+    return capitalized(re.sub(r"^(?:at|in|for|an?|the|bei|chez|en|un|une|una) ", "", previous, flags=re.IGNORECASE))

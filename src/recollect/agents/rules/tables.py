@@ -1,0 +1,336 @@
+"""The tables of one language, read from ``languages/*.txt`` and made into patterns at first use.
+
+A file has sections in square brackets. ``[macros]`` names pieces of patterns. ``[rules]`` has a rule a line:
+
+    key and flags: pattern => content
+
+A key with a gap is written with its sort: ``opinion=opinion_on_{thing}``.
+
+The pattern is a regular expression for a whole clause, in lower case, with gaps: ``{place}`` is a gap that only a
+place may fill, ``{previous:place}`` the same under another name. ``<name>`` is a macro. The content is what will stand
+in MEMORY.md, with the same gaps. The flags: ``update`` and ``remove`` (what to do with what is known), ``daily`` (not
+durable), ``insight`` (a decision and no fact), ``greeted`` (only after a greeting), ``contrasted``
+(only against what was said to be wrong or past), ``~0.8`` (how sure). A named group
+of the expression may stand in the content, too; with a 3 after its name its verb is put into the third person. All
+other sections are lists, an item a line or
+several between bars; `Language` says what each is for.
+
+Knows nothing of messages; what may fill a gap is in `slots`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from recollect.agents.rules.learned import CLEAR, Action, LearnedKind, Sort, sort_of
+
+__all__ = ["CODES", "TRIGGER_CODES", "Language", "Rule", "Triggers", "language", "triggers", "union", "word_set"]
+
+CODES: Final = ("en", "de", "fr", "es", "uk", "ru", "pl")
+"""The languages whose statements are understood."""
+TRIGGER_CODES: Final = (*CODES, "pt", "it", "nl", "tr", "zh", "ja", "ko", "ar", "hi")
+"""The languages in which one can ask to remember something."""
+
+_FOLDER: Final = Path(__file__).parent / "languages"
+_NEVER: Final = r"(?!)"
+
+
+class Slot(NamedTuple):
+    """A gap of a pattern: its name, and what may fill it."""
+
+    name: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What one way to say something means."""
+
+    name: str
+    key: str
+    sort: Sort
+    pattern: re.Pattern[str]
+    slots: tuple[Slot, ...]
+    content: str
+    confidence: float = CLEAR
+    action: Action = "add"
+    kind: LearnedKind = "fact"
+    durable: bool = True
+    greeted: bool = False
+    contrasted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """How one language says things. The patterns are for plain text in which case does not matter."""
+
+    code: str
+    rules: tuple[Rule, ...]
+    joint: re.Pattern[str]
+    """Where one clause ends and the next, with its own subject, begins."""
+    elided: re.Pattern[str]
+    """What a clause begins with whose subject stands in the one before."""
+    subject: str
+    """That subject."""
+    openers: re.Pattern[str]
+    """Words before a statement that say nothing themselves."""
+    corrections: re.Pattern[str]
+    """Openers that say that something known is wrong."""
+    hedges: re.Pattern[str]
+    """Openers that make a statement a guess."""
+    adverbs: re.Pattern[str]
+    """A subject, then adverbs that a rule need not know."""
+    softeners: re.Pattern[str]
+    """A subject, then adverbs that make a statement a guess."""
+    now: re.Pattern[str]
+    """Words that say that something has changed."""
+    instead: re.Pattern[str]
+    """What a correction ends with: ", not Stripe"."""
+    formerly: tuple[tuple[str, str], ...]
+    """How a statement of the past begins, and what it would begin with today."""
+    cuts: re.Pattern[str]
+    """Where the value of a gap ends and an aside begins."""
+    fillers: re.Pattern[str]
+    """What is taken off the end of a value."""
+    not_first: re.Pattern[str]
+    """What a thing one likes or does never begins with."""
+    nowhere: re.Pattern[str]
+    """What is never part of a value: it would point outside of the sentence."""
+    times: re.Pattern[str]
+    """An expression of time."""
+    tails: re.Pattern[str]
+    """What may follow a name or a place."""
+    professions: frozenset[str]
+    foods: frozenset[str]
+    tongues: frozenset[str]
+    nationalities: frozenset[str]
+    no_place: frozenset[str]
+    no_name: frozenset[str]
+    verbs: dict[str, str]
+    """First person to third."""
+    asking: re.Pattern[str]
+    """Where a question begins that follows a statement."""
+    habits: frozenset[str]
+    """The verbs, in the first person, of what people do as a habit."""
+    no_habit: re.Pattern[str]
+    """What is done at work on a task, and not as a habit."""
+    frames: re.Pattern[str]
+    """A phrase before a clause that says where or for whom alone it holds."""
+    strip: tuple[str, ...]
+    """What a sentence in the first person may begin with and a memory need not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Triggers:
+    """How one language asks to remember something."""
+
+    code: str
+    lead: re.Pattern[str]
+    trail: re.Pattern[str]
+    back: re.Pattern[str]
+    reminiscence: re.Pattern[str]
+
+
+def _sections(name: str) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    current: list[str] = []
+    for raw in (_FOLDER / f"{name}.txt").read_text(encoding="utf-8").splitlines():
+        line = raw.strip()
+        if not line or line.startswith("# "):
+            continue
+        if line.startswith("[") and line.endswith("]") and " " not in line:
+            current = found.setdefault(line[1:-1], [])
+        else:
+            current.append(line)
+    return found
+
+
+@lru_cache(maxsize=32)
+def _table(name: str) -> dict[str, list[str]]:
+    return _sections(name)
+
+
+def _items(section: list[str]) -> list[str]:
+    return [item for line in section for part in line.split(" | ") if (item := part.strip())]
+
+
+def _any(items: list[str], before: str = "", after: str = "") -> re.Pattern[str]:
+    if not items:
+        return re.compile(_NEVER)
+    return re.compile(f"{before}(?:{'|'.join(items)}){after}", re.IGNORECASE)
+
+
+def _cuts(items: list[str]) -> re.Pattern[str]:
+    """Asides begin with one of these words; those written with a comma need one."""
+    after_comma = "|".join(item[2:] for item in items if item.startswith(", ")) or _NEVER
+    anywhere = "|".join(item for item in items if not item.startswith(", ")) or _NEVER
+    return re.compile(
+        rf"(?:\s*,\s*(?:{after_comma})|(?:\s*[,;(]\s*|\s+)(?:{anywhere}))(?!\w).*", re.IGNORECASE | re.DOTALL
+    )
+
+
+def _words(section: list[str]) -> frozenset[str]:
+    return frozenset(" ".join(section).split())
+
+
+@lru_cache(maxsize=8)
+def word_set(name: str) -> frozenset[str]:
+    """A list that belongs to no language, such as the technologies."""
+    return frozenset(item.lower() for item in _items(_table("common")[name]))
+
+
+_GAP = re.compile(r"\{([a-z]\w*)(?::(\w+))?\}")
+
+
+def _rule(line: str, macros: dict[str, str], code: str) -> Rule:
+    head, _, rest = line.partition(": ")
+    source, _, content = rest.partition(" => ")
+    named, *flags = head.split()
+    sort, _, key = named.partition("=")
+    slots: list[Slot] = []
+
+    def gap(found: re.Match[str]) -> str:
+        slot = Slot(found[1], found[2] or found[1])
+        slots.append(slot)
+        # the last gap takes all that is left: what fills it decides where it ends
+        return f"(?P<{slot.name}>.+{'' if found.end() == len(source) else '?'})"
+
+    for name, piece in macros.items():
+        source = source.replace(f"<{name}>", f"(?:{piece})")
+    pattern = re.compile(_GAP.sub(gap, source), re.IGNORECASE)
+    sure = next((float(flag[1:]) for flag in flags if flag.startswith("~")), CLEAR)
+    return Rule(
+        name=f"{code}:{sort}",
+        key=key or sort,
+        sort=sort_of(sort),
+        pattern=pattern,
+        slots=tuple(slots),
+        content=content.strip(),
+        confidence=sure,
+        action="remove" if "remove" in flags else "update" if "update" in flags else "add",
+        kind="insight" if "insight" in flags else "fact",
+        durable="daily" not in flags,
+        greeted="greeted" in flags,
+        contrasted="contrasted" in flags,
+    )
+
+
+@lru_cache(maxsize=len(CODES))
+def language(code: str) -> Language:
+    """The tables of a language that is one of `CODES`."""
+    table = _table(code)
+
+    # Russian and Ukrainian share letters and verbs: what one never likes, the other does not either
+    near = {"uk": "ru", "ru": "uk"}.get(code)
+
+    def items(name: str) -> list[str]:
+        shared = _table(near).get(name, []) if near and name in ("not_first", "nowhere") else []
+        return _items([*table.get(name, []), *shared])
+
+    macros: dict[str, str] = {}
+    for line in table.get("macros", []):
+        name, _, piece = line.partition(" = ")
+        for known, other in macros.items():
+            piece = piece.replace(f"<{known}>", f"(?:{other})")
+        macros[name] = piece
+    elided = "|".join(items("elided")) or _NEVER
+    subjects = "|".join(items("subjects"))
+    joins = "|".join(items("joins"))
+    adverbs, softeners = "|".join(items("adverbs")) or _NEVER, "|".join(items("softeners")) or _NEVER
+    formerly = []
+    for line in table.get("formerly", []):
+        then, _, today = line.partition(" => ")
+        formerly.append((then, today))
+    pairs = (line.split("=") for line in " ".join(table.get("verbs", [])).split())
+    return Language(
+        code=code,
+        rules=tuple(_rule(line, macros, code) for line in table["rules"]),
+        joint=re.compile(
+            rf"\s*(?:[,;]|\s[-–—])\s*(?:(?:{joins})\s+)*(?=(?:{subjects}|{elided})(?!\w))"
+            rf"|\s+(?:{joins})\s+(?:(?:{joins})\s+)?(?=(?:{subjects}|{elided})(?!\w))",
+            re.IGNORECASE,
+        ),
+        elided=re.compile(rf"(?:{elided})(?!\w)", re.IGNORECASE),
+        subject="".join(items("subject")),
+        openers=_any(items("openers"), r"\s*", r"(?!\w)[\s,:!.–—-]*"),
+        corrections=_any(items("corrections"), r"\s*", r"(?!\w)[\s,:!.–—-]*"),
+        hedges=_any(items("hedges"), r"\s*", r"(?!\w)[\s,:–—-]*"),
+        adverbs=re.compile(rf"((?:{subjects}) )((?:(?:{adverbs}) )+)", re.IGNORECASE),
+        softeners=re.compile(rf"((?:{subjects}) )((?:(?:{softeners}) )+)", re.IGNORECASE),
+        now=_any(items("now"), r"(?<!\w)", r"(?!\w)"),
+        instead=_any(
+            items("instead"),
+            r"(?:\s*,\s*(?:and\s+|but\s+)?"
+            r"|\s+(?=and not |instead |rather than |statt |au lieu |en vez |en lugar |замість |вместо |zamiast ))",
+            r"\s+(?P<previous>[^,;]{1,60})$",
+        ),
+        formerly=tuple(formerly),
+        cuts=_cuts(items("cuts")),
+        fillers=_any(items("fillers"), r"[\s,]+", r"[\s!.,)]*$"),
+        not_first=_any(items("not_first"), "", r"(?!\w)"),
+        nowhere=_any(items("nowhere"), r"(?<!\w)", r"(?!\w)"),
+        times=_any(items("times"), r"(?<!\w)", r"(?!\w)"),
+        tails=_any(items("tails"), r"\s*[,(]?\s*", r"(?!\w)"),
+        professions=_words(table.get("professions", [])),
+        foods=_words(table.get("foods", [])),
+        tongues=_words(table.get("tongues", [])),
+        nationalities=_words(table.get("nationalities", [])),
+        no_place=_words(table.get("no_place", [])),
+        no_name=_words(table.get("no_name", [])),
+        verbs={pair[0]: pair[-1] for pair in pairs},
+        asking=_any(
+            items("asking"), r"(?:\s*[,;:–—-]\s*(?:(?:" + joins + r")\s+)*|\s+(?:" + joins + r")\s+)", r"(?!\w).*$"
+        ),
+        habits=_words(table.get("habits", [])),
+        no_habit=_any(items("no_habit"), r"(?<!\w)", r"(?!\w)"),
+        frames=_any(items("frames"), r"\s*", r"(?!\w)"),
+        strip=tuple(items("strip")),
+    )
+
+
+@lru_cache(maxsize=16)
+def union(name: str, before: str = r"(?<!\w)", after: str = r"(?!\w)") -> re.Pattern[str]:
+    """One list of all languages as one pattern: for signs that count whatever the language of a message."""
+    return _any([item for code in (*CODES, "common") for item in _items(_table(code).get(name, []))], before, after)
+
+
+@lru_cache(maxsize=len(TRIGGER_CODES))
+def triggers(code: str) -> Triggers:
+    """The phrases by which one of `TRIGGER_CODES` asks to remember something.
+
+    ``that`` is followed by what is meant, ``this`` follows it or points back to it, ``label`` stands before or after
+    it, ``task`` is followed by something to do. ``polite`` may stand before each of them.
+    """
+    phrases: dict[str, list[str]] = {}
+    for line in _table("triggers")[code]:
+        kind, _, listed = line.partition(": ")
+        phrases.setdefault(kind, []).extend(_items([listed]))
+    spaced = code not in ("zh", "ja")
+    end = r"(?:(?!\w)|(?<='))" if spaced else ""
+
+    def one_of(*kinds: str) -> str:
+        return "|".join(item for kind in kinds for item in phrases.get(kind, [])) or _NEVER
+
+    polite = rf"(?:(?:{one_of('polite')}){end}[\s,:!.]*)*"
+    closing = rf"(?:[\s,]*(?:{one_of('polite')}))?[\s.!。！]*$"
+    return Triggers(
+        code,
+        lead=re.compile(
+            rf"\s*{polite}(?:(?P<task>{one_of('task')}){end}|(?P<label>{one_of('label')}){end}"
+            rf"|(?P<that>{one_of('that')}){end}|(?P<this>{one_of('this')}){end}(?=\s*[:：,，—–-]))"
+            rf"(?P<mark>[\s:：,，—–-]*)(?P<content>.*)$",
+            re.IGNORECASE | re.DOTALL,
+        ),
+        trail=re.compile(
+            rf"(?:\s*[,，;:(—–-]\s*{polite}(?P<this>{one_of('this')})"
+            rf"|[\s,，;:()—–-]+(?P<label>{one_of('label', 'trail')})"
+            rf"|(?P<final>{one_of('final')})){closing}",
+            re.IGNORECASE,
+        ),
+        back=re.compile(rf"\s*{polite}(?P<this>{one_of('this', 'back')}){closing}", re.IGNORECASE),
+        reminiscence=re.compile(rf"(?:{one_of('reminiscence')})", re.IGNORECASE),
+    )
