@@ -31,7 +31,7 @@ import recollect
 from recollect.config import Config
 from recollect.records import Hit, Note
 from recollect.search.tokens import count
-from recollect.surfaces.cli import mcp, reading, removing, tools, tour, writing  # noqa: F401  (their commands)
+from recollect.surfaces.cli import events, mcp, reading, removing, tools, tour, writing  # noqa: F401  (their commands)
 from recollect.surfaces.cli import whole as _whole  # noqa: F401
 from recollect.surfaces.cli.output import Marked, Output, counted, explained, harmless, progress, shortened
 from recollect.surfaces.cli.program import PANELS, app, exit_code, program
@@ -190,7 +190,8 @@ def test_U3_every_command_and_option_is_documented() -> None:
     whole = program()
     for name, command in whole.commands.items():
         assert f"\n### {name}\n" in text, f"docs/cli.md has no section on {name}"
-        for parameter in command.params:
+        below = list(getattr(command, "commands", {}).values())
+        for parameter in [parameter for each in (command, *below) for parameter in each.params]:
             if parameter.param_type_name == "option":
                 missing = {option for option in parameter.opts if option.startswith("--")} - told
                 assert not missing, f"docs/cli.md does not mention {missing} of {name}"
@@ -1017,7 +1018,7 @@ def test_R6_upkeep_removes_what_has_expired(cli: Cli) -> None:
         memory.say("Hello", session="s")
     assert cli("upkeep", "--dry-run").stdout == "me: would remove 1 daily entry, 1 message\n"
     assert cli("upkeep", "--all").stdout == "me: removed 1 daily entry, 1 message\n"
-    assert cli.json("upkeep") == {"user": "me", "expired": {}, "calls": 0, "notices": []}
+    assert cli.json("upkeep") == {"user": "me", "expired": {}, "calls": 0, "interactions": 0, "notices": []}
 
 
 def log(cli: Cli, *calls: recollect.ToolCall) -> None:
@@ -1340,6 +1341,7 @@ def test_U3_edit_reads_standard_input_and_edits_notes(cli: Cli, tmp_path: Path) 
 
 _NOT_COMMANDS = {
     "user_id",
+    "config",
     "exists",
     "mode",
     "numbers",
@@ -1354,6 +1356,10 @@ _NOT_COMMANDS = {
     "set_scratch",
     "consents",
     "spend",
+    "report",  # events report, events import, events list
+    "report_many",
+    "interactions",
+    "note_run",
 }
 
 

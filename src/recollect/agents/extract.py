@@ -80,7 +80,7 @@ def extract(
     clock: Clock = utc_now,
 ) -> Extracted:
     """Learn from a day of one user, unless that was done. A dry run tells what would be kept, and keeps nothing."""
-    user, began = memory.user_id, time.perf_counter()
+    user = memory.user_id
     if memory.mode != "on":
         return Extracted(user, None, skipped=memory.mode)
     if not memory.exists:
@@ -90,15 +90,27 @@ def extract(
     if known is not None and known.status == "completed" and not dry_run:
         return Extracted(user, known, skipped="done already")
     since, until = _window(day, list(runs.values()), clock())
-    collected = collect(memory, since, until)
-    run = ExtractionRun(
-        id=known.id if known is not None else new_id("run"), day=day, started_at=clock(), kind=BATCH, status="running"
-    )
+    run = ExtractionRun(id=known.id if known is not None else new_id("run"), day=day, started_at=clock(), kind=BATCH)
+    return stored(memory, run, collect(memory, since, until), extractor, dry_run=dry_run, clock=clock)
+
+
+def stored(
+    memory: Memory,
+    run: ExtractionRun,
+    collected: Collected,
+    extractor: Extractor,
+    *,
+    dry_run: bool = False,
+    clock: Clock = utc_now,
+) -> Extracted:
+    """Find out what to keep, and keep it together with the record of the run. A failure is a run that failed."""
+    user, began = memory.user_id, time.perf_counter()
     try:
         found = extractor(memory, collected)
-        kept = _store(memory, day, run.id, found, dry_run, lambda done: _completed(run, found, done, collected, began))
+        kept = _store(memory, run, found, dry_run, lambda done: _completed(run, found, done, collected, began))
     except RecollectError as error:
-        failed = replace(run, status="failed", error=f"{type(error).__name__}: {error}"[:500], duration_ms=_ms(began))
+        told = f"{type(error).__name__}: {error}"[:500]
+        failed = replace(run, status="failed", error=told, duration_ms=_ms(began))
         if not dry_run:
             memory.note_run(failed)
         return Extracted(user, failed)
@@ -111,8 +123,7 @@ class _RollBack(Exception):
 
 def _store(
     memory: Memory,
-    day: date,
-    run: str,
+    run: ExtractionRun,
     found: Extraction,
     dry_run: bool,
     completed: Callable[[Kept], ExtractionRun],
@@ -120,16 +131,24 @@ def _store(
     """All of it in one transaction, with the record of the run."""
     kept = Kept()
     try:
-        with memory.acting("agent:extract", run=run).batch() as open_memory:
+        with memory.acting("agent:extract", run=run.id).batch() as open_memory:
             kept = keep(open_memory, found.findings)
+            noted = open_memory.read(kind="daily", source="batch_extraction")
+            known = {_subject(entry.content) for entry in noted if entry.key == run.day.isoformat()}
             for section, line in found.notes:
-                open_memory.jot(line, section=section, day=day, source="batch_extraction")
+                if _subject(line) not in known:
+                    open_memory.jot(line, section=section, day=run.day, source="batch_extraction")
             open_memory.note_run(completed(kept))
             if dry_run:
                 raise _RollBack
     except _RollBack:
         pass
     return kept
+
+
+def _subject(line: str) -> str:
+    """What a line of the daily note is about: a discussion is told once, however long it went on."""
+    return line.rpartition(" (")[0] if line.startswith('Discussed "') else line
 
 
 def _window(day: date, runs: list[ExtractionRun], now: datetime) -> tuple[datetime, datetime]:

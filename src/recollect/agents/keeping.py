@@ -45,6 +45,7 @@ class Finding:
     kind: Literal["fact", "insight"] = "fact"
     told: bool = False
     """Whether the person asked for it in so many words."""
+    trusted: bool = True
     previous: str | None = None
 
 
@@ -88,7 +89,7 @@ def keep(memory: Memory, findings: Iterable[Finding]) -> Kept:
     kept = Kept()
     for finding in findings:
         try:
-            kept.add(_kept(memory, finding))
+            kept.add(_kept(memory if finding.trusted else memory.acting(trusted=False), finding))
         except InvalidInputError as error:
             kept.add(Refused(reason="invalid", message=f"Not stored: {error}"))
         except NotFoundError as error:

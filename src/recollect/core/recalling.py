@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime
 
+from recollect.config import Config
 from recollect.core import validation as check
 from recollect.core.context import context
 from recollect.core.drafts import Moment
@@ -21,11 +22,14 @@ from recollect.records import (
     CATEGORIES,
     CONSENTS,
     FACT_TYPES,
+    INTERACTION_KINDS,
     KINDS,
     OBSERVATION_CATEGORIES,
     STATUSES,
     DailyEntry,
+    ExtractionRun,
     Hits,
+    Interaction,
     JournalEntry,
     Record,
     Session,
@@ -52,6 +56,11 @@ class Recalling:
     def user_id(self) -> str:
         """Whose memory this is."""
         return self._person.user.user_id
+
+    @property
+    def config(self) -> Config:
+        """The settings in force."""
+        return self._person.config
 
     @property
     def exists(self) -> bool:
@@ -286,6 +295,36 @@ class Recalling:
                 since=today if since is None else parse_day("since", since),
                 until=today if until is None else parse_day("until", until),
             )
+
+    def interactions(
+        self,
+        *,
+        since: Moment | None = None,
+        until: Moment | None = None,
+        kinds: Sequence[str] = (),
+        session: str | None = None,
+        limit: int | None = None,
+        newest_first: bool = False,
+    ) -> list[Interaction]:
+        """What the host reported, from ``since`` on and before ``until``, oldest first unless asked otherwise."""
+        wanted = tuple(check.one_of("kinds", kind, INTERACTION_KINDS) for kind in check.words("kinds", kinds))
+        begin = None if since is None else parse_moment("since", since)
+        end = None if until is None else parse_moment("until", until)
+        where = check.optional_line("session", session)
+        most = None if limit is None else check.positive("limit", limit)
+        with self._reading() as reader:
+            if reader.state().mode == "incognito":
+                return []
+            return reader.interactions(
+                since=begin, until=end, kinds=wanted, session=where, newest_first=newest_first, limit=most
+            )
+
+    def runs(self, *, since: date | str | None = None, limit: int | None = 20) -> list[ExtractionRun]:
+        """How learning from each day went, the latest day first."""
+        first = None if since is None else parse_day("since", since)
+        most = None if limit is None else check.positive("limit", limit)
+        with self._reading() as reader:
+            return reader.runs(since=first, newest_first=True, limit=most)
 
     # inside
 
