@@ -12,7 +12,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +30,12 @@ from recollect.errors import (
     StoreReadOnlyError,
     StoreUnavailableError,
 )
-from recollect.records import JournalEntry, Record, Spending
+from recollect.records import ExtractionRun, JournalEntry, Record, Spending
 from recollect.store.contract import FileState, Query, Store
 from recollect.store.postgres import PostgresStore
 from recollect.store.rows import load_queries
 from recollect.testing.postgres import PostgresServer
-from tests.contracts.store_contract import T0, StoreContract, fact, tool_call, write
+from tests.contracts.store_contract import T0, StoreContract, extraction_run, fact, interaction, tool_call, write
 
 
 class TestPostgresStore(StoreContract):
@@ -176,7 +176,7 @@ class TestTables:
             process.stdin.close()
         together(work, 4)
         assert [process.wait(30) for process in processes] == [0, 0]
-        assert sql("SELECT version FROM recollect_migrations ORDER BY version") == [(1,), (2,), (3,)]
+        assert sql("SELECT version FROM recollect_migrations ORDER BY version") == [(1,), (2,), (3,), (4,)]
         assert sql("SELECT count(*) FROM users") == [(6,)]
 
     def test_an_applications_table_of_users_is_extended(
@@ -294,8 +294,101 @@ class TestTables:
                 wanted = r"\bid\b" if table == "users" else r"\buser_id\b"
                 assert re.search(wanted, part), f"{name}: {table}{part}"
 
+    def test_G3_D1_a_database_of_the_third_schema_is_brought_forward_with_its_runs(
+        self, postgres_url: str, sql: Callable[..., list[Any]]
+    ) -> None:
+        store = PostgresStore(postgres_url)
+        with store.user("u").write() as tx:
+            record = write(tx, fact())
+            tx.log_calls([tool_call("call-1")])
+        store.close()
+        _take_back_to_3(sql)
+        # as the application of the seed writes them
+        sql("INSERT INTO memory_extraction_runs (user_id, run_date) VALUES ('u', '2026-02-11')")
+        sql(
+            "INSERT INTO memory_extraction_runs (user_id, run_date, memories_written, tokens_used, status, duration_ms,"
+            " error_message, created_at, interactions_processed) VALUES ('u', '2026-02-12', 3, NULL, 'failed', 1500,"
+            " 'full', '2026-02-12T23:00:00Z', NULL)"
+        )
+        [(known,)] = sql("SELECT id::text FROM memory_extraction_runs WHERE run_date = '2026-02-12'")
+        with store.user("u").read() as reader:
+            assert reader.find(Query()) == [record] and len(reader.calls()) == 1 and reader.interactions() == []
+            pending, failed = reader.runs()
+            assert (pending.status, pending.kind, pending.details, pending.duration_ms) == (
+                "pending",
+                "batch",
+                {},
+                None,
+            )
+            assert failed == replace(
+                extraction_run(known),
+                status="failed",
+                memories_written=3,
+                duration_ms=1500,
+                error="full",
+                started_at=datetime(2026, 2, 12, 23, tzinfo=timezone.utc),
+            )
+        with store.user("u").write() as tx:
+            tx.put_interactions([interaction("event-1")])
+            tx.put_run(replace(failed, status="completed"))
+            tx.put_run(replace(failed, id="run-2", kind="discussion"))
+            assert [run.id for run in tx.runs()] == [pending.id, known, "run-2"]
+        places = store.erase_user("u")
+        assert (places["interactions"], places["runs"]) == (1, 3)
+        assert sql("SELECT count(*) FROM memory_interactions") == sql("SELECT count(*) FROM memory_extraction_runs")
+        store.close()
+
+    def test_D1_the_row_of_the_user_tells_when_they_were_last_extracted(
+        self, store: PostgresStore, sql: Callable[..., list[Any]]
+    ) -> None:
+        def last() -> Any:
+            return sql("SELECT memory_last_extracted_at FROM users WHERE id = 'u'")[0][0]
+
+        def note(run: ExtractionRun) -> None:
+            with store.user("u").write() as tx:
+                tx.put_run(run)
+
+        with store.user("v").write() as tx:
+            tx.put_run(extraction_run("run-0", 20, status="completed"))
+        note(extraction_run("run-1", status="running"))
+        assert last() is None
+        note(extraction_run("run-1", status="completed", duration_ms=1500))
+        assert last() == T0 + timedelta(seconds=1.5)
+        note(extraction_run("run-2", 11, status="completed"))  # an earlier day, made up for
+        note(extraction_run("run-3", 13, status="failed"))
+        assert last() == T0 + timedelta(seconds=1.5)
+        note(extraction_run("run-3", 13, status="completed"))
+        assert last() == T0 + timedelta(days=1)
+        with store.user("u").write() as tx:
+            assert tx.drop_runs() == 3
+        assert last() is None
+
+    def test_G3_interactions_are_found_by_an_index(self, store: PostgresStore) -> None:
+        with store.user("u").write() as tx:
+            tx.put_interactions([interaction(f"event-{number}", number) for number in range(200)])
+            tx.db.execute("SET LOCAL enable_seqscan = off")
+            tx.db.execute("SET LOCAL enable_sort = off")
+            plan = tx.db.execute(
+                "EXPLAIN SELECT id FROM memory_interactions WHERE user_id = 'u'"
+                " AND (at, id) > ('2026-02-12T09:30:00Z'::timestamptz, 'x') ORDER BY at, id LIMIT 5"
+            ).fetchall()
+        assert "memory_interactions_by_time" in str(plan)
+
+
+def _take_back_to_3(sql: Callable[..., list[Any]]) -> None:
+    sql("DROP TABLE memory_interactions")
+    sql("ALTER TABLE memory_extraction_runs DROP COLUMN kind, DROP COLUMN tier, DROP COLUMN details")
+    sql("ALTER TABLE memory_extraction_runs ALTER COLUMN id DROP DEFAULT")
+    sql("ALTER TABLE memory_extraction_runs ALTER COLUMN id TYPE UUID USING id::uuid")
+    sql("ALTER TABLE memory_extraction_runs ALTER COLUMN id SET DEFAULT gen_random_uuid()")
+    for column in ("interactions_processed", "memories_written", "memories_updated", "tokens_used", "duration_ms"):
+        sql(f"ALTER TABLE memory_extraction_runs ALTER COLUMN {column} TYPE INTEGER")
+    sql("ALTER TABLE memory_extraction_runs ADD UNIQUE (user_id, run_date)")
+    sql("DELETE FROM recollect_migrations WHERE version > 3")
+
 
 def _take_back_to_2(sql: Callable[..., list[Any]]) -> None:
+    _take_back_to_3(sql)
     sql("DROP TABLE memory_calls, memory_spending, memory_consents")
     sql("DROP INDEX memory_journal_by_call")
     sql("DELETE FROM recollect_migrations WHERE version > 2")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from recollect.records import JournalEntry, Spending
 from recollect.store.contract import Query, Store
 from recollect.store.rows import load_migrations
 from recollect.store.sqlite import SqliteStore
-from tests.contracts.store_contract import T0, StoreContract, fact, tool_call, write
+from tests.contracts.store_contract import T0, StoreContract, extraction_run, fact, interaction, tool_call, write
 
 
 class TestSqliteStore(StoreContract):
@@ -102,6 +103,45 @@ def test_U7_the_log_begins_with_the_first_write_to_a_database_of_an_earlier_sche
         plan = reader.db.execute("EXPLAIN QUERY PLAN SELECT seq FROM journal WHERE call = 'call-1'").fetchall()
         assert "journal_by_call" in str(plan)
     assert store.user("u").check() == []
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_G3_interactions_begin_with_the_first_write_to_a_database_of_an_earlier_schema(
+    tmp_path: Path, version: int
+) -> None:
+    with SqliteStore(tmp_path).user("u").write() as tx:
+        record = write(tx, fact("tea"))
+        tx.log_calls([tool_call("call-1")])
+        tx.set_consent("trends", True, T0)
+    path = tmp_path / "u" / "memory.db"
+    _take_back_to(version, path)
+
+    store = SqliteStore(tmp_path)
+    with store.user("u").read() as reader:
+        assert reader.find(Query()) == [record] and len(reader.calls()) == (version == 3)
+        assert reader.interactions() == [] and reader.runs() == [] and reader.run(T0.date(), "batch") is None
+    assert _version(path) == version
+    with SqliteStore(tmp_path).user("u").write() as tx:
+        tx.put_interactions([interaction("event-1")])
+        tx.put_run(extraction_run("run-1"))
+    assert _version(path) > version
+    with store.user("u").read() as reader:  # the connection from before sees it too
+        assert reader.interactions() == [interaction("event-1")] and reader.runs() == [extraction_run("run-1")]
+        assert reader.find(Query()) == [record] and len(reader.consents()) == (version == 3)
+        plan = reader.db.execute("EXPLAIN QUERY PLAN SELECT id FROM interactions WHERE at >= 'x' ORDER BY at, id")
+        assert "interactions_by_time" in str(plan.fetchall())
+    assert store.user("u").check() == []
+
+
+def test_R6_R7_dropped_interactions_are_in_no_file(tmp_path: Path) -> None:
+    user = SqliteStore(tmp_path).user("u")
+    with user.write() as tx:
+        tx.put_interactions([interaction("event-zebra", title="zebra", text="zebra " * 3000)])
+        tx.put_interactions([interaction("event-2", 1)])
+    with user.write() as tx:
+        assert tx.drop_interactions(T0 + timedelta(minutes=1)) == 1
+    for path in (tmp_path / "u").iterdir():
+        assert b"zebra" not in path.read_bytes()
 
 
 def _take_back_to(version: int, path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 import recollect
 from recollect import InvalidInputError, Memory, RecollectError
 from recollect.testing import FrozenClock, MemoryStore
-from tests.contracts.store_contract import tool_call
+from tests.contracts.store_contract import extraction_run, tool_call
 
 
 def fill(memory: Memory, clock: FrozenClock) -> None:
@@ -39,6 +39,10 @@ def fill(memory: Memory, clock: FrozenClock) -> None:
     memory.consent("across_chats")
     memory.consent("trends", False)
     memory.spend("extract", tokens_in=5)
+    memory.report("reaction", value="👍", title="Rust", topics=["rust"], session="s1", metadata={"n": [1.0, None]})
+    memory.report("save", id="own", text="two\nlines")
+    memory.note_run(extraction_run("run-1", status="failed", error="full", details={"n": 1}))
+    memory.note_run(extraction_run("run-2", 13))
     with memory._person.write_beside() as tx:
         tx.log_calls([tool_call("call-1")])
 
@@ -93,6 +97,9 @@ def test_R8_an_archive_comes_back_exactly_as_it_was(source: Memory, target: Memo
     second = contents(target.export(tmp_path / "b.zip"))
     exported = contents(first)
     data = {"records.jsonl", "journal.jsonl", "state.json", "tombstones.jsonl", "recalls.jsonl", "consents.jsonl"}
+    data |= {"interactions.jsonl", "runs.jsonl"}
+    assert report.interactions == 2 and target.interactions() == source.interactions() != []
+    assert target.runs() == source.runs() != []
     for name in data:
         assert second[name] == exported[name], name
     assert target.consents() == source.consents() == ("across_chats",)
@@ -152,6 +159,36 @@ def test_R8_consents_are_not_merged_and_an_archive_without_them_is_read(source: 
             memory = app.user(name)
             assert memory.import_(tmp_path / f"{name}.zip").written == len(source.read(status="all"))
             assert memory.consents() == () and memory.verify() == []
+
+
+def test_R8_interactions_are_merged_by_their_ids_and_an_archive_without_them_is_read(
+    source: Memory, tmp_path: Path
+) -> None:
+    archive = source.export(tmp_path / "a.zip")
+    with recollect.open(tmp_path / "target", clock=FrozenClock()) as app:
+        used = app.user("used")
+        used.remember("Plays chess")
+        used.report("read", id="own", title="another of this id")
+        used.note_run(extraction_run("run-9"))
+        assert used.import_(archive, dry_run=True).interactions == 1 and len(used.interactions()) == 1
+        assert used.import_(archive).interactions == 1 and used.import_(archive).interactions == 0
+        assert sorted(filter(None, (one.title for one in used.interactions()))) == ["Rust", "another of this id"]
+        assert [run.id for run in used.runs()] == ["run-9"] and used.verify() == []
+        paused = app.user("paused")
+        paused.remember("Plays chess")
+        paused.pause()
+        report = paused.import_(archive)
+        assert paused.interactions() == [] and "interactions: Not stored: memory is paused" in report.skipped[0]
+        told = app.user("only told so far")
+        told.report("save", title="Zig")
+        assert told.import_(archive).interactions == 2 and len(told.interactions()) == 3 and told.verify() == []
+        with zipfile.ZipFile(tmp_path / "old.zip", "w") as changed:
+            for member, data in contents(archive).items():
+                if member not in ("interactions.jsonl", "runs.jsonl"):
+                    changed.writestr(member, data)
+        memory = app.user("old")
+        assert memory.import_(tmp_path / "old.zip").written == len(source.read(status="all"))
+        assert memory.interactions() == [] and memory.runs() == [] and memory.verify() == []
 
 
 def test_R8_characters_that_some_take_for_line_ends_come_back(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from recollect.core.meaning import Embedding
 from recollect.core.memory import Memory
 from recollect.core.person import Person
 from recollect.errors import InvalidInputError
-from recollect.records import Receipt
+from recollect.records import ExtractionRun, Receipt
 from recollect.store.contract import Store
 from recollect.store.forks import renew_after_forks
 from recollect.store.sqlite import SqliteStore
@@ -24,9 +24,12 @@ from recollect.times import Clock, utc_now
 from recollect.userid import check_user_id, folder_name
 
 if TYPE_CHECKING:
+    from recollect.agents.extract import Extractor
     from recollect.search.embedders.embedder import Embedder
     from recollect.tools.log import CallLog
     from recollect.tools.suite import Suite, Telemetry
+    from recollect.work.contract import Queue
+    from recollect.work.worker import Worker
 
 _MOST_REMEMBERED = 256
 _MOST_INDEXED = 1_000_000
@@ -128,6 +131,36 @@ class Recollect:
         if self._log is not None:
             self._log.flush(name)
 
+    def queue(self) -> Queue:
+        """Background work, kept beside the memories: in their folder, or in their PostgreSQL. Close it when done."""
+        if self.config.database_url:
+            from recollect.work.distributed import DistributedQueue
+
+            return DistributedQueue(self.config.database_url, size=self.config.tool_queue_size, clock=self._clock)
+        from recollect.work.embedded import EmbeddedQueue
+
+        return EmbeddedQueue(self.config.memory_dir, size=self.config.tool_queue_size, clock=self._clock)
+
+    def worker(self, queue: Queue, *, concurrency: int = 4) -> Worker:
+        """Does what is in the queue, and what the schedule says. By the model of the settings, or by rules."""
+        from recollect.work.jobs import Jobs, schedule
+        from recollect.work.worker import Worker
+
+        jobs = Jobs(queue, self.user, self.users, extractor=self.extractor(), clock=self._clock)
+        return Worker(queue, jobs.handlers(), concurrency=concurrency, schedule=schedule(queue, self.config))
+
+    def extractor(self) -> Extractor:
+        """What reads a day and says what to keep: the model of the settings, or the rules."""
+        from recollect.agents.extract import by_rules
+
+        if not (self.config.extraction_model or self.config.model):
+            return by_rules
+        from recollect.agents.modelled import by_model
+        from recollect.agents.models import configured_model
+
+        model = configured_model(self.config, extraction=True)
+        return by_rules if model is None else by_model(model)
+
     def _renew(self) -> None:
         """In a forked child: another thread may have held it."""
         self._guard = threading.Lock()
@@ -152,6 +185,14 @@ class Recollect:
     def users(self) -> Iterator[str]:
         """The ids of everyone who has a memory here."""
         return self._store.users()
+
+    def runs(self, *, kind: str | None = None, limit: int = 20) -> list[tuple[str, ExtractionRun]]:
+        """How learning went, for everyone: user and run, the latest day first; of one kind or of all."""
+        found: list[tuple[str, ExtractionRun]] = []
+        for name in self.users():
+            with self._store.user(name).read() as reader:
+                found += [(name, run) for run in reader.runs(kind=kind, newest_first=True, limit=limit)]
+        return sorted(found, key=lambda one: (one[1].day, one[1].started_at), reverse=True)[:limit]
 
     def erase_user(self, user_id: str | int) -> Receipt:
         """Remove a user and everything about them, everywhere."""

@@ -44,6 +44,9 @@ class Config:
     call_retention_days: int = _setting(
         90, "MEMORY_CALL_RETENTION_DAYS", "how long tool calls are kept in the log, in days", 1, 36_500
     )
+    interaction_retention_days: int = _setting(
+        90, "MEMORY_INTERACTION_RETENTION_DAYS", "how long interactions are kept that hosts report, in days", 1, 36_500
+    )
 
     bm25_k1: float = _setting(1.5, "MEMORY_BM25_K1", "how much a word counts that a text has several times", 0, 10)
     bm25_b: float = _setting(0.75, "MEMORY_BM25_B", "how much a long text is discounted", 0, 1)
@@ -62,6 +65,27 @@ class Config:
     embedder_key: str = _setting("", "MEMORY_EMBEDDER_KEY", "the API key of an embedder behind a URL")
     embedder_timeout_ms: int = _setting(
         1000, "MEMORY_EMBEDDER_TIMEOUT_MS", "how long a search waits for the embedder, in milliseconds", 1, 600_000
+    )
+    model: str = _setting(
+        "",
+        "MEMORY_MODEL",
+        "openai:NAME, anthropic:NAME, gemini:NAME or URL#NAME; empty: none, everything goes by rules",
+    )
+    extraction_model: str = _setting(
+        "", "MEMORY_EXTRACTION_MODEL", "the model that extracts memories, written the same way; empty: MEMORY_MODEL"
+    )
+    model_key: str = _setting(
+        "", "MEMORY_MODEL_KEY", "the API key of the model; empty: the provider's own variable, such as OPENAI_API_KEY"
+    )
+    model_url: str = _setting("", "MEMORY_MODEL_URL", "another base URL for the provider that MEMORY_MODEL names")
+    model_timeout_ms: int = _setting(
+        60_000, "MEMORY_MODEL_TIMEOUT_MS", "how long one request to the model may take, in milliseconds", 1, 3_600_000
+    )
+    extraction_schedule: str = _setting(
+        "0 23 * * *", "MEMORY_EXTRACTION_SCHEDULE", "when a worker learns from the day: cron, in UTC"
+    )
+    tool_queue_size: int = _setting(
+        1000, "MEMORY_TOOL_QUEUE_SIZE", "how many background jobs may wait; more are refused", 1, 10_000_000
     )
     tool_calls_per_response: int = _setting(
         5, "MEMORY_TOOL_CALLS_PER_RESPONSE", "how many memory tools a model may call in one response", 1, 1_000
@@ -96,6 +120,11 @@ class Config:
             if not re.fullmatch(r"none|otel|otlp|prometheus:(\S+:)?\d{1,5}", wanted):
                 raise ConfigError(f"MEMORY_TELEMETRY is {self.telemetry!r}; it must be of otel, otlp, prometheus:PORT")
         self.weight_changes()
+        for variable, spec in (("MEMORY_MODEL", self.model), ("MEMORY_EXTRACTION_MODEL", self.extraction_model)):
+            model_parts(spec, variable)
+        if self.model_url and not re.match(r"https?://[^\s/]", self.model_url):
+            shown = without_password(self.model_url)
+            raise ConfigError(f"MEMORY_MODEL_URL is {shown!r}; it must begin with http:// or https://")
 
     @classmethod
     def load(cls, environ: Mapping[str, str] | None = None, **overrides: Any) -> Config:
@@ -117,10 +146,10 @@ class Config:
     def values(self) -> dict[str, str]:
         """Each variable with its value, a password in a URL masked."""
         shown = {f.metadata["variable"]: _shown(getattr(self, f.name)) for f in fields(self)}
-        for name in ("MEMORY_DATABASE_URL", "MEMORY_EMBEDDER"):
+        for name in _URLS:
             shown[name] = without_password(shown[name])
-        if self.embedder_key:
-            shown["MEMORY_EMBEDDER_KEY"] = "***"
+        for name in ("MEMORY_EMBEDDER_KEY", "MEMORY_MODEL_KEY"):
+            shown[name] = "***" if shown[name] else ""
         return shown
 
     def weight_changes(self) -> dict[str, float]:
@@ -147,6 +176,20 @@ def without_password(url: str) -> str:
         return url
     return f"{scheme}{mark}{credentials.partition(':')[0]}:***@{host}"
 
+
+def model_parts(spec: str, variable: str = "MEMORY_MODEL") -> tuple[str, str, str]:
+    """Provider, name and URL of a model: ("openai", "gpt-5.5", ""), or ("", "qwen3", "http://localhost:8080/v1")."""
+    named = re.fullmatch(r"(openai|anthropic|gemini):(\S+)", spec)
+    placed = re.fullmatch(r"(https?://[^\s/#][^\s#]*)#(\S+)", spec)
+    if spec and not named and not placed:
+        forms = "openai:NAME, anthropic:NAME, gemini:NAME or http://HOST/v1#NAME"
+        raise ConfigError(f"{variable} is {without_password(spec)!r}; it must be {forms}")
+    if placed:
+        return "", placed[2], placed[1]
+    return (named[1], named[2], "") if named else ("", "", "")
+
+
+_URLS = ("MEMORY_DATABASE_URL", "MEMORY_EMBEDDER", "MEMORY_MODEL", "MEMORY_EXTRACTION_MODEL", "MEMORY_MODEL_URL")
 
 _WORDS = dict.fromkeys(("true", "1", "yes", "on"), True) | dict.fromkeys(("false", "0", "no", "off"), False)
 

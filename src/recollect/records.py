@@ -26,6 +26,15 @@ Spending
     What one operation used on one day, in tokens and money. The operator's account: it stays when the user
     clears their memory.
 
+Interaction
+    Something the person did, or was given, in the application around the memory: a delivery, a reaction, a save.
+    What the host reports, not what is remembered: extraction reads it. Its identity is its ``id``, the host's own
+    if it has one. The user owns it; it is kept for a time.
+
+ExtractionRun
+    How learning from one day went. There is one for each day and kind; the journal entries of what it changed
+    name its ``id`` as their ``run``.
+
 Outcome
     What came of a request. A policy decision is an outcome and not an error: the caller asked properly,
     and the answer is no, or not like that.
@@ -55,6 +64,8 @@ Valence = Literal["positive", "negative", "neutral", "mixed"]
 ChangeReason = Literal["correction", "update", "refinement", "contradiction"]
 Mode = Literal["on", "paused", "incognito"]
 Consent = Literal["across_chats", "trends"]
+InteractionKind = Literal["delivery", "read", "reaction", "save", "command", "discussion"]
+RunStatus = Literal["pending", "running", "completed", "failed"]
 
 KINDS: tuple[str, ...] = get_args(Kind)
 CATEGORIES: tuple[str, ...] = get_args(Category)
@@ -65,6 +76,8 @@ VALENCES: tuple[str, ...] = get_args(Valence)
 MODES: tuple[str, ...] = get_args(Mode)
 CHANGE_REASONS: tuple[str, ...] = get_args(ChangeReason)
 CONSENTS: tuple[str, ...] = get_args(Consent)
+INTERACTION_KINDS: tuple[str, ...] = get_args(InteractionKind)
+RUN_STATUSES: tuple[str, ...] = get_args(RunStatus)
 
 CONSENT_MEANINGS: dict[str, str] = {
     "across_chats": "facts learned in one chat may be recalled in another",
@@ -281,6 +294,45 @@ class Spending:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Interaction:
+    """Something that happened between the person and the application, as the host reported it."""
+
+    id: str
+    at: datetime
+    kind: str
+    item: str | None = None
+    """What it was about, as the host calls it: an id or an address."""
+    title: str | None = None
+    value: str | None = None
+    """Which reaction ("👍") or command ("/saved")."""
+    topics: tuple[str, ...] = ()
+    text: str | None = None
+    session: str | None = None
+    """The conversation it belongs to, whose messages are records."""
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractionRun:
+    """How learning from one day went, and what it used."""
+
+    id: str
+    day: date
+    started_at: datetime
+    kind: str = "batch"
+    status: str = "pending"
+    interactions_processed: int = 0
+    memories_written: int = 0
+    memories_updated: int = 0
+    tokens_used: int = 0
+    duration_ms: int | None = None
+    error: str | None = None
+    tier: str | None = None
+    """How it was extracted, such as by rules or by a model."""
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
     """A record that a search found, and why.
 
@@ -418,6 +470,15 @@ class Erased(Outcome):
 
     done: ClassVar[bool] = True
     receipt: Receipt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reported(Outcome):
+    """An interaction is stored. If its id was known already it is the one from before, and not ``fresh``."""
+
+    done: ClassVar[bool] = True
+    interaction: Interaction
+    fresh: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,7 @@ from recollect import (
     Episode,
     Fact,
     Forgotten,
+    Interaction,
     InvalidInputError,
     Memory,
     Merged,
@@ -25,6 +27,7 @@ from recollect import (
     NotFoundError,
     Recollect,
     Refused,
+    Reported,
     Spending,
     ToolCall,
     UndoError,
@@ -33,7 +36,7 @@ from recollect import (
 )
 from recollect.errors import AmbiguousError, StoreError
 from recollect.testing import FrozenClock
-from tests.contracts.store_contract import tool_call
+from tests.contracts.store_contract import extraction_run, tool_call
 
 
 def written(outcome: recollect.Outcome) -> recollect.Record:
@@ -43,6 +46,11 @@ def written(outcome: recollect.Outcome) -> recollect.Record:
 
 def texts(memory: Memory, **filters: object) -> list[str]:
     return [record.text for record in memory.read(**filters)]  # type: ignore[arg-type]
+
+
+def reported(outcome: recollect.Outcome) -> Interaction:
+    assert isinstance(outcome, Reported) and outcome.done, outcome
+    return outcome.interaction
 
 
 def log(memory: Memory, *calls: ToolCall) -> None:
@@ -538,7 +546,224 @@ class MemoryContract:
         with pytest.raises(InvalidInputError):
             memory.consent("trends", "yes")  # type: ignore[arg-type]
 
+    def test_G3_a_host_reports_what_happened(self, app: Recollect, memory: Memory, clock: FrozenClock) -> None:
+        assert memory.interactions() == [] and not memory.exists
+        liked = reported(
+            memory.report(
+                "reaction", value="👍", item="post:1", title="Rust  async", topics=["rust", "rust"], metadata={"n": 1}
+            )
+        )
+        assert liked == Interaction(
+            id=liked.id,
+            at=clock(),
+            kind="reaction",
+            item="post:1",
+            title="Rust  async",
+            value="👍",
+            topics=("rust",),
+            metadata={"n": 1},
+        )
+        assert liked.id.startswith("event-") and memory.exists and memory.history() == [] and memory.read() == []
+        clock.tick(hours=1)
+        talked = reported(memory.acting("app", session="s1").report("discussion", title="Rust"))
+        early = reported(memory.report("command", value="/saved", at="2026-02-12T09:00:00+01:00", session="s2"))
+        day = reported(memory.report("save", text="two\r\nlines", at=date(2026, 2, 11)))
+        assert talked.session == "s1" and early.at.hour == 8 and day.text == "two\nlines"
+        assert memory.interactions() == [day, early, liked, talked]
+        assert memory.interactions(newest_first=True, limit=1) == [talked] and memory.interactions(limit=1) == [day]
+        assert memory.interactions(kinds=["command", "save"]) == [day, early]
+        assert memory.interactions(since="2026-02-12", until=clock()) == [early, liked]
+        assert memory.interactions(session="s1") == [talked] and app.user("u2").interactions() == []
+        for wrong in ({"limit": 0}, {"since": "yesterday"}, {"kinds": ["like"]}, {"kinds": "save"}, {"session": ""}):
+            with pytest.raises(InvalidInputError):
+                memory.interactions(**wrong)
+        assert not memory.search("rust", include_conversation=True) and "Rust" not in memory.context("rust")
+
+    def test_G3_a_host_may_report_as_often_as_it_likes(self, memory: Memory, clock: FrozenClock) -> None:
+        first = memory.report("save", id="update 7", title="Rust")
+        clock.tick(hours=1)
+        second = memory.report("save", id="update 7", title="Go")
+        assert isinstance(first, Reported) and isinstance(second, Reported)
+        assert (first.fresh, first.message) == (True, "Reported: save, Rust")
+        assert (second.fresh, second.message) == (False, "Already reported: save, Rust")
+        assert second.interaction == first.interaction and memory.interactions() == [first.interaction]
+        progress: list[tuple[int, int]] = []
+        events: list[dict[str, object]] = [
+            {"kind": "read", "id": f"{n % 1500}", "item": f"post:{n}"} for n in range(2500)
+        ]
+        outcomes = memory.report_many(iter(events), progress=lambda done, total: progress.append((done, total)))
+        assert sum(isinstance(outcome, Reported) and outcome.fresh for outcome in outcomes) == 1500
+        assert [reported(outcome).item for outcome in outcomes] == [f"post:{n % 1500}" for n in range(2500)]
+        assert progress == [(1000, 2500), (2000, 2500), (2500, 2500)] and len(memory.interactions()) == 1501
+        again = memory.report_many(memory.interactions())
+        assert len(again) == 1501 and not any(isinstance(outcome, Reported) and outcome.fresh for outcome in again)
+        assert memory.report_many([]) == []
+
+    def test_G3_many_reports_are_stored_together_or_not_at_all(self, memory: Memory) -> None:
+        with pytest.raises(InvalidInputError, match=r"events\[1\]: kind: 'sve' is not one of delivery, read") as raised:
+            memory.report_many([{"kind": "save", "title": "Rust"}, {"kind": "sve", "title": "Rust"}])
+        assert raised.value.field == "events[1]" and not memory.exists
+        for wrong in ({"kind": "save", "titel": "Rust"}, {"title": "x"}, ["save"], None, {"kind": "save", 1: 2}):
+            with pytest.raises(InvalidInputError, match=r"events\[0\]"):
+                memory.report_many([wrong])  # type: ignore[list-item]
+        with memory.batch() as batch:
+            batch.remember("Likes tea")
+            assert reported(batch.report("save", title="Rust")) in batch.interactions()
+            batch.note_run(extraction_run("run-1"))
+            with pytest.raises(StoreError, match="batch"):
+                memory.report("save", title="Go")
+        with pytest.raises(RuntimeError), memory.batch() as batch:
+            batch.report("save", title="Go")
+            batch.note_run(extraction_run("run-2", 13))
+            raise RuntimeError
+        assert [one.title for one in memory.interactions()] == ["Rust"] and len(memory.runs()) == 1
+
+    @pytest.mark.parametrize(
+        ("field", "wrong"),
+        [
+            ("kind", {"kind": "like"}),
+            ("kind", {"kind": None}),
+            ("at", {"at": "2026-02-12T09:35:01Z"}),
+            ("at", {"at": "2026-02-12T09:30:00"}),
+            ("at", {"at": datetime(2026, 2, 12)}),
+            ("at", {"at": "yesterday"}),
+            ("at", {"at": 1770888600}),
+            ("id", {"id": "x" * 201}),
+            ("id", {"id": ""}),
+            ("title", {"title": "x" * 501}),
+            ("title", {"title": "a\nb"}),
+            ("title", {"title": "a\x00b"}),
+            ("title", {"title": None}),
+            ("item", {"item": "a\x1bb"}),
+            ("value", {"value": "x" * 201}),
+            ("value", {"kind": "reaction"}),
+            ("value", {"kind": "command"}),
+            ("text", {"text": "x" * 20_001}),
+            ("text", {"text": "\ud800"}),
+            ("topics", {"topics": "rust"}),
+            ("topics[1]", {"topics": ["rust", 3]}),
+            ("session", {"session": 7}),
+            ("metadata", {"metadata": {"at": object()}}),
+            ("metadata", {"metadata": [1]}),
+        ],
+    )
+    def test_G3_what_cannot_be_is_not_reported(self, memory: Memory, field: str, wrong: dict[str, object]) -> None:
+        with pytest.raises(InvalidInputError) as raised:
+            memory.report(**({"kind": "save", "title": "Rust"} | wrong))  # type: ignore[arg-type]
+        assert raised.value.field == field and not memory.exists
+
+    def test_P7_while_paused_nothing_is_reported(self, app: Recollect, memory: Memory) -> None:
+        memory.report("save", title="Rust")
+        for incognito in (False, True):
+            memory.pause(incognito=incognito)
+            reason = "incognito" if incognito else "paused"
+            for outcome in (
+                memory.report("save", title="Go"),
+                *memory.report_many([{"kind": "read", "item": "1"}] * 2),
+            ):
+                assert isinstance(outcome, Refused) and outcome.reason == reason
+            assert len(memory.interactions()) == (0 if incognito else 1), "incognito recalls nothing either"
+            memory.resume()
+        assert [one.title for one in memory.interactions()] == ["Rust"]
+        memory.pause()
+        memory.note_run(extraction_run("run-1", status="failed"))  # a run that a pause ended is noted all the same
+        assert len(memory.runs()) == 1
+        with memory.batch() as batch:
+            assert isinstance(batch.report("save", title="Go"), Refused)
+            batch.resume()
+            assert isinstance(batch.report("save", title="Go"), Reported)
+
+    def test_P5_secrets_in_a_report_are_masked(self, memory: Memory) -> None:
+        key, card = "sk-proj-" + "4f9aXb72Lq" * 3, "4111 1111 1111 1111"
+        stored = reported(
+            memory.report(
+                "save",
+                id="4111111111111111",
+                item=f"https://anna:hunter22@example.org/{key}",
+                title=f"The key is {key}",
+                value=key,
+                topics=[key, "rust"],
+                text=f"pay with {card}",
+                metadata={"deep": [{"key": key}]},
+            )
+        )
+        for text in (repr(stored), repr(memory.interactions())):
+            assert key not in text and card not in text and "hunter22" not in text
+        assert stored.title == "The key is [API key removed]" and stored.topics[1] == "rust"
+        assert reported(memory.report("read", item="4111111111111111")).item == "4111111111111111", "an id is no card"
+        run = memory.note_run(extraction_run("run-1", status="failed", error=f"used {key}", details={"key": key}))
+        assert key not in repr(run) and key not in repr(memory.runs())
+
+    def test_G3_runs_are_noted_by_day(self, app: Recollect, memory: Memory, clock: FrozenClock) -> None:
+        assert memory.runs() == [] and not memory.exists
+        first = memory.note_run(extraction_run("run-1", status="running"))
+        done = replace(first, status="completed", interactions_processed=3, duration_ms=1500, tier="rules")
+        assert memory.note_run(done) == done and memory.runs() == [done] and memory.history() == []
+        later = memory.note_run(
+            extraction_run("run-2", 13, status="failed", error=" \x00out of tokens\x1b" + "!" * 5000)
+        )
+        assert later.error is not None and later.error.startswith("out of tokens") and len(later.error) == 2000
+        assert memory.runs() == [later, done] and memory.runs(limit=1) == [later]
+        assert memory.runs(kind="batch") == [later, done] and memory.runs(kind="discussion") == []
+        assert memory.runs(since="2026-02-13") == [later] and memory.runs(limit=None, since=date(2026, 2, 14)) == []
+        elsewhere = app.user("u2").note_run(extraction_run("run-3", 14))
+        assert app.runs() == [("u2", elsewhere), ("u1", later), ("u1", done)] and app.runs(limit=1)[0][0] == "u2"
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            {"id": ""},
+            {"day": "tomorrow"},
+            {"started_at": "now"},
+            {"status": "done"},
+            {"kind": "x" * 201},
+            {"kind": "a\nb"},
+            {"interactions_processed": -1},
+            {"memories_written": 1.5},
+            {"memories_updated": True},
+            {"tokens_used": 10**13},
+            {"duration_ms": "1"},
+            {"error": 5},
+            {"tier": ""},
+            {"details": {1: 2}},
+        ],
+    )
+    def test_G3_no_impossible_run_is_noted(self, memory: Memory, wrong: dict[str, Any]) -> None:
+        with pytest.raises(InvalidInputError) as raised:
+            memory.note_run(replace(extraction_run("run-1"), **wrong))
+        assert raised.value.field == next(iter(wrong)) and not memory.exists
+        with pytest.raises(InvalidInputError):
+            memory.note_run({"id": "run-1"})  # type: ignore[arg-type]
+
+    def test_R7_clear_takes_interactions_and_runs_along(self, app: Recollect, memory: Memory) -> None:
+        memory.report("save", title="Rust")
+        assert memory.clear().receipt.places["interactions"] == 1 and memory.interactions() == []
+        memory.remember("Likes tea")
+        memory.report("save", title="Rust")
+        memory.report("save", title="Go")
+        memory.note_run(extraction_run("run-1", status="completed"))
+        app.user("u2").report("save", title="Zig")
+        memory.erase_topic("tea")
+        assert len(memory.interactions()) == 2
+        places = memory.clear().receipt.places
+        assert places["interactions"] == 2 and places["runs"] == 1
+        assert memory.interactions() == [] and memory.runs() == [] and len(app.user("u2").interactions()) == 1
+        assert not {"interactions", "runs"} & memory.clear().receipt.places.keys()
+        app.erase_user("u2")
+        assert app.user("u2").interactions() == [] and not app.user("u2").exists
+
     # keeping
+
+    def test_R6_old_interactions_are_removed_by_upkeep(self, memory: Memory, clock: FrozenClock) -> None:
+        memory.report("save", id="old", title="Rust", at="2026-02-12T09:29:59Z")
+        memory.report("save", id="new", title="Rust")
+        memory.note_run(extraction_run("run-1"))
+        assert memory.upkeep().interactions == 0
+        clock.tick(days=90)
+        assert memory.upkeep(dry_run=True).interactions == 1 and len(memory.interactions()) == 2
+        report = memory.upkeep()
+        assert (report.interactions, report.expired) == (1, {}) and [o.id for o in memory.interactions()] == ["new"]
+        assert len(memory.runs()) == 1
 
     def test_R6_old_tool_calls_are_removed_by_upkeep(self, memory: Memory, clock: FrozenClock) -> None:
         memory.remember("Likes tea")

@@ -13,7 +13,9 @@ import pytest
 from recollect.records import (
     DailyEntry,
     Episode,
+    ExtractionRun,
     Fact,
+    Interaction,
     JournalEntry,
     Message,
     Note,
@@ -39,6 +41,14 @@ def fact(content: str = "likes tea", **values: Any) -> Fact:
 def tool_call(id: str, minutes: int = 0, **values: Any) -> ToolCall:
     told: dict[str, Any] = {"tool": "memory_save", "suite": "notes", "status": "ok", "outcome": "written"}
     return ToolCall(id=id, at=T0 + timedelta(minutes=minutes), latency_ms=1.5, **(told | values))
+
+
+def interaction(id: str, minutes: int = 0, **values: Any) -> Interaction:
+    return Interaction(id=id, at=T0 + timedelta(minutes=minutes), **({"kind": "save", "title": "Rust"} | values))
+
+
+def extraction_run(id: str, day: int = 12, **values: Any) -> ExtractionRun:
+    return ExtractionRun(id=id, day=date(2026, 2, day), started_at=T0 + timedelta(days=day - 12), **values)
 
 
 def write(tx: Transaction, record: Record, op: str = "remember", before: Record | None = None, **values: Any) -> Record:
@@ -599,9 +609,115 @@ class StoreContract:
         with store.user("v").read() as reader:
             assert reader.consents() == {}
 
+    def test_G3_interactions_come_back_as_they_were_reported(self, store: Store) -> None:
+        user = store.user("u")
+        with user.read() as reader:
+            assert reader.interactions() == [] and reader.runs() == [] and reader.run(T0.date(), "batch") is None
+        assert not user.exists()
+        full = interaction(
+            "b",
+            kind="reaction",
+            item="https://news.example/4711?a=1&b=%20",
+            value="👍",
+            topics=("rust", "so 'called' {async}", "ж"),
+            text='she said «так»\n\tand "left" \\ % %s',
+            session="s%",
+            metadata={"n": 1.0, "big": 10**40, "deep": {"list": [1, None, "ü"]}},
+        )
+        bare = interaction("a", kind="command", title=None, value="/saved")
+        last = interaction("c", 1, kind="read", session="s%")
+        with user.write() as tx:
+            tx.put_interactions([last, full, bare])
+            assert tx.interactions() == [bare, full, last] and tx.state().seq == 0
+            tx.put_interactions(iter([]))
+        with user.read() as reader:
+            assert reader.state().seq == 0 and reader.entries() == [] and reader.find(Query(statuses=())) == []
+            assert reader.interactions() == [bare, full, last]
+            assert reader.interactions(newest_first=True) == [last, full, bare]
+            assert reader.interactions(newest_first=True, limit=1) == [last]
+            assert reader.interactions(since=last.at) == [last] and reader.interactions(until=last.at) == [bare, full]
+            assert reader.interactions(kinds=("read", "command")) == [bare, last]
+            assert reader.interactions(session="s%") == [full, last] and reader.interactions(session="s") == []
+            assert reader.interactions(session="s%", kinds=("read",), since=T0) == [last]
+            assert reader.interactions(ids=["c", "x", "a"]) == [bare, last] and reader.interactions(ids=[]) == []
+            assert reader.interactions(after=(bare.at, bare.id)) == [full, last]
+            assert reader.interactions(after=(bare.at, bare.id), limit=1) == [full]
+            assert reader.interactions(after=(last.at, last.id), newest_first=True) == [full, bare]
+            assert reader.interactions(after=(T0, "aa")) == [full, last], "who was removed meanwhile is no end"
+            assert reader.interactions(after=(last.at, last.id)) == []
+            many = [f"event-{number}" for number in range(70_000)]
+            assert reader.interactions(ids=[*many, "a"]) == [bare]
+        assert user.check() == []
+
+    def test_G3_what_is_reported_twice_is_stored_once(self, store: Store) -> None:
+        user = store.user("u")
+        first = interaction("a", title="first")
+        with user.write() as tx:
+            tx.put_interactions([first, interaction("a", 5, title="second")])
+        with user.write() as tx:
+            tx.put_interactions([interaction("a", title="third"), interaction("b")])
+            assert tx.interactions() == [first, interaction("b")]
+        with store.user("v").write() as tx:
+            tx.put_interactions([interaction("a", title="of another")])
+        with pytest.raises(RuntimeError, match="stop"), user.write() as tx:
+            tx.put_interactions([interaction("c")])
+            tx.drop_interactions()
+            raise RuntimeError("stop")
+        with user.write() as tx:
+            assert write(tx, fact()).seq == 1
+            tx.put_interactions([interaction("d", 1)])
+            assert tx.drop_interactions(T0 + timedelta(minutes=1)) == 2 and len(tx.interactions()) == 1
+            assert tx.drop_interactions() == 1 and tx.drop_interactions() == 0 and tx.interactions() == []
+        with store.user("v").read() as reader:
+            assert [one.title for one in reader.interactions()] == ["of another"]
+
+    def test_G3_there_is_one_run_for_each_day_and_kind(self, store: Store) -> None:
+        user = store.user("u")
+        full = extraction_run(
+            "run-1",
+            status="failed",
+            interactions_processed=1,
+            memories_written=2,
+            memories_updated=3,
+            tokens_used=2**40,
+            duration_ms=2**33,
+            error="it’s «full» \\ %s",
+            tier="rules",
+            details={"n": 1.0, "deep": [None, {"ж": "ü"}]},
+        )
+        other, later = extraction_run("run-2", kind="discussion"), extraction_run("run-3", 13, kind="a")
+        with user.write() as tx:
+            for run in (later, other, full):
+                tx.put_run(run)
+            assert tx.run(full.day, "batch") == full and tx.state().seq == 0
+        with user.read() as reader:
+            assert reader.runs() == [full, other, later] and reader.runs(newest_first=True) == [later, other, full]
+            assert reader.runs(limit=2) == [full, other] and reader.runs(newest_first=True, limit=1) == [later]
+            assert reader.runs(since=later.day) == [later] and reader.run(later.day, "batch") is None
+            assert reader.runs(kind="batch") == [full] and reader.runs(kind="batch", since=later.day) == []
+        again = replace(full, status="completed", error=None)
+        renamed = replace(other, id="run-4")
+        moved = replace(later, day=date(2026, 2, 14))
+        with user.write() as tx:
+            for run in (again, renamed, moved):
+                tx.put_run(run)
+            assert tx.runs() == [again, renamed, moved]
+        with store.user("v").write() as tx:
+            tx.put_run(full)
+        with pytest.raises(RuntimeError, match="stop"), user.write() as tx:
+            tx.drop_runs()
+            raise RuntimeError("stop")
+        with user.write() as tx:
+            assert tx.drop_runs() == 3 and tx.drop_runs() == 0 and tx.runs() == []
+        with store.user("v").read() as reader:
+            assert reader.runs() == [full] and reader.state().seq == 0
+        assert user.check() == []
+
     def test_R7_erase_user_takes_the_log_the_ledger_and_the_consents_along(self, store: Store) -> None:
         for user_id in ("a", "b"):
             with store.user(user_id).write() as tx:
+                tx.put_interactions([interaction("event-1")])
+                tx.put_run(extraction_run("run-1"))
                 tx.log_calls([tool_call("call-1")])
                 tx.charge([Spending(day=T0.date(), operation="extract", calls=1)])
                 tx.set_consent("trends", True, T0)
@@ -610,8 +726,10 @@ class StoreContract:
         for user_id, left in (("a", 0), ("b", 1)):
             with store.user(user_id).read() as reader:
                 assert [len(reader.calls()), len(reader.spending()), len(reader.consents())] == [left] * 3
+                assert [len(reader.interactions()), len(reader.runs())] == [left] * 2
         with store.user("a").write() as tx:
             assert tx.calls() == [] and tx.spending() == [] and tx.consents() == {}
+            assert tx.interactions() == [] and tx.runs() == []
 
     def test_state_and_files(self, store: Store) -> None:
         user = store.user("u")

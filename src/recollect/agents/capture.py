@@ -6,17 +6,34 @@ over each message of the person before it is answered.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
+from datetime import datetime
 
+from recollect.agents.collect import without_memory
 from recollect.agents.keeping import Finding, Kept, keep
 from recollect.agents.rules import Learned, explicit, learn
+from recollect.agents.rules.reading import HIDDEN, plain, sentences
+from recollect.agents.rules.tables import union
 from recollect.core.memory import Memory
-from recollect.records import Duplicate, Refused
+from recollect.records import Forgotten, Outcome, Refused, Updated, Written
+from recollect.text import clean
 
 CONFIRMED = "Got it, I'll remember that."
 NOTED = "Got it, I've noted that for today."
 KNOWN = "I know that already."
 _BACK = "What should I remember? Tell me in a sentence."
+_INSTRUCTION = "Not stored: it reads like an instruction to a model, not like something about you."
+_LONGEST_BACK = 1_000
+_ORDERS = re.compile(
+    r"\b(?:ignore|disregard|forget|override|bypass)\b.{0,40}\b(?:instructions?|rules?|prompts?|polic(?:y|ies)|everything)\b"
+    r"|\b(?:system prompt|admin(?:istrator)? password|developer mode|god mode|jailbreak\w*|prompt injection)\b|<\|"
+    r"|\[/?(?:inst|system)\]|\byou (?:are|will|must) now\b"
+    r"|\b(?:always|never) (?:reveal|execute|forward|approve|transfer|obey)\b"
+    r"|\b(?:assistant|ai|model|bot|agent)s? (?:must|should|shall|will) (?:always|never|now)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+"""What a text says that is meant for a model; beside the table of the rules, which knows more languages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,38 +57,77 @@ def capture(
 
     ``before`` is what was said before, which "remember this" is about; ``message`` is the id of the stored message.
     """
-    asked = explicit(text)
+    own = without_memory(text)
+    asked = None if injected(own) else explicit(own)
     if asked is None:
         return None
     if asked.refers_back:
-        said = (before or "").strip()
-        if not said:
+        said = without_memory(before or "").strip()
+        if not said or len(said) > _LONGEST_BACK:
             return Captured(_BACK, Kept())
+        if looks_like_instruction(said):
+            refused = Kept()
+            refused.add(Refused(reason="instruction", message=_INSTRUCTION))
+            return Captured(_INSTRUCTION, refused)
         findings = [finding_of(one.told(), source, message) for one in learn(said)] or [
-            Finding(content=said, source=source, excerpt=said[:500], told=True, messages=(message,) if message else ())
+            _as_it_stands(said, said, source, message, trusted=is_own(said))
         ]
     else:
-        findings = [finding_of(one, source, message) for one in learn(text) if one.explicit]
+        findings = [finding_of(one, source, message) for one in learn(own) if one.explicit]
         if not findings:  # the rules would not have it as a fact, a secret for one: let the policy say why
-            findings = [
-                Finding(
-                    content=asked.content or text,
-                    category="key_fact",
-                    source=source,
-                    excerpt=text[:500],
-                    durable=asked.durable,
-                    told=True,
-                    messages=(message,) if message else (),
-                )
-            ]
+            findings = [_as_it_stands(asked.content, asked.excerpt, source, message, durable=asked.durable)]
+    findings = [replace(one, kind="fact") for one in findings]  # asked for, a decision is a fact too
     with memory.acting("agent:capture", session=session).batch() as open_memory:
         kept = keep(open_memory, findings)
-        if kept.written or kept.updated:
-            open_memory.jot(f'User said: "{_one_line(text)}"', section="Explicit Memories", source=source)
-    return Captured(_reply(kept, durable=all(finding.durable for finding in findings)), kept)
+        kept.outcomes = [_gone(open_memory, *pair) for pair in zip(findings, kept.outcomes, strict=True)]
+        kept = Kept.of(kept.outcomes)
+        stored = [one for one in kept.outcomes if isinstance(one, Written | Updated) and one.record.kind == "fact"]
+        for line in dict.fromkeys(one.record.excerpt or "" for one in stored):
+            open_memory.jot(f'User said: "{_one_line(line)}"', section="Explicit Memories", source=source)
+    return Captured(_reply(kept), kept)
 
 
-def finding_of(learned: Learned, source: str, message: str | None = None) -> Finding:
+def is_own(text: str) -> bool:
+    """Whether a text is all the author's own: nothing in it is quoted, pasted or code."""
+    said = " ".join(sentence.text for sentence in sentences(text))
+    return HIDDEN not in said and "".join(said.split()) == "".join(plain(text).split())
+
+
+def looks_like_instruction(text: str) -> bool:
+    """Whether a text tries to give orders to a model, instead of saying something about the person."""
+    return _ORDERS.search(clean(text)) is not None or injected(text)
+
+
+def injected(text: str) -> bool:
+    """The same by the table of the rules alone, also if the words are hidden among invisible characters."""
+    return union("injection").search(plain(clean(text))) is not None
+
+
+def _as_it_stands(
+    content: str, said: str, source: str, message: str | None, *, durable: bool = True, trusted: bool = True
+) -> Finding:
+    return Finding(
+        content=content,
+        category="key_fact",
+        source=source,
+        excerpt=said[:500],
+        durable=durable,
+        told=True,
+        trusted=trusted,
+        messages=(message,) if message else (),
+    )
+
+
+def _gone(memory: Memory, finding: Finding, outcome: Outcome) -> Outcome:
+    """What is no longer so, and was never known to be, is kept as it was said."""
+    if finding.action != "remove" or not (isinstance(outcome, Refused) and outcome.reason == "unknown"):
+        return outcome
+    said = explicit(finding.excerpt or "")
+    content = said.content if said is not None and said.content else finding.excerpt or finding.content
+    return keep(memory, [replace(finding, action="add", content=content, key=None)]).outcomes[0]
+
+
+def finding_of(learned: Learned, source: str, message: str | None = None, said_at: datetime | None = None) -> Finding:
     """What the rules learned, as something to keep."""
     return Finding(
         content=learned.content,
@@ -87,18 +143,20 @@ def finding_of(learned: Learned, source: str, message: str | None = None) -> Fin
         kind=learned.kind,
         told=learned.explicit,
         previous=learned.previous,
+        corrects=learned.action == "update",
+        said_at=said_at,
     )
 
 
-def _reply(kept: Kept, *, durable: bool) -> str:
+def _reply(kept: Kept) -> str:
+    refused = " ".join(dict.fromkeys(one.message for one in kept.outcomes if isinstance(one, Refused)))
     if kept.changed:
-        return CONFIRMED if durable and not kept.demoted else NOTED
-    refused = next((outcome for outcome in kept.outcomes if isinstance(outcome, Refused)), None)
-    if refused is not None:
-        return refused.message
-    if any(isinstance(outcome, Duplicate) for outcome in kept.outcomes):
-        return KNOWN
-    return kept.outcomes[0].message if kept.outcomes else KNOWN
+        durable = any(
+            isinstance(one, Updated | Forgotten) or (isinstance(one, Written) and one.record.kind != "daily")
+            for one in kept.outcomes
+        )
+        return f"{CONFIRMED if durable else NOTED} {refused}".strip()
+    return refused or KNOWN
 
 
 def _one_line(text: str) -> str:

@@ -12,8 +12,14 @@ from recollect.records import Interaction, Message
 
 _NEGATIVE = frozenset("👎 👎🏻 👎🏽 👎🏿 😡 💩 dislike downvote -1 thumbs_down".split())
 _SAVED = frozenset("⭐ 🔖 ❤️".split())
-_BLOCK = re.compile(r"^#{1,3} User Memory\b.*?(?=^# |\Z)", re.MULTILINE | re.DOTALL)
-"""The block that `Memory.context` makes for a prompt. What was recalled is not learned again."""
+_TITLE = re.compile(r"[>\s#*_]*(?:the |your )?user memory[*_:\s]*", re.IGNORECASE)
+_PART = re.compile(
+    r"[>\s]*#{1,6}\s*(?:Core Profile|Relevant Past Context|Recent Activity|User Preferences|Work Context"
+    r"|Personal Context|Key Facts|Reading History)[*_:\s]*",
+    re.IGNORECASE,
+)
+_INSIDE = re.compile(r"[>\s]*(?:#{1,6}\s.*|[-*+•]\s.*|</?[\w -]+>)?\s*")
+_TAG = re.compile(r"\s*</?[\w -]+>\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +51,20 @@ class Collected:
         return len(self.interactions) + sum(len(talk.messages) for talk in self.talks)
 
 
-def collect(memory: Memory, since: datetime, until: datetime, *, session: str | None = None) -> Collected:
-    """What happened from one moment to another."""
+def collect(
+    memory: Memory, since: datetime, until: datetime, *, session: str | None = None, after: int | None = None
+) -> Collected:
+    """What happened from one moment to another; with ``after``, the messages that were stored after this number."""
     events = memory.interactions(since=since, until=until, session=session)
     titles = {event.session: event.title for event in events if event.session and event.title}
     said: dict[str, list[Message]] = {}
     for record in memory.read(kind="message", session=session):
-        if isinstance(record, Message) and record.session and since <= record.valid_from < until:
+        if not isinstance(record, Message) or not record.session:
+            continue
+        if record.seq > after if after is not None else since <= record.valid_from < until:
             said.setdefault(record.session, []).append(record)
     talks = [
-        Talk(name, titles.get(name), tuple(sorted(messages, key=lambda one: (one.valid_from, one.id))))
+        Talk(name, titles.get(name), tuple(sorted(messages, key=lambda one: (one.valid_from, one.seq))))
         for name, messages in said.items()
     ]
     talks.sort(key=lambda talk: talk.messages[0].valid_from)
@@ -63,7 +73,24 @@ def collect(memory: Memory, since: datetime, until: datetime, *, session: str | 
 
 def own_words(message: Message) -> str:
     """What the person said in a message, without the memory that a host put in front of it."""
-    return _BLOCK.sub("", message.content).strip() if "User Memory" in message.content else message.content
+    return without_memory(message.content)
+
+
+def without_memory(text: str) -> str:
+    """A text without the blocks that `Memory.context` and MEMORY.md look like. What was recalled is not learned again.
+
+    A block begins with its title or one of its headings and goes on while there are headings, lists and empty lines.
+    """
+    lines, kept, inside = text.splitlines(), list[str](), False
+    for line in lines:
+        starts = _TITLE.fullmatch(line) or _PART.fullmatch(line)
+        if starts and not inside:
+            while kept and (not kept[-1].strip() or _TAG.fullmatch(kept[-1])):
+                kept.pop()  # the tag that a host put around it
+        inside = bool(starts) or (inside and _INSIDE.fullmatch(line) is not None)
+        if not inside:
+            kept.append(line)
+    return text if len(kept) == len(lines) else "\n".join(kept).strip()
 
 
 def events_of(interactions: tuple[Interaction, ...] | list[Interaction]) -> list[Event]:
@@ -112,7 +139,8 @@ def described(collected: Collected) -> str:
         for message in talk.messages:
             number += 1
             who = "person" if message.role == "user" else message.role
-            told.append(f"[{number}] {who}: {own_words(message)}")
+            lines = own_words(message).splitlines() or [""]
+            told.append(f"[{number}] {who}: " + "\n    ".join(lines))  # indented: nobody speaks within another's turn
     return "\n".join(told)
 
 

@@ -13,32 +13,38 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta, timezone
 from typing import Protocol
 
-from recollect.agents.capture import finding_of
+from recollect.agents.capture import finding_of, injected
 from recollect.agents.collect import Collected, collect, events_of, notes_of, own_words
-from recollect.agents.keeping import Finding, Kept, keep
-from recollect.agents.rules import interests, learn
+from recollect.agents.keeping import Finding, Kept, keep, source_of
+from recollect.agents.rules import Learned, interests, learn
 from recollect.core.memory import Memory
-from recollect.errors import RecollectError
+from recollect.errors import InvalidInputError, ModelError, StoreError
 from recollect.records import ExtractionRun, new_id
+from recollect.text import fold
 from recollect.times import Clock, utc_now
 
 BATCH = "batch"
+DONE = "done already"
 _DAY = timedelta(days=1)
 _LOOK_BACK = timedelta(days=14)
 """How far back reactions are counted into interests."""
-_LONGEST_GAP = timedelta(days=7)
-"""After a longer time without a run, only the last day is read."""
+_LONGEST_TIER = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """What an extractor found: things to keep, lines for the daily note, and what it used."""
+    """What an extractor found: things to keep, lines for the daily note, and what it used.
+
+    ``unverified`` are lines that nobody vouches for; ``problem`` says what did not go as it should, and nothing of
+    what was said.
+    """
 
     findings: tuple[Finding, ...]
     notes: tuple[tuple[str, str], ...]
     tier: str
     tokens: int = 0
     problem: str | None = None
+    unverified: tuple[tuple[str, str], ...] = ()
 
 
 class Extractor(Protocol):
@@ -62,13 +68,32 @@ def by_rules(memory: Memory, collected: Collected) -> Extraction:
     """What the rules find: in what the person said themselves, and in what they did."""
     findings: list[Finding] = []
     for talk in collected.talks:
+        source = source_of("discussion", talk.session)
         for message in talk.messages:
-            if message.role == "user" and message.trusted:
-                learned = learn(own_words(message), role=message.role, speaker=message.speaker)
-                findings += [finding_of(one, f"discussion:{talk.session}", message.id) for one in learned]
-    recent = memory.interactions(since=collected.until - _LOOK_BACK, until=collected.until)
-    findings += [finding_of(one, "reaction:batch") for one in interests(events_of(recent))]
+            words = own_words(message)
+            if message.role == "user" and message.trusted and not injected(words):
+                learned = learn(words, role=message.role, speaker=message.speaker)
+                findings += [finding_of(one, source, message.id, message.valid_from) for one in learned]
+    findings += [finding_of(one, "reaction:batch") for one in _interests(memory, collected.until)]
     return Extraction(tuple(findings), tuple(notes_of(collected)), "rules")
+
+
+def _interests(memory: Memory, until: datetime) -> list[Learned]:
+    """What reactions and saves of the last days say. What the person had forgotten must show anew."""
+    recent = memory.interactions(since=until - _LOOK_BACK, until=until)
+    if not recent:
+        return []
+    forgotten: dict[str, datetime] = {}
+    for fact in memory.read(kind="fact", status="archived", source="reaction:batch"):
+        said = fold(fact.content)
+        forgotten[said] = max(fact.updated_at, forgotten.get(said, fact.updated_at))
+    found = []
+    for one in interests(events_of(recent)):
+        since = forgotten.get(fold(one.content))
+        later = [event for event in recent if since is None or event.at > since]
+        if since is None or one.content in [again.content for again in interests(events_of(later))]:
+            found.append(one)
+    return found
 
 
 def extract(
@@ -85,13 +110,18 @@ def extract(
         return Extracted(user, None, skipped=memory.mode)
     if not memory.exists:
         return Extracted(user, None, skipped="no memory yet")
-    runs = {(run.day, run.kind): run for run in memory.runs(limit=60)}
-    known = runs.get((day, BATCH))
-    if known is not None and known.status == "completed" and not dry_run:
-        return Extracted(user, known, skipped="done already")
-    since, until = _window(day, list(runs.values()), clock())
-    run = ExtractionRun(id=known.id if known is not None else new_id("run"), day=day, started_at=clock(), kind=BATCH)
-    return stored(memory, run, collect(memory, since, until), extractor, dry_run=dry_run, clock=clock)
+    now = clock()
+    if day > now.date():
+        return Extracted(user, None, skipped="not yet")
+    runs = [run for run in memory.runs(limit=None) if run.kind == BATCH]
+    known = next((run for run in runs if run.day == day), None)
+    if known is not None and known.status == "completed":
+        return Extracted(user, known, skipped=DONE)
+    window = _window(day, runs, now)
+    if window is None:
+        return Extracted(user, None, skipped="done already, with a later day")
+    run = ExtractionRun(id=known.id if known is not None else new_id("run"), day=day, started_at=now, kind=BATCH)
+    return stored(memory, run, collect(memory, *window), extractor, dry_run=dry_run, clock=clock)
 
 
 def stored(
@@ -108,17 +138,34 @@ def stored(
     try:
         found = extractor(memory, collected)
         kept = _store(memory, run, found, dry_run, lambda done: _completed(run, found, done, collected, began))
-    except RecollectError as error:
-        told = f"{type(error).__name__}: {error}"[:500]
-        failed = replace(run, status="failed", error=told, duration_ms=_ms(began))
+    except _DoneError as done:
+        return Extracted(user, done.run, skipped=DONE)
+    except Exception as error:  # whatever an extractor of the host raises: it is this run that failed, and no other
+        failed = replace(run, status="failed", error=_told(error), duration_ms=_ms(began))
         if not dry_run:
             memory.note_run(failed)
         return Extracted(user, failed)
-    return Extracted(user, _completed(run, found, kept, collected, began), kept, notes=found.notes)
+    return Extracted(
+        user, _completed(run, found, kept, collected, began), kept, notes=(*found.notes, *found.unverified)
+    )
 
 
 class _RollBack(Exception):
     """Ends a dry run so that nothing is kept of it."""
+
+
+class _DoneError(Exception):
+    """Somebody else has done this run in the meantime."""
+
+    def __init__(self, run: ExtractionRun) -> None:
+        self.run = run
+        super().__init__()
+
+
+def _told(error: Exception) -> str:
+    """How it failed, without anything of what was said: a message of another kind may quote it."""
+    name = type(error).__name__
+    return f"{name}: {error}"[:500] if isinstance(error, StoreError | ModelError) else name
 
 
 def _store(
@@ -132,12 +179,18 @@ def _store(
     kept = Kept()
     try:
         with memory.acting("agent:extract", run=run.id).batch() as open_memory:
+            for other in open_memory.runs(since=run.day, limit=None):
+                if (other.day, other.kind, other.status) == (run.day, run.kind, "completed"):
+                    raise _DoneError(other)
             kept = keep(open_memory, found.findings)
-            noted = open_memory.read(kind="daily", source="batch_extraction")
-            known = {_subject(entry.content) for entry in noted if entry.key == run.day.isoformat()}
-            for section, line in found.notes:
-                if _subject(line) not in known:
-                    open_memory.jot(line, section=section, day=run.day, source="batch_extraction")
+            noted = open_memory.read(kind="daily", key=run.day.isoformat())
+            known = {_subject(entry.content) for entry in noted}
+            for lines, trusted in ((found.notes, True), (found.unverified, False)):
+                writer = open_memory if trusted else open_memory.acting(trusted=False)
+                for section, line in lines:
+                    if _subject(line) not in known:
+                        known.add(_subject(line))
+                        _jot(writer, line, section, run.day)
             open_memory.note_run(completed(kept))
             if dry_run:
                 raise _RollBack
@@ -146,29 +199,33 @@ def _store(
     return kept
 
 
+def _jot(memory: Memory, line: str, section: str, day: date) -> None:
+    try:
+        memory.jot(line, section=section, day=day, source="batch_extraction")
+    except InvalidInputError:
+        pass  # a line that cannot be stored is no reason to lose the run
+
+
 def _subject(line: str) -> str:
     """What a line of the daily note is about: a discussion is told once, however long it went on."""
     return line.rpartition(" (")[0] if line.startswith('Discussed "') else line
 
 
-def _window(day: date, runs: list[ExtractionRun], now: datetime) -> tuple[datetime, datetime]:
-    """From where the run before ended, or a day back, to the end of the day or now."""
+def _window(day: date, runs: list[ExtractionRun], now: datetime) -> tuple[datetime, datetime] | None:
+    """From where the run before ended, or a day back, to the end of the day or now; None if later runs read all of it."""
     end = datetime.combine(day + _DAY, datetime.min.time(), tzinfo=timezone.utc)
     until = min(end, now)
-    ends = [
-        datetime.fromisoformat(run.details["until"])
-        for run in runs
-        if run.kind == BATCH and run.status == "completed" and run.day < day and "until" in run.details
-    ]
-    last = max(ends, default=None)
-    if last is None or not until - _LONGEST_GAP <= last <= until:
-        return until - _DAY, until
-    return last, until
+    done = [run for run in runs if run.status == "completed" and "until" in run.details]
+    before = [datetime.fromisoformat(run.details["until"]) for run in done if run.day < day]
+    since = min(max(before), until) if before else until - _DAY
+    after = [datetime.fromisoformat(run.details.get("since", run.details["until"])) for run in done if run.day > day]
+    until = min([until, *after])
+    return (since, until) if since < until or not after else None
 
 
 def _completed(run: ExtractionRun, found: Extraction, kept: Kept, collected: Collected, began: float) -> ExtractionRun:
-    details = {"until": collected.until.isoformat(), "demoted": kept.demoted, "known": kept.known}
-    details |= {"removed": kept.removed, "refused": kept.refused}
+    details = run.details | {"since": collected.since.isoformat(), "until": collected.until.isoformat()}
+    details |= {"demoted": kept.demoted, "known": kept.known, "removed": kept.removed, "refused": kept.refused}
     if found.problem:
         details["problem"] = found.problem
     return replace(
@@ -179,7 +236,7 @@ def _completed(run: ExtractionRun, found: Extraction, kept: Kept, collected: Col
         memories_updated=kept.updated,
         tokens_used=found.tokens,
         duration_ms=_ms(began),
-        tier=found.tier,
+        tier=found.tier[:_LONGEST_TIER],
         details=details,
     )
 
@@ -212,7 +269,8 @@ class Summary:
             self.tokens += one.run.tokens_used
 
     def __str__(self) -> str:
-        told = f"{self.users} users processed, {self.written} memories written, {self.updated} updated"
+        told = f"{self.users} user{'s' * (self.users != 1)} processed, {self.written} memories written"
+        told += f", {self.updated} updated"
         told += f", {self.tokens} tokens used"
         if self.skipped or self.failed:
             told += f" ({self.skipped} skipped, {self.failed} failed)"
@@ -233,9 +291,9 @@ def extract_all(
     for memory in memories:
         try:
             done = extract(memory, day, extractor=extractor, dry_run=dry_run, clock=clock)
-        except RecollectError as error:
+        except Exception as error:  # the outermost handler: nothing of one user may stop the others
             failed = ExtractionRun(id=new_id("run"), day=day, started_at=clock(), status="failed")
-            done = Extracted(memory.user_id, replace(failed, error=f"{type(error).__name__}: {error}"[:500]))
+            done = Extracted(memory.user_id, replace(failed, error=_told(error)))
         summary.add(done)
         each(done)
     return summary

@@ -6,12 +6,14 @@ memory, and told by its outcomes. Knows nothing about where findings come from.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Literal
 
 from recollect.core.memory import Memory
 from recollect.errors import InvalidInputError, NotFoundError
+from recollect.policy.duplicates import Relation, Statement, relation
 from recollect.records import (
     USER_EDIT,
     Conflict,
@@ -24,6 +26,10 @@ from recollect.records import (
     Updated,
     Written,
 )
+from recollect.text import fold, terms
+
+_LONGEST_SOURCE = 200
+_LONGEST_NOTE = 300
 
 Action = Literal["add", "update", "remove"]
 
@@ -47,6 +53,10 @@ class Finding:
     """Whether the person asked for it in so many words."""
     trusted: bool = True
     previous: str | None = None
+    corrects: bool = False
+    """Whether it plainly says that something known is otherwise by now."""
+    said_at: datetime | None = None
+    """When it was said, if that is not now. What was said later stands."""
 
 
 @dataclass(slots=True)
@@ -60,6 +70,14 @@ class Kept:
     known: int = 0
     refused: int = 0
     outcomes: list[Outcome] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, outcomes: Iterable[Outcome]) -> Kept:
+        """Outcomes, counted."""
+        kept = cls()
+        for outcome in outcomes:
+            kept.add(outcome)
+        return kept
 
     @property
     def changed(self) -> int:
@@ -97,14 +115,29 @@ def keep(memory: Memory, findings: Iterable[Finding]) -> Kept:
     return kept
 
 
+def source_of(origin: str, name: str) -> str:
+    """Where something comes from, such as ``discussion:chat-7``, on one line and not too long to be stored."""
+    return f"{origin}:{' '.join(name.split())}"[:_LONGEST_SOURCE]
+
+
 def _kept(memory: Memory, finding: Finding) -> Outcome:
     if finding.kind == "insight":
-        return memory.observe(finding.content, "insight", source=finding.source, confidence=finding.confidence)
+        return _observed(memory, finding)
+    sure = finding.trusted and finding.confidence >= memory.config.confidence_threshold
     if finding.action == "remove":
+        if not sure:
+            return Refused(reason="unsure", message="Not changed: it is not sure that this no longer holds.")
         return _removed(memory, finding)
-    if finding.previous and finding.key and finding.durable:
-        _remembered(memory, finding, finding.previous)
+    if not (sure and finding.durable):
+        return _noted(memory, finding)
+    if forgotten := _taken_back(memory, finding):
+        return Duplicate(message="This was forgotten since it was said; it stays so.", record=forgotten)
+    before: Outcome | None = None
+    if finding.previous and finding.key and fold(finding.previous) != fold(finding.content):
+        before = _remembered(memory, finding, finding.previous)
     outcome = _remembered(memory, finding, finding.content)
+    if isinstance(outcome, Refused) and isinstance(before, Written):
+        memory.forget(before.record.id, reason="what came after it could not be stored")
     if not isinstance(outcome, Conflict):
         return outcome
     if not _may_replace(finding, outcome.record):
@@ -116,37 +149,87 @@ def _kept(memory: Memory, finding: Finding) -> Outcome:
         source=finding.source,
         excerpt=finding.excerpt,
         reason="update",
-        note=f"said otherwise than before ({finding.source})",
+        note=f"said otherwise than before ({finding.source})"[:_LONGEST_NOTE],
+        valid_from=finding.said_at,
     )
 
 
-def _remembered(memory: Memory, finding: Finding, content: str) -> Outcome:
+def _remembered(memory: Memory, finding: Finding, content: str, *, durable: bool = True) -> Outcome:
     return memory.remember(
         content,
         key=finding.key,
         category=finding.category,
         type=finding.type,
-        durability="durable" if finding.durable else "daily",
+        durability="durable" if durable else "daily",
         confidence=finding.confidence,
         source=finding.source,
         excerpt=finding.excerpt,
         messages=finding.messages,
+        valid_from=finding.said_at,
     )
+
+
+def _observed(memory: Memory, finding: Finding) -> Outcome:
+    """An insight; one and the same is told once by each source."""
+    for known in memory.read(kind="observation", source=finding.source):
+        if fold(known.content) == fold(finding.content):
+            return Duplicate(message=f"Already known: {known.text}", record=known)
+    return memory.observe(finding.content, "insight", source=finding.source, confidence=finding.confidence)
+
+
+def _noted(memory: Memory, finding: Finding) -> Outcome:
+    """For the daily note: not sure enough, or not for long. From the same messages it is noted once."""
+    said = fold(finding.content)
+    for entry in memory.read(kind="daily", source=finding.source):
+        text = fold(entry.content)
+        if entry.messages == finding.messages and (text == said or text.endswith(f": {said}")):
+            return Duplicate(message=f"Already noted: {entry.text}", record=entry)
+    # what nobody vouches for is no fact, however sure it is said to be
+    return _remembered(memory, finding, finding.content, durable=finding.durable and finding.trusted)
 
 
 def _may_replace(finding: Finding, known: Record) -> bool:
     """A later word replaces an earlier one; what the person wrote into the file, only if it is a clear correction."""
+    if finding.said_at is not None and finding.said_at < known.valid_from:
+        return False  # what is known was said later
     by_hand = known.source == USER_EDIT or known.pinned
-    return finding.told or finding.action == "update" or finding.previous is not None or not by_hand
+    return finding.told or finding.corrects or not by_hand
+
+
+def _taken_back(memory: Memory, finding: Finding) -> Record | None:
+    """The fact that says the same and was forgotten, or undone, after this was said."""
+    if finding.told or finding.said_at is None:
+        return None
+    said = Statement.of(finding.content, finding.key)
+    for record in memory.read(kind="fact", status="archived", key=finding.key):
+        later = record.updated_at > finding.said_at
+        if later and relation(said, Statement.of(record.content, record.key)) is Relation.SAME:
+            return record
+    return None
 
 
 def _removed(memory: Memory, finding: Finding) -> Outcome:
-    """Forget what has the key; or, without one, what says the same."""
-    found: Sequence[Record] = memory.read(kind="fact", key=finding.key) if finding.key else []
-    if finding.content and not finding.key:
-        found = [hit.record for hit in memory.search(finding.content, kinds=("fact", "note"), limit=1, min_score=0.5)]
-    if not found:
+    """Forget what has the key and the value; or, without a key, what says the same."""
+    facts = memory.read(kind="fact", key=finding.key)
+    found = [fact for fact in facts if _is_meant(finding, fact)]
+    if not found or (finding.key is None and len(found) > 1):
         raise NotFoundError(f"nothing is known under {finding.key or 'these words'}")
-    if any(record.source == USER_EDIT or record.pinned for record in found) and not finding.told:
-        return Duplicate(message="The person wrote this themselves; it stays.", record=found[0])
-    return memory.forget(found[0].id, reason=f"no longer so ({finding.source})")
+    record = found[0]
+    if finding.said_at is not None and finding.said_at < record.valid_from:
+        return Duplicate(message="What is known was said later; it stays.", record=record)
+    if (record.source == USER_EDIT or record.pinned) and not finding.told:
+        return Duplicate(message="The person wrote this themselves; it stays.", record=record)
+    return memory.forget(record.id, reason=f"no longer so ({finding.source})"[:_LONGEST_NOTE])
+
+
+def _is_meant(finding: Finding, fact: Record) -> bool:
+    """Whether a fact is what no longer holds. "I left Stripe" says nothing about who works at Google by now."""
+    said, known = fold(finding.content).strip(), fold(fact.content)
+    if finding.key is not None and (not said or f" {said} " in f" {known} " or f" {known} " in f" {said} "):
+        return True
+    if not said:
+        return False
+    if relation(Statement.of(finding.content, finding.key), Statement.of(fact.content, fact.key)) is Relation.SAME:
+        return True
+    words = set(terms(finding.content))
+    return len(words) > 1 and words <= set(terms(fact.text))

@@ -42,7 +42,8 @@ def clear(write: Write, files: Files) -> Erased:
 
     The ledger stays: it is the operator's account of what was spent, and holds nothing of what was said.
     """
-    beside = {"tool calls": write.tx.drop_calls(), "consents": 0}
+    told = {"interactions": write.tx.drop_interactions(), "runs": write.tx.drop_runs()}
+    beside = {"tool calls": write.tx.drop_calls(), **told, "consents": 0}
     for name in write.tx.consents():  # first: a journal that ends with an erasure tells the store to finish it
         write.withdraw(name)
         beside["consents"] += 1

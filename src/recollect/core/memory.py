@@ -6,10 +6,10 @@ memory.remember("Senior engineer at Stripe", key="role", category="work_context"
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -17,6 +17,7 @@ from recollect.core import validation as check
 from recollect.core.drafts import Drafts, Moment
 from recollect.core.editing import edit
 from recollect.core.erase import clear, erase
+from recollect.core.events import checked_run, interaction, interactions, report
 from recollect.core.files import MEMORY, daily_name
 from recollect.core.journal import Progress, last_change, undo, verify
 from recollect.core.rebuild import RebuildReport, rebuild
@@ -25,7 +26,7 @@ from recollect.core.recalling import Recalling
 from recollect.core.references import find_record, find_records, find_to_change, is_id
 from recollect.core.transfer import ImportReport, export_archive, import_any
 from recollect.core.upkeep import UpkeepReport, mark_important, remove_expired, would_remove
-from recollect.core.writing import Acting, Write
+from recollect.core.writing import Acting, Write, pause_of
 from recollect.errors import ConfigError, InvalidInputError, NotFoundError
 from recollect.policy.retention import IMPORTANT_DAYS
 from recollect.records import (
@@ -35,13 +36,15 @@ from recollect.records import (
     FACT_TYPES,
     OBSERVATION_CATEGORIES,
     Erased,
+    ExtractionRun,
+    Interaction,
     Outcome,
     Receipt,
     Record,
     Spending,
     Undone,
 )
-from recollect.store.contract import Query
+from recollect.store.contract import Query, Transaction
 from recollect.times import parse_day, parse_moment
 
 _O = TypeVar("_O", bound=Outcome)
@@ -388,15 +391,62 @@ class Memory(Recalling):
     def spend(self, operation: str, *, tokens_in: int = 0, tokens_out: int = 0, cost: float = 0.0) -> None:
         """Enter a model call into the ledger, for hosts that make such calls on behalf of this user."""
         spending = Spending(
-            day=(self._person.clock() if self._open is None else self._open.now).date(),
+            day=self._now.date(),
             operation=check.line("operation", operation, 200),
             calls=1,
             tokens_in=check.amount("tokens_in", tokens_in),
             tokens_out=check.amount("tokens_out", tokens_out),
             cost=check.cost("cost", cost),
         )
-        with self._person.write_beside() if self._open is None else nullcontext(self._open.tx) as tx:
+        with self._beside() as tx:
             tx.charge([spending])
+
+    # what happened around the memory
+
+    def report(
+        self,
+        kind: str,
+        *,
+        id: str | None = None,
+        at: Moment | None = None,
+        item: str | None = None,
+        title: str | None = None,
+        value: str | None = None,
+        topics: Sequence[str] = (),
+        text: str | None = None,
+        session: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Outcome:
+        """Something the person did or was given: a delivery, read, reaction, save, command or discussion.
+
+        With an ``id`` of your own it is stored once, however often it is reported. Secrets in it are masked.
+        """
+        about = {"item": item, "title": title, "value": value, "topics": topics, "text": text}
+        around = {"id": id, "at": at, "session": session, "metadata": metadata}
+        drafted = interaction(kind, now=self._now, in_session=self._acting.session, **about, **around)
+        return self._report([drafted])[0]
+
+    def report_many(
+        self, events: Iterable[Mapping[str, Any] | Interaction], *, progress: Progress | None = None
+    ) -> list[Outcome]:
+        """Many interactions, as mappings of what `report` takes: all of them are stored, or none is."""
+        return self._report(interactions(events, now=self._now, in_session=self._acting.session), progress)
+
+    def _report(self, drafted: list[Interaction], progress: Progress | None = None) -> list[Outcome]:
+        refused = pause_of("on", self._person.config)  # before a memory is made for nothing
+        if drafted and refused is None:
+            with self._beside() as tx:
+                refused = pause_of(tx.state().mode, self._person.config)
+                if refused is None:
+                    return [*report(tx, drafted, progress)]
+        return [refused for _ in drafted if refused is not None]
+
+    def note_run(self, run: ExtractionRun) -> ExtractionRun:
+        """Write down how learning from a day goes, in place of what was written of that day and kind of run."""
+        checked = checked_run(run)
+        with self._beside() as tx:
+            tx.put_run(checked)
+        return checked
 
     # taking back and removing
 
@@ -476,7 +526,8 @@ class Memory(Recalling):
     def upkeep(self, *, dry_run: bool = False) -> UpkeepReport:
         """Remove what has expired, keep MEMORY.md short, settle the files. A dry run tells what has expired.
 
-        Of the log of tool calls, what is older than MEMORY_CALL_RETENTION_DAYS is removed.
+        Of the log of tool calls, what is older than MEMORY_CALL_RETENTION_DAYS is removed, and of interactions what
+        is older than MEMORY_INTERACTION_RETENTION_DAYS.
         """
         if dry_run:
             with self._reading(notes=True) as reader:
@@ -506,7 +557,14 @@ class Memory(Recalling):
     def _told(outcome: _O, write: Write) -> _O:
         return replace(outcome, notices=tuple(write.notices)) if write.notices else outcome
 
+    def _beside(self) -> AbstractContextManager[Transaction]:
+        """For what is kept beside the memory; within a batch, in its transaction."""
+        return self._person.write_beside() if self._open is None else nullcontext(self._open.tx)
+
+    @property
+    def _now(self) -> datetime:
+        return self._person.clock() if self._open is None else self._open.now
+
     @property
     def _drafts(self) -> Drafts:
-        now = self._open.now if self._open is not None else self._person.clock()
-        return Drafts(self._acting, self._person.config, now)
+        return Drafts(self._acting, self._person.config, self._now)

@@ -62,6 +62,8 @@ def _is_damaged(person: Person) -> bool:
             reader.calls()
             reader.spending()
             reader.consents()
+            reader.interactions()
+            reader.runs()
         return False
     except StoreCorruptError:
         return True
@@ -71,6 +73,7 @@ def _lost(salvage: Salvage, restored: Counter[str]) -> list[str]:
     lost = [
         "the journal: history and undo begin anew",
         "the log of tool calls and the ledger: they begin anew too",
+        "what the application reported, and the runs that learned from it",
         "sources, confidence and times of the restored records",
     ]
     if salvage.counts is None:

@@ -319,12 +319,14 @@ class Recalling:
                 since=begin, until=end, kinds=wanted, session=where, newest_first=newest_first, limit=most
             )
 
-    def runs(self, *, since: date | str | None = None, limit: int | None = 20) -> list[ExtractionRun]:
-        """How learning from each day went, the latest day first."""
-        first = None if since is None else parse_day("since", since)
+    def runs(
+        self, *, since: date | str | None = None, kind: str | None = None, limit: int | None = 20
+    ) -> list[ExtractionRun]:
+        """How learning from each day went, the latest day first; of one kind, such as batch, or of all."""
+        first, sort = None if since is None else parse_day("since", since), check.optional_line("kind", kind)
         most = None if limit is None else check.positive("limit", limit)
         with self._reading() as reader:
-            return reader.runs(since=first, newest_first=True, limit=most)
+            return reader.runs(since=first, kind=sort, newest_first=True, limit=most)
 
     # inside
 

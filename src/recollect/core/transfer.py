@@ -2,8 +2,9 @@
 
 The archive is a zip of the files a person reads (``MEMORY.md``, ``memory/*.md``) and of everything else as
 JSON Lines, but for the log of tool calls and the ledger. Into an empty memory it comes back exactly as it was, ids,
-journal, consents and all; into one that is in use it is merged through the ordinary write path, and consents stay
-as they are there. Other formats are read by `recollect.core.importers`.
+journal, consents and all; into one that is in use it is merged through the ordinary write path, interactions by
+their ids, and consents and extraction runs stay as they are there. Other formats are read by
+`recollect.core.importers`.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from recollect.core import events
 from recollect.core.importers import Draft, read_drafts
 from recollect.core.journal import Progress
 from recollect.core.person import Person
-from recollect.core.writing import Acting, Write
+from recollect.core.writing import Acting, Write, pause_of
 from recollect.errors import InvalidInputError, RecollectError, StoreBusyError, storage_error
 from recollect.records import (
     CONSENTS,
@@ -28,6 +30,7 @@ from recollect.records import (
     Conflict,
     DailyEntry,
     Duplicate,
+    Interaction,
     JournalEntry,
     Record,
     Refused,
@@ -57,6 +60,7 @@ class ImportReport:
     duplicates: int = 0
     conflicts: int = 0
     refused: int = 0
+    interactions: int = 0
     skipped: list[str] = field(default_factory=list)
     """One line for each thing that was not taken over, and why."""
 
@@ -111,6 +115,8 @@ def _members(person: Person, reader: Reader, progress: Progress | None) -> Itera
     )
     yield "recalls.jsonl", _lines({"record_id": i, "at": to_text(at)} for i, at in sorted(reader.recalled().items()))
     yield "consents.jsonl", _lines({"name": name, "at": to_text(at)} for name, at in reader.consents().items())
+    yield "interactions.jsonl", _lines(events.to_dict(one) for one in reader.interactions())
+    yield "runs.jsonl", _lines(events.to_dict(run) for run in reader.runs())
     if progress:
         progress(len(records), len(records))
 
@@ -179,6 +185,8 @@ def _import_archive(
             for row in _rows(content.get("consents.jsonl", b""))
             if row["name"] in CONSENTS
         }
+        interactions = [events.interaction_from_dict(row) for row in _rows(content.get("interactions.jsonl", b""))]
+        runs = [events.run_from_dict(row) for row in _rows(content.get("runs.jsonl", b""))]
         told = json.loads(content["state.json"])
         if told["mode"] not in MODES:
             raise ValueError("mode")
@@ -199,8 +207,9 @@ def _import_archive(
     report = ImportReport(format="recollect")
     drafts = [Draft(path.name, record) for record in latest.values() if record.status == "active"]
     if _in_use(person):
+        _merge_interactions(person, interactions, report, dry_run)
         return _merge(person, acting, drafts, report, dry_run, progress)
-    report.written = len(latest)
+    report.written, report.interactions = len(latest), len(interactions)
     if dry_run:
         return report
     files = {name: data for name, data in content.items() if name == "MEMORY.md" or name.startswith("memory/")}
@@ -217,6 +226,9 @@ def _import_archive(
         tx.set_recalled(recalls)
         for name, at in consents.items():
             tx.set_consent(name, True, at)
+        tx.put_interactions(interactions)
+        for run in runs:
+            tx.put_run(run)
         person.files.restore(tx, files)
     person.start_over()
     return report
@@ -264,6 +276,22 @@ def _merge(
         progress(len(drafts), len(drafts))
     report.run = run if report.written and not dry_run else None
     return report
+
+
+def _merge_interactions(person: Person, interactions: list[Interaction], report: ImportReport, dry_run: bool) -> None:
+    if not interactions:
+        return
+    try:
+        with person.write_beside() as tx:
+            if refused := pause_of(tx.state().mode, person.config):
+                report.refused += 1
+                report.skipped.append(f"interactions: {refused.message}")
+            else:
+                report.interactions = sum(outcome.fresh for outcome in events.report(tx, interactions))
+            if dry_run:
+                raise _Stop
+    except _Stop:
+        pass
 
 
 def _take(write: Write, draft: Draft, report: ImportReport) -> None:

@@ -1,4 +1,5 @@
-"""What has to be done now and then: removing what has expired, old tool calls too, keeping MEMORY.md short."""
+"""What has to be done now and then: removing what has expired, old tool calls and interactions too, keeping
+MEMORY.md short."""
 
 from __future__ import annotations
 
@@ -17,10 +18,11 @@ from recollect.store.contract import Query, Reader
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpkeepReport:
-    """How many records of each kind had expired and were removed, and how many tool calls."""
+    """How many records of each kind had expired and were removed, and how many tool calls and interactions."""
 
     expired: dict[str, int]
     calls: int = 0
+    interactions: int = 0
     notices: tuple[str, ...] = ()
 
 
@@ -29,17 +31,19 @@ def remove_expired(write: Write, files: Files) -> UpkeepReport:
     gone = expired(write.tx, write.now)
     if gone:
         erase(write, files, gone, op="expire", bury=False)
-    return UpkeepReport(expired=by_kind(gone), calls=write.tx.drop_calls(_oldest_call(write.config, write.now)))
+    config, now = write.config, write.now
+    return UpkeepReport(
+        expired=by_kind(gone),
+        calls=write.tx.drop_calls(now - timedelta(days=config.call_retention_days)),
+        interactions=write.tx.drop_interactions(now - timedelta(days=config.interaction_retention_days)),
+    )
 
 
 def would_remove(reader: Reader, config: Config, now: datetime) -> UpkeepReport:
     """What `remove_expired` would remove."""
-    calls = reader.calls(until=_oldest_call(config, now))
-    return UpkeepReport(expired=by_kind(expired(reader, now)), calls=len(calls))
-
-
-def _oldest_call(config: Config, now: datetime) -> datetime:
-    return now - timedelta(days=config.call_retention_days)
+    calls = reader.calls(until=now - timedelta(days=config.call_retention_days))
+    interactions = reader.interactions(until=now - timedelta(days=config.interaction_retention_days))
+    return UpkeepReport(expired=by_kind(expired(reader, now)), calls=len(calls), interactions=len(interactions))
 
 
 def expired(reader: Reader, now: datetime) -> list[Record]:

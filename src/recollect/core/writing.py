@@ -292,21 +292,17 @@ class Write:
     def _clean(self, record: Record) -> Record:
         """Messages and what surrounds a record are masked; the record itself is refused if it holds a secret."""
         changes: dict[str, Any] = {}
-        if record.kind == "message" and (masked := mask(record.content)) != record.content:
-            changes["content"] = masked
-        if record.excerpt and (masked := mask(record.excerpt)) != record.excerpt:
-            changes["excerpt"] = masked
-        if record.metadata and (hidden := _masked(record.metadata)) != record.metadata:
+        if record.kind == "message" and (cleaned := mask(record.content)) != record.content:
+            changes["content"] = cleaned
+        if record.excerpt and (cleaned := mask(record.excerpt)) != record.excerpt:
+            changes["excerpt"] = cleaned
+        if record.metadata and (hidden := masked(record.metadata)) != record.metadata:
             changes["metadata"] = hidden
         return replace(record, **changes) if changes else record
 
     def paused(self) -> Refused | None:
         """Why nobody but the person may store anything now, or None."""
-        if self.state.mode == "incognito":
-            return Refused(reason="incognito", message="Not stored: this conversation is incognito.")
-        if self.state.mode == "paused" or not self.config.enabled:
-            return Refused(reason="paused", message="Not stored: memory is paused. Resume it to store again.")
-        return None
+        return pause_of(self.state.mode, self.config)
 
     def refusal(self, record: Record) -> Refused | None:
         """Why the policy would not have this record, or None."""
@@ -388,6 +384,15 @@ class Write:
         return None, similar
 
 
+def pause_of(mode: str, config: Config) -> Refused | None:
+    """The refusal of whatever is to be stored while memory is off, or None while it is on."""
+    if mode == "incognito":
+        return Refused(reason="incognito", message="Not stored: this conversation is incognito.")
+    if mode == "paused" or not config.enabled:
+        return Refused(reason="paused", message="Not stored: memory is paused. Resume it to store again.")
+    return None
+
+
 def secret_in(text: str) -> Refused | None:
     """The refusal of a text that holds a secret; it does not repeat the secret."""
     secrets = find_secrets(text)
@@ -426,11 +431,12 @@ def _margin(record: Record) -> str:
     return "\n".join([*filter(None, [getattr(record, "title", None)]), *record.tags])
 
 
-def _masked(value: Any) -> Any:
+def masked(value: Any) -> Any:
+    """The same data without the secrets in its texts."""
     if isinstance(value, str):
         return mask(value)
     if isinstance(value, dict):
-        return {key: _masked(item) for key, item in value.items()}
+        return {key: masked(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_masked(item) for item in value]
+        return [masked(item) for item in value]
     return value

@@ -17,7 +17,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Protocol
 
-from recollect.records import JournalEntry, Record, Session, Spending, ToolCall
+from recollect.records import ExtractionRun, Interaction, JournalEntry, Record, Session, Spending, ToolCall
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,6 +220,39 @@ class Reader(Protocol):
         """What the person consented to, and when. What they withdrew is not in it."""
         ...
 
+    def interactions(
+        self,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        kinds: Sequence[str] = (),
+        session: str | None = None,
+        ids: Sequence[str] | None = None,
+        after: tuple[datetime, str] | None = None,
+        newest_first: bool = False,
+        limit: int | None = None,
+    ) -> list[Interaction]:
+        """Interactions from ``since`` on and before ``until``, by time and then id.
+
+        ``after`` is the time and id of the last one seen: only what comes behind it, in the order asked for.
+        """
+        ...
+
+    def run(self, day: date, kind: str) -> ExtractionRun | None:
+        """The extraction run of a day."""
+        ...
+
+    def runs(
+        self,
+        *,
+        since: date | None = None,
+        kind: str | None = None,
+        newest_first: bool = False,
+        limit: int | None = None,
+    ) -> list[ExtractionRun]:
+        """Extraction runs from a day on, by day and then kind, or of one kind."""
+        ...
+
     def vectors(self, embedder: str, *, after: int = 0, limit: int | None = None) -> list[VectorRow]:
         """The vectors of this embedder with a higher number than ``after``, by number."""
         ...
@@ -297,6 +330,22 @@ class Transaction(Reader, Protocol):
 
     def set_consent(self, name: str, given: bool, at: datetime) -> None:
         """Note that the person consents to something, or no longer does."""
+        ...
+
+    def put_interactions(self, interactions: Iterable[Interaction]) -> None:
+        """Store interactions; one whose id is there already stays as it is. They take no sequence numbers."""
+        ...
+
+    def drop_interactions(self, before: datetime | None = None) -> int:
+        """Remove the interactions before a moment, or all of them, and say how many it were."""
+        ...
+
+    def put_run(self, run: ExtractionRun) -> None:
+        """Store an extraction run in place of the one of its day and kind, and of one that has its id."""
+        ...
+
+    def drop_runs(self) -> int:
+        """Remove all extraction runs, and say how many it were."""
         ...
 
     def put_vectors(self, embedder: str, rows: Iterable[tuple[str, int, bytes]]) -> None:

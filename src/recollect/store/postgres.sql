@@ -28,7 +28,7 @@ FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 LEFT JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = 'id' AND NOT a.attisdropped
 WHERE n.nspname = current_schema() AND c.relname IN ('users', 'memory', 'memory_extraction_runs',
     'memory_journal', 'memory_files', 'memory_tombstones', 'memory_recalls', 'memory_embedders', 'memory_vectors',
-    'memory_calls', 'memory_spending', 'memory_consents')
+    'memory_calls', 'memory_spending', 'memory_consents', 'memory_interactions')
 ORDER BY c.relname
 
 -- name: users
@@ -92,12 +92,13 @@ WITH erased_records AS (DELETE FROM memory WHERE user_id = %(user_id)s RETURNING
     erased_runs AS (DELETE FROM memory_extraction_runs WHERE user_id = %(user_id)s RETURNING 1),
     erased_calls AS (DELETE FROM memory_calls WHERE user_id = %(user_id)s RETURNING 1),
     erased_spending AS (DELETE FROM memory_spending WHERE user_id = %(user_id)s RETURNING 1),
-    erased_consents AS (DELETE FROM memory_consents WHERE user_id = %(user_id)s RETURNING 1)
+    erased_consents AS (DELETE FROM memory_consents WHERE user_id = %(user_id)s RETURNING 1),
+    erased_interactions AS (DELETE FROM memory_interactions WHERE user_id = %(user_id)s RETURNING 1)
 SELECT (SELECT count(*) FROM erased_records), (SELECT count(*) FROM erased_journal),
     (SELECT count(*) FROM erased_files), (SELECT count(*) FROM erased_tombstones),
     (SELECT count(*) FROM erased_recalls), (SELECT count(*) FROM erased_runs),
     (SELECT count(*) FROM erased_calls), (SELECT count(*) FROM erased_spending),
-    (SELECT count(*) FROM erased_consents),
+    (SELECT count(*) FROM erased_consents), (SELECT count(*) FROM erased_interactions),
     (SELECT count(*) FROM users WHERE id = %(user_id)s AND memory_secret IS NOT NULL)
 
 -- name: put
@@ -227,6 +228,45 @@ ON CONFLICT (user_id, name) DO UPDATE SET at = excluded.at
 
 -- name: withdraw_consent
 DELETE FROM memory_consents WHERE user_id = %s AND name = %s
+
+-- name: interactions
+SELECT id, at, kind, item, title, value, topics, text, session, metadata FROM memory_interactions WHERE user_id = %s
+
+-- name: put_interaction
+-- What is reported twice stays as it was reported first.
+INSERT INTO memory_interactions (user_id, id, at, kind, item, title, value, topics, text, session, metadata)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+ON CONFLICT (user_id, id) DO NOTHING
+
+-- name: drop_interactions
+WITH dropped AS (DELETE FROM memory_interactions WHERE user_id = %s AND at < %s RETURNING 1)
+SELECT count(*) FROM dropped
+
+-- name: runs
+-- An application may have left out what its table does not demand.
+SELECT id, run_date::text, coalesce(interactions_processed, 0), coalesce(memories_written, 0),
+    coalesce(memories_updated, 0), coalesce(tokens_used, 0), duration_ms, coalesce(status, 'pending'), error_message,
+    coalesce(created_at, run_date::timestamptz), kind, tier, details
+FROM memory_extraction_runs WHERE user_id = %s
+
+-- name: drop_run
+-- Before one is put: those that have its id, or its day and kind.
+DELETE FROM memory_extraction_runs WHERE user_id = %s AND (id = %s OR (run_date = %s AND kind = %s))
+
+-- name: put_run
+INSERT INTO memory_extraction_runs (user_id, id, run_date, interactions_processed, memories_written,
+    memories_updated, tokens_used, duration_ms, status, error_message, created_at, kind, tier, details)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+
+-- name: drop_runs
+WITH dropped AS (DELETE FROM memory_extraction_runs WHERE user_id = %s RETURNING 1) SELECT count(*) FROM dropped
+
+-- name: set_last_extracted
+-- When the last completed run ended.
+WITH ended AS (
+    SELECT max(created_at + coalesce(duration_ms, 0) * interval '1 millisecond') AS last FROM memory_extraction_runs
+    WHERE user_id = %(user_id)s AND status = 'completed')
+UPDATE users SET memory_last_extracted_at = ended.last FROM ended WHERE id = %(user_id)s
 
 -- name: vectors
 SELECT number, record_id, version, data FROM memory_vectors

@@ -14,7 +14,16 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from recollect.errors import StoreCorruptError
-from recollect.records import JournalEntry, Record, Spending, ToolCall, from_dict, to_dict
+from recollect.records import (
+    ExtractionRun,
+    Interaction,
+    JournalEntry,
+    Record,
+    Spending,
+    ToolCall,
+    from_dict,
+    to_dict,
+)
 from recollect.store.contract import FileState
 from recollect.times import from_text, to_text
 
@@ -205,6 +214,57 @@ def spending_from_row(row: tuple[Any, ...]) -> Spending:
         tokens_in=tokens_in,
         tokens_out=tokens_out,
         cost=cost,
+    )
+
+
+def interaction_to_row(interaction: Interaction) -> tuple[Any, ...]:
+    """An interaction as a row; topics and metadata as JSON text."""
+    about = (interaction.item, interaction.title, interaction.value, json.dumps(interaction.topics, ensure_ascii=False))
+    told = (interaction.text, interaction.session, dump(interaction.metadata))
+    return (interaction.id, to_text(interaction.at), interaction.kind, *about, *told)
+
+
+@readable
+def interaction_from_row(row: tuple[Any, ...]) -> Interaction:
+    """The inverse of `interaction_to_row`."""
+    return Interaction(
+        id=row[0],
+        at=from_text(row[1]),
+        kind=row[2],
+        item=row[3],
+        title=row[4],
+        value=row[5],
+        topics=tuple(json.loads(row[6])),
+        text=row[7],
+        session=row[8],
+        metadata=json.loads(row[9]),
+    )
+
+
+def run_to_row(run: ExtractionRun) -> tuple[Any, ...]:
+    """An extraction run as a row, in the order of the seed's table."""
+    counts = (run.interactions_processed, run.memories_written, run.memories_updated, run.tokens_used)
+    ended = (run.duration_ms, run.status, run.error, to_text(run.started_at))
+    return (run.id, run.day.isoformat(), *counts, *ended, run.kind, run.tier, dump(run.details))
+
+
+@readable
+def run_from_row(row: tuple[Any, ...]) -> ExtractionRun:
+    """The inverse of `run_to_row`; the day is text."""
+    return ExtractionRun(
+        id=row[0],
+        day=date.fromisoformat(row[1]),
+        interactions_processed=row[2],
+        memories_written=row[3],
+        memories_updated=row[4],
+        tokens_used=row[5],
+        duration_ms=row[6],
+        status=row[7],
+        error=row[8],
+        started_at=from_text(row[9]),
+        kind=row[10],
+        tier=row[11],
+        details=json.loads(row[12]),
     )
 
 

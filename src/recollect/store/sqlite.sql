@@ -121,6 +121,35 @@ INSERT OR REPLACE INTO consents (name, at) VALUES (?, ?)
 -- name: withdraw_consent
 DELETE FROM consents WHERE name = ?
 
+-- name: interactions
+SELECT id, at, kind, item, title, value, topics, text, session, metadata FROM interactions
+
+-- name: put_interaction
+-- What is reported twice stays as it was reported first.
+INSERT INTO interactions (id, at, kind, item, title, value, topics, text, session, metadata)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING
+
+-- name: drop_interactions
+-- Without a moment, all of them: a letter comes after every moment.
+DELETE FROM interactions WHERE at < coalesce(?, 'Z')
+
+-- name: runs
+SELECT id, run_date, interactions_processed, memories_written, memories_updated, tokens_used, duration_ms, status,
+    error_message, created_at, kind, tier, details
+FROM extraction_runs
+
+-- name: drop_run
+-- Before one is put: those that have its id, or its day and kind.
+DELETE FROM extraction_runs WHERE id = ? OR (run_date = ? AND kind = ?)
+
+-- name: put_run
+INSERT INTO extraction_runs (id, run_date, interactions_processed, memories_written, memories_updated, tokens_used,
+    duration_ms, status, error_message, created_at, kind, tier, details)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: drop_runs
+DELETE FROM extraction_runs
+
 -- name: vectors
 -- By number, so that the table is read in its own order; rows of an embedder used before are passed over.
 SELECT number, record_id, version, data FROM vectors

@@ -11,7 +11,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
-from recollect.records import JournalEntry, Record, Session, Spending, ToolCall, to_dict
+from recollect.records import ExtractionRun, Interaction, JournalEntry, Record, Session, Spending, ToolCall, to_dict
 from recollect.store.contract import FileState, Query, State, Tombstone, VectorRow
 from recollect.store.rows import (
     call_from_row,
@@ -23,8 +23,12 @@ from recollect.store.rows import (
     file_from_row,
     file_to_row,
     from_row,
+    interaction_from_row,
+    interaction_to_row,
     load_queries,
     readable,
+    run_from_row,
+    run_to_row,
     spending_from_row,
     spending_to_row,
     to_row,
@@ -34,7 +38,7 @@ from recollect.times import from_text, to_text, utc_now
 
 _SQL = load_queries(Path(__file__).parent / "sqlite.sql")
 _moment = readable(from_text)
-_WITH_VECTORS, _WITH_CALLS = 2, 3
+_WITH_VECTORS, _WITH_CALLS, _WITH_INTERACTIONS = 2, 3, 4
 """The schemas that brought these tables."""
 
 
@@ -164,6 +168,50 @@ class SqliteReader:
             return {}
         return {name: _moment(at) for name, at in self.db.execute(_SQL["consents"])}
 
+    def interactions(
+        self,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        kinds: Sequence[str] = (),
+        session: str | None = None,
+        ids: Sequence[str] | None = None,
+        after: tuple[datetime, str] | None = None,
+        newest_first: bool = False,
+        limit: int | None = None,
+    ) -> list[Interaction]:
+        if self._schema() < _WITH_INTERACTIONS:
+            return []
+        wanted = {
+            "at >= ?": None if since is None else to_text(since),
+            "at < ?": None if until is None else to_text(until),
+            "kind IN (SELECT value FROM json_each(?))": json.dumps(list(kinds)) if kinds else None,
+            "session = ?": session,
+            "id IN (SELECT value FROM json_each(?))": None if ids is None else json.dumps(list(ids)),
+            f"(at, id) {'<' if newest_first else '>'} (?, ?)": None if after is None else (to_text(after[0]), after[1]),
+        }
+        rows = self._rows("interactions", wanted, ("at", "id"), newest_first, limit)
+        return [interaction_from_row(row) for row in rows]
+
+    def run(self, day: date, kind: str) -> ExtractionRun | None:
+        if self._schema() < _WITH_INTERACTIONS:
+            return None
+        found = list(self._rows("runs", {"run_date = ?": day.isoformat(), "kind = ?": kind}, ("run_date",)))
+        return run_from_row(found[0]) if found else None
+
+    def runs(
+        self,
+        *,
+        since: date | None = None,
+        kind: str | None = None,
+        newest_first: bool = False,
+        limit: int | None = None,
+    ) -> list[ExtractionRun]:
+        if self._schema() < _WITH_INTERACTIONS:
+            return []
+        wanted = {"run_date >= ?": None if since is None else since.isoformat(), "kind = ?": kind}
+        return [run_from_row(row) for row in self._rows("runs", wanted, ("run_date", "kind"), newest_first, limit)]
+
     def vectors(self, embedder: str, *, after: int = 0, limit: int | None = None) -> list[VectorRow]:
         if self._schema() < _WITH_VECTORS:
             return []
@@ -202,7 +250,8 @@ class SqliteReader:
         given = {condition: value for condition, value in wanted.items() if value is not None}
         where = f" WHERE {' AND '.join(given)}" if given else ""
         by = ", ".join(f"{column} DESC" if newest_first else column for column in order)
-        sql, values = f"{_SQL[name]}{where} ORDER BY {by}", list(given.values())
+        sql = f"{_SQL[name]}{where} ORDER BY {by}"
+        values = [value for each in given.values() for value in (each if isinstance(each, tuple) else (each,))]
         if limit is not None:
             sql += " LIMIT ?"
             values.append(limit)
@@ -289,6 +338,21 @@ class SqliteTransaction(SqliteReader):
             self.db.execute(_SQL["give_consent"], (name, to_text(at)))
         else:
             self.db.execute(_SQL["withdraw_consent"], (name,))
+
+    def put_interactions(self, interactions: Iterable[Interaction]) -> None:
+        self.db.executemany(_SQL["put_interaction"], map(interaction_to_row, interactions))
+
+    def drop_interactions(self, before: datetime | None = None) -> int:
+        number = self.db.execute(_SQL["drop_interactions"], (None if before is None else to_text(before),)).rowcount
+        self.erased = self.erased or number > 0  # they tell of the person: not even the write-ahead log may keep them
+        return number
+
+    def put_run(self, run: ExtractionRun) -> None:
+        self.db.execute(_SQL["drop_run"], (run.id, run.day.isoformat(), run.kind))
+        self.db.execute(_SQL["put_run"], run_to_row(run))
+
+    def drop_runs(self) -> int:
+        return self.db.execute(_SQL["drop_runs"]).rowcount
 
     def put_vectors(self, embedder: str, rows: Iterable[tuple[str, int, bytes]]) -> None:
         [last] = self.db.execute(_SQL["last_number"]).fetchone()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 
 from recollect.errors import StoreError
-from recollect.records import JournalEntry, Record, Session, Spending, ToolCall
+from recollect.records import ExtractionRun, Interaction, JournalEntry, Record, Session, Spending, ToolCall
 from recollect.store.contract import FileState, Query, Salvage, State, Tombstone, VectorRow
 from recollect.times import utc_now
 
@@ -32,6 +32,8 @@ class _Data:
     calls: dict[str, ToolCall] = field(default_factory=dict)
     ledger: dict[tuple[date, str], Spending] = field(default_factory=dict)
     consents: dict[str, datetime] = field(default_factory=dict)
+    interactions: dict[str, Interaction] = field(default_factory=dict)
+    runs: dict[tuple[date, str], ExtractionRun] = field(default_factory=dict)
 
     def copy(self) -> _Data:
         return _Data(
@@ -47,6 +49,8 @@ class _Data:
             dict(self.calls),
             dict(self.ledger),
             dict(self.consents),
+            dict(self.interactions),
+            dict(self.runs),
         )
 
 
@@ -256,6 +260,46 @@ class MemoryReader:
     def consents(self) -> dict[str, datetime]:
         return dict(sorted(self.data.consents.items()))
 
+    def interactions(
+        self,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        kinds: Sequence[str] = (),
+        session: str | None = None,
+        ids: Sequence[str] | None = None,
+        after: tuple[datetime, str] | None = None,
+        newest_first: bool = False,
+        limit: int | None = None,
+    ) -> list[Interaction]:
+        named = None if ids is None else set(ids)
+        found = [
+            one
+            for one in self.data.interactions.values()
+            if (since is None or one.at >= since)
+            and (until is None or one.at < until)
+            and (not kinds or one.kind in kinds)
+            and (session is None or one.session == session)
+            and (named is None or one.id in named)
+            and (after is None or ((one.at, one.id) < after if newest_first else (one.at, one.id) > after))
+        ]
+        return sorted(found, key=lambda one: (one.at, one.id), reverse=newest_first)[:limit]
+
+    def run(self, day: date, kind: str) -> ExtractionRun | None:
+        return self.data.runs.get((day, kind))
+
+    def runs(
+        self,
+        *,
+        since: date | None = None,
+        kind: str | None = None,
+        newest_first: bool = False,
+        limit: int | None = None,
+    ) -> list[ExtractionRun]:
+        found = sorted(self.data.runs.items(), reverse=newest_first, key=lambda item: item[0])
+        fitting = (run for _, run in found if (since is None or run.day >= since) and kind in (None, run.kind))
+        return list(fitting)[:limit]
+
     def vectors(self, embedder: str, *, after: int = 0, limit: int | None = None) -> list[VectorRow]:
         found = [row for (owner, _), row in self.data.vectors.items() if owner == embedder and row.number > after]
         return sorted(found, key=lambda row: row.number)[:limit]
@@ -342,6 +386,24 @@ class MemoryTransaction(MemoryReader):
             self.data.consents[name] = at
         else:
             self.data.consents.pop(name, None)
+
+    def put_interactions(self, interactions: Iterable[Interaction]) -> None:
+        for one in interactions:
+            self.data.interactions.setdefault(one.id, one)
+
+    def drop_interactions(self, before: datetime | None = None) -> int:
+        kept = {one.id: one for one in self.data.interactions.values() if before is not None and one.at >= before}
+        dropped = len(self.data.interactions) - len(kept)
+        self.data.interactions = kept
+        return dropped
+
+    def put_run(self, run: ExtractionRun) -> None:
+        self.data.runs = {key: known for key, known in self.data.runs.items() if known.id != run.id}
+        self.data.runs[run.day, run.kind] = run
+
+    def drop_runs(self) -> int:
+        dropped, self.data.runs = len(self.data.runs), {}
+        return dropped
 
     def put_vectors(self, embedder: str, rows: Iterable[tuple[str, int, bytes]]) -> None:
         last = max(self.data.numbers.values(), default=0)

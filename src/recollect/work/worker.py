@@ -94,6 +94,9 @@ class Worker:
         self._watcher: Watcher | None = None
         self._stopping = threading.Event()
         self._ended = threading.Event()
+        self._idle = threading.Event()
+        self._looked = False
+        """Whether the turn before found nothing to do either: what the schedule put is seen by the next one."""
         self._inbox: SimpleQueue[Lease | None] = SimpleQueue()
         self._outbox: deque[Outcome] = deque()
         self._held: dict[str, Lease] = {}
@@ -115,6 +118,13 @@ class Worker:
         self._stopping.set()
         self._watcher_wake()
         return self._ended.wait(timeout) if self._began else True
+
+    def wait_idle(self, timeout: float | None = None) -> bool:
+        """Until nothing is due and nothing is being done; False if it takes longer than so many seconds."""
+        self._idle.clear()
+        self._looked = False
+        self._watcher_wake()
+        return self._idle.wait(timeout)
 
     def __enter__(self) -> Worker:
         return self.start()
@@ -201,9 +211,12 @@ class Worker:
         taken = 0
         if free or self._unsettled:
             taken = self._exchange(free)
+        idle = free > 0 and not taken and not self._held and not self._outbox
         wait = min(self._renew(), self._recover(), self._tidy())
         if not stopping:
             wait = min(wait, self._tick())
+        (self._idle.set if idle and self._looked else self._idle.clear)()
+        self._looked = idle
         if self._outbox or (taken and taken == free):
             return 0.0
         if free > taken and (due := self._queue.next_at(tuple(self._handlers))) is not None:

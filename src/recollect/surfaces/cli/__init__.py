@@ -18,7 +18,19 @@ def main() -> None:
         print(f"recollect {__version__}")
         return
     # importing the commands makes them part of the program
-    from recollect.surfaces.cli import bench, mcp, reading, removing, tools, tour, whole, writing  # noqa: F401
+    from recollect.surfaces.cli import (  # noqa: F401
+        bench,
+        events,
+        learning,
+        mcp,
+        reading,
+        removing,
+        tools,
+        tour,
+        whole,
+        work,
+        writing,
+    )
     from recollect.surfaces.cli.program import run
 
     sys.exit(run(sys.argv[1:]))

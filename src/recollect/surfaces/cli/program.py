@@ -12,7 +12,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -61,6 +61,24 @@ class Command(TyperCommand):
         for title in sorted(groups, key=["Arguments", "Options", ON_BEHALF, EVERYWHERE].index):
             with formatter.section(title):
                 formatter.write_dl(groups[title])
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Examples"):
+            for example in (self.epilog or "").splitlines():
+                formatter.write(f"{'':{formatter.current_indent}}{example}\n")
+
+
+class Group(TyperGroup):
+    """Commands below a command, explained as plainly as the others."""
+
+    title: ClassVar[str] = "Commands"
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section(self.title):
+            formatter.write_dl([(name, each.get_short_help_str(64)) for name, each in sorted(self.commands.items())])
+        with formatter.section(EVERYWHERE):
+            rows = (parameter.get_help_record(ctx) for parameter in self.get_params(ctx))
+            formatter.write_dl([row for row in rows if row])
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Examples"):
@@ -174,6 +192,17 @@ def command(panel: str, *examples: str, name: str | None = None, writes: bool = 
         app.command(name or verb.__name__.strip("_"), cls=Command, rich_help_panel=panel, epilog="\n".join(examples))(
             run_command
         )
+        return verb
+
+    return register
+
+
+def command_below(group: typer.Typer, *examples: str) -> Callable[[_Verb], _Verb]:
+    """Make a function a command like any other, one level down."""
+
+    def register(verb: _Verb) -> _Verb:
+        command("", *examples)(verb)
+        group.registered_commands.append(app.registered_commands.pop())
         return verb
 
     return register

@@ -92,6 +92,7 @@ def _imported(session: Session, report: ImportReport) -> None:
         f"{number:,} {what}"
         for number, what in (
             (report.written, "written"),
+            (report.interactions, "interaction" if report.interactions == 1 else "interactions"),
             (report.duplicates, "known already"),
             (report.conflicts, "in conflict"),
             (report.refused, "refused"),
@@ -140,7 +141,7 @@ def upkeep(session: Session, all: Everyone = False, dry_run: DryRun = False) -> 
             session.out.line(f"{user}: {report}")
             continue
         answers.append({"user": user, **plain_data(report)} | ({"dry_run": True} if dry_run else {}))
-        gone = counted(report.expired | {"tool call": report.calls})
+        gone = counted(report.expired | {"tool call": report.calls, "interaction": report.interactions})
         done = f"{'would remove' if dry_run else 'removed'} {gone}"
         session.out.line(f"{user}: {done if gone else 'nothing has expired'}")
         session.out.asides(report.notices)

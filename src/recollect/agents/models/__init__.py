@@ -1,0 +1,20 @@
+"""Models: OpenAI, Anthropic, Gemini, and every server that speaks OpenAI's chat completions. `provider` is the only
+module that names their library, which is loaded when a model is opened and not before.
+"""
+
+from recollect.agents.models.model import Limits, Model, Reply, Turn, configured_model, open_model
+from recollect.agents.models.spending import Account, check_budget, spend
+from recollect.agents.models.structured import json_in
+
+__all__ = [
+    "Account",
+    "Limits",
+    "Model",
+    "Reply",
+    "Turn",
+    "check_budget",
+    "configured_model",
+    "json_in",
+    "open_model",
+    "spend",
+]

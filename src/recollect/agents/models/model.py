@@ -1,0 +1,396 @@
+"""A model that can be talked to: the one tool loop, and structured answers. Bounded in every direction, and it fails
+in one way only, with a `ModelError` that says how and holds nothing of what was said.
+
+::
+
+    converse   ask → calls? → run them, hand the results back, ask again … → text
+    extract    ask → JSON that passes the check? → else say what is wrong, ask again …
+
+A request that fails for a while is repeated with growing pauses; each limit is looked at before each request. Knows
+no LLM library: that is `provider`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Literal
+
+from recollect.agents.models.provider import Called, Failed, Offered, Provider, Said
+from recollect.agents.models.spending import Account
+from recollect.agents.models.structured import as_arguments, json_in, missing
+from recollect.config import Config, model_parts
+from recollect.errors import InvalidInputError, ModelError
+from recollect.tools.suite import Result, Suite
+
+LOGGER = logging.getLogger("recollect.models")
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 20.0
+_CUT_OFF = "Error: not done: the call was cut off at the limit of tokens; make it again, with shorter arguments"
+_ENOUGH = "Error: not done: no more calls can be made here; answer now with what you have"
+_UNREADABLE = "Your last call could not be read. Make it again, as the schema of the tool wants it, or answer."
+_EARLIER = "(The conversation began earlier.)"
+_BY_TEXT = "Answer with one JSON value and nothing else. It must fit this JSON Schema:\n"
+
+Stopped = Literal["done", "turns", "calls", "tokens", "time"]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What somebody said in a conversation."""
+
+    role: Literal["user", "assistant"]
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How far one conversation or extraction may go. The final answer, without tools, comes on top."""
+
+    turns: int = 8
+    """Answers of the model."""
+    calls: int = 20
+    """Tool calls in all; how many in one answer is a limit of the suite."""
+    tokens: int = 100_000
+    """Tokens in all, read and written; looked at before each request."""
+    seconds: float = 180.0
+    attempts: int = 3
+    """How often one request is tried."""
+    corrections: int = 2
+    """How often `extract` says what is wrong."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What came of it."""
+
+    text: str
+    turns: int
+    calls: list[Result]
+    tokens_in: int
+    tokens_out: int
+    stopped: Stopped
+    retries: int
+    data: Any = None
+    """What `Model.extract` found."""
+
+
+class _TimeIsOverError(Exception):
+    """The seconds are used up."""
+
+
+class Model:
+    """A model, from `open_model`. Safe to share between threads; who awaits crosses with `asyncio.to_thread`."""
+
+    def __init__(
+        self,
+        provider: Provider,
+        *,
+        timeout: float,
+        sleep: Callable[[float], object],
+        clock: Callable[[], float],
+    ) -> None:
+        self.name = provider.model
+        self._provider, self._timeout, self._sleep, self._clock = provider, timeout, sleep, clock
+        self._by_text = False
+        """Whether this server takes no tools, as was found out: structured answers come as text then."""
+
+    def __repr__(self) -> str:
+        return f"<Model {self.name}>"
+
+    def __enter__(self) -> Model:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections; requests under way fail. The next request opens new ones."""
+        self._provider.close()
+
+    def converse(
+        self,
+        system: str,
+        messages: Sequence[Turn],
+        *,
+        suite: Suite | None = None,
+        limits: Limits | None = None,
+        on_text: Callable[[str], None] | None = None,
+        account: Account | None = None,
+    ) -> Reply:
+        """Answer what was said last, with the tools of the suite.
+
+        ``on_text`` is given the text in pieces as it comes, also what the model says before it calls a tool; the text
+        of the reply is what it said last. When a limit is reached, the model is asked once more for an answer without
+        tools; when time is over, the reply is what there is.
+        """
+        talk = _Talk(self, system, limits or Limits(), account, on_text)
+        talk.history = self._history(messages)
+        tools = [] if suite is None else [Offered(n, t.description, suite.schema(n)) for n, t in suite.tools.items()]
+        stopped: Stopped | None = None
+        try:
+            while stopped is None:
+                said = talk.ask(tools)
+                if said.calls and suite is not None:
+                    talk.history.append(self._provider.results(talk.results_of(said.calls, suite)))
+                elif said.ending == "malformed":
+                    talk.history.append(self._provider.from_user(_UNREADABLE))
+                else:
+                    return talk.reply("tokens" if said.ending == "length" else "done")
+                stopped = talk.limit_reached()
+            talk.ask(tools, use="may not")
+        except _TimeIsOverError:
+            if not talk.text and not talk.results:
+                raise talk.error("timeout", "did not answer in time") from None
+            stopped = "time"
+        return talk.reply(stopped)
+
+    def extract(
+        self,
+        system: str,
+        prompt: str,
+        schema: Mapping[str, Any],
+        *,
+        check: Callable[[Any], object] | None = None,
+        limits: Limits | None = None,
+        account: Account | None = None,
+    ) -> Reply:
+        """Data that fits the schema, as `Reply.data`.
+
+        ``check`` raises ValueError with a sentence about what is wrong; the model reads it and may correct itself.
+        """
+        talk = _Talk(self, system, limits or Limits(), account)
+        talk.history = self._history([Turn("user", prompt)])
+        by_text = self._by_text
+        try:
+            while True:
+                try:
+                    said = talk.ask_for(schema, by_text)
+                except ModelError:
+                    if by_text or talk.turns or talk.failed is None or not talk.failed.form:
+                        raise
+                    by_text = True  # perhaps it takes no tools; if it is something else, it will say so again
+                    continue
+                problem, data = _read(said, schema, check)
+                if not problem:
+                    self._by_text = by_text
+                    return talk.reply("done", data)
+                if talk.turns > talk.limits.corrections or talk.limit_reached():
+                    raise talk.error("garbage", "did not give what was asked for, also when told what was wrong")
+                talk.history.append(self._corrected(said, problem))
+        except _TimeIsOverError:
+            raise talk.error("timeout", "did not answer in time") from None
+
+    def _corrected(self, said: Said, problem: str) -> Any:
+        if said.calls:
+            return self._provider.results([(call, f"Error: {problem}", True) for call in said.calls])
+        return self._provider.from_user(f"This cannot be used: {problem}. Give the whole answer again, corrected.")
+
+    def _history(self, messages: Sequence[Turn]) -> list[Any]:
+        turns = [turn for turn in messages if turn.text.strip()]
+        if not turns or turns[-1].role != "user":
+            raise InvalidInputError("messages", "the last must be what the user said, and not be empty")
+        if turns[0].role != "user":  # some providers take no conversation that begins otherwise
+            turns.insert(0, Turn("user", _EARLIER))
+        provider = self._provider
+        return [(provider.from_user if turn.role == "user" else provider.from_model)(turn.text) for turn in turns]
+
+
+@dataclass(slots=True)
+class _Talk:
+    """One conversation or extraction under way: its history, and what it has used of its limits."""
+
+    model: Model
+    system: str
+    limits: Limits
+    account: Account | None
+    on_text: Callable[[str], None] | None = None
+    history: list[Any] = field(default_factory=list)
+    results: list[Result] = field(default_factory=list)
+    text: str = ""
+    turns: int = 0
+    retries: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    deadline: float = 0.0
+    failed: Failed | None = None
+    told: bool = False
+    """Whether a piece of the answer under way was handed on, which cannot be taken back."""
+
+    def __post_init__(self) -> None:
+        self.deadline = self.model._clock() + self.limits.seconds
+        if self.account is not None:
+            self.account.check()
+
+    def reply(self, stopped: Stopped, data: Any = None) -> Reply:
+        return Reply(
+            text=self.text,
+            turns=self.turns,
+            calls=self.results,
+            tokens_in=self.tokens_in,
+            tokens_out=self.tokens_out,
+            stopped=stopped,
+            retries=self.retries,
+            data=data,
+        )
+
+    def error(self, kind: str, problem: str) -> ModelError:
+        said = f"the model {self.model.name} {problem}"
+        return ModelError(kind, said, tokens_in=self.tokens_in, tokens_out=self.tokens_out)
+
+    def limit_reached(self) -> Stopped | None:
+        """The limit that keeps the loop from going on; time first, because then nothing more can be asked."""
+        if self.model._clock() >= self.deadline:
+            raise _TimeIsOverError
+        if self.turns >= self.limits.turns:
+            return "turns"
+        if len(self.results) >= self.limits.calls:
+            return "calls"
+        if self.tokens_in + self.tokens_out >= self.limits.tokens:
+            return "tokens"
+        return None
+
+    def results_of(self, calls: Sequence[Called], suite: Suite) -> list[tuple[Called, str, bool]]:
+        """Run the calls of one answer, in order: what one writes the next one finds."""
+        bounded = suite if suite.is_response else suite.response()
+        answers = []
+        for call in calls:
+            if self.model._clock() >= self.deadline:
+                raise _TimeIsOverError
+            if not call.whole:
+                answers.append((call, _CUT_OFF, True))
+            elif len(self.results) >= self.limits.calls:
+                answers.append((call, _ENOUGH, True))
+            else:
+                result = bounded.call(call.name, call.arguments)
+                self.results.append(result)
+                answers.append((call, result.text, result.is_error))
+        return answers
+
+    def ask_for(self, schema: Mapping[str, Any], by_text: bool) -> Said:
+        """Ask for data: as the arguments of a tool, or as text."""
+        if by_text:
+            shape = json.dumps(schema, ensure_ascii=False)
+            return self.ask((), system=f"{self.system}\n\n{_BY_TEXT}{shape}")
+        tool = Offered("answer", "Give the answer in this form.", as_arguments(schema))
+        return self.ask([tool], use="must")
+
+    def ask(self, tools: Sequence[Offered], *, use: str = "may", system: str | None = None) -> Said:
+        """Ask, again if that may help. What comes is entered in the account and in the history."""
+        self.told = False
+        attempt = 0
+        while True:
+            attempt += 1
+            outcome = self._once(tools, use, self.system if system is None else system)
+            if isinstance(outcome, Said):
+                return outcome
+            left = self.deadline - self.model._clock()
+            if left <= 0:
+                raise _TimeIsOverError
+            pause = _pause(attempt, outcome.after)
+            if not outcome.again or self.told or attempt >= self.limits.attempts or pause >= left:
+                LOGGER.warning("the model %s %s (%s)", self.model.name, outcome.problem, outcome.kind)
+                self.failed = outcome
+                raise self.error(outcome.kind, outcome.problem)
+            self.retries += 1
+            LOGGER.info("the model %s %s; asking again in %.1f s", self.model.name, outcome.problem, pause)
+            self.model._sleep(pause)
+
+    def _once(self, tools: Sequence[Offered], use: str, system: str) -> Said | Failed:
+        seconds = min(self.model._timeout, self.deadline - self.model._clock())
+        if seconds <= 0:
+            raise _TimeIsOverError
+        hand_on = None if self.on_text is None else self._hand_on
+        outcome = self.model._provider.ask(system, self.history, tools, use=use, seconds=seconds, on_text=hand_on)
+        if isinstance(outcome, Failed):
+            return outcome
+        self.tokens_in += outcome.tokens_in
+        self.tokens_out += outcome.tokens_out
+        if self.account is not None:
+            self.account.charge(outcome)
+        usable = outcome.text or (outcome.calls and tools) or outcome.ending == "malformed"
+        if not usable and not self.text and not self.results:
+            return Failed("garbage", "gave an empty answer", again=outcome.ending != "length")
+        self.turns += 1
+        self.text = outcome.text or self.text
+        if outcome.text or outcome.calls:
+            self.history.append(outcome.message)
+        return outcome
+
+    def _hand_on(self, piece: str) -> None:
+        assert self.on_text is not None
+        if not self.told and self.text:
+            self.on_text("\n\n")  # what was said before a call, and what is said after it
+        self.told = True
+        self.on_text(piece)
+
+
+def open_model(
+    spec: str,
+    *,
+    key: str = "",
+    url: str = "",
+    timeout: float = 60.0,
+    variable: str = "MEMORY_MODEL",
+    sleep: Callable[[float], object] = time.sleep,
+    clock: Callable[[], float] = time.monotonic,
+) -> Model:
+    """The model that a setting names: openai:NAME, anthropic:NAME, gemini:NAME, or http://HOST/v1#NAME.
+
+    ``timeout`` is for one request, in seconds. A wrong setting is a `ConfigError` with the name of the variable.
+    """
+    provider = Provider(spec, key=key, url=url, timeout=timeout, variable=variable)
+    return Model(provider, timeout=timeout, sleep=sleep, clock=clock)
+
+
+def configured_model(config: Config, *, extraction: bool = False) -> Model | None:
+    """The model of the settings, for conversations or for extraction; None if there is none: everything goes by rules.
+
+    Key and URL belong to MEMORY_MODEL. The other model gets them only if it is of the same provider, or the only one.
+    """
+    spec, variable = config.model, "MEMORY_MODEL"
+    if extraction and config.extraction_model:
+        spec, variable = config.extraction_model, "MEMORY_EXTRACTION_MODEL"
+    if not spec:
+        return None
+    (kind, _, place), (owner, _, home) = model_parts(spec, variable), model_parts(config.model or spec)
+    same = (kind, place) == (owner, home)
+    key, url = (config.model_key, config.model_url) if same else ("", "")
+    return open_model(spec, key=key, url=url, timeout=config.model_timeout_ms / 1000, variable=variable)
+
+
+def _read(said: Said, schema: Mapping[str, Any], check: Callable[[Any], object] | None) -> tuple[str, Any]:
+    """What is wrong with an answer, in a sentence for the model, and the data."""
+    try:
+        if said.ending == "length":
+            return "it was cut off at the limit of tokens; make it shorter", None
+        if said.calls:
+            given = said.calls[-1].arguments
+            data = json_in(given) if isinstance(given, str) else given
+        else:
+            data = json_in(said.text)
+        if schema.get("type") != "object" and isinstance(data, dict) and data.keys() == {"answer"}:
+            data = data["answer"]
+        if problem := missing(data, schema):
+            return problem, None
+        if check is not None:
+            check(data)
+    except ValueError as error:
+        return str(error) or "it does not pass the check", None
+    except (TypeError, LookupError, AttributeError):  # a check that stumbled over data of another shape
+        return "it does not have the shape that the schema asks for", None
+    return "", data
+
+
+def _pause(attempt: int, after: float | None) -> float:
+    """Seconds to wait: what the provider asked for, or twice as long each time; and not all clients at once."""
+    if after is not None:
+        return after * random.uniform(1.0, 1.1)
+    return min(_FIRST_PAUSE * 2.0 ** (attempt - 1), _LONGEST_PAUSE) * random.uniform(0.5, 1.0)

@@ -1,0 +1,78 @@
+"""A summary of a text for one person: what they care about decides what it stresses.
+
+With a model, in its words; without one, or if it fails, the sentences of the text that matter most to this person.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+
+from recollect.agents.models import Account, Limits, Model, Turn
+from recollect.agents.prompts import prompt
+from recollect.core.memory import Memory
+from recollect.errors import ModelError
+from recollect.policy.injection import neutral
+from recollect.text import terms
+
+_SENTENCE = re.compile(r"[^.!?。！？\n]{20,}[.!?。！？]+")
+_LONGEST = 40_000
+_INTEREST, _TITLE = 2.0, 1.5
+"""How much more a word counts that the person cares about, or that is in the title."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summarized:
+    """A summary. ``by`` is the model that made it, or "rules"; ``problem`` is why no model did, if one should have."""
+
+    text: str
+    by: str
+    problem: str | None = None
+
+
+def summarize(
+    memory: Memory, text: str, *, title: str = "", model: Model | None = None, max_words: int = 150
+) -> Summarized:
+    """Sum up a text for the person whose memory this is."""
+    problem = None
+    if model is not None:
+        context = memory.context(title or text[:300])
+        system = f"{prompt('summarize')}\n\nAt most {max_words} words.\n\n{context}"
+        asked = f"# {neutral(title)}\n\n{text[:_LONGEST]}" if title else text[:_LONGEST]
+        account = Account(memory, "summarize", memory.config)
+        try:
+            reply = model.converse(system, [Turn("user", asked)], limits=Limits(turns=1, seconds=60), account=account)
+            if reply.text.strip():
+                return Summarized(reply.text.strip(), model.name)
+            problem = "the model gave no answer"
+        except ModelError as error:
+            problem = f"{error.kind}: the most telling sentences instead"
+    return Summarized(_telling(memory, text, title, max_words), "rules", problem)
+
+
+def _telling(memory: Memory, text: str, title: str, max_words: int) -> str:
+    """The sentences with the words that matter, to the text and to the person, in their order."""
+    sentences = [" ".join(found.split()) for found in _SENTENCE.findall(text[:_LONGEST])]
+    if not sentences:
+        return " ".join(text.split()[:max_words])
+    words = [set(terms(sentence)) for sentence in sentences]
+    often = Counter(word for found in words for word in found)
+    cares = {word for fact in memory.read(kind="fact") for word in terms(fact.text)}
+    titled = set(terms(title))
+
+    def worth(number: int) -> float:
+        score = sum(
+            often[word] * (_INTEREST if word in cares else 1.0) * (_TITLE if word in titled else 1.0)
+            for word in words[number]
+        )
+        return score / (len(words[number]) + 5)
+
+    chosen: set[int] = set()
+    room = max_words
+    for number in sorted(range(len(sentences)), key=lambda number: (-worth(number), number)):
+        size = len(sentences[number].split())
+        if size <= room:
+            chosen.add(number)
+            room -= size
+    return " ".join(sentences[number] for number in sorted(chosen)) or " ".join(text.split()[:max_words])

@@ -1,0 +1,192 @@
+"""What a host application reports about a person, and the record of what was learned from it.
+
+Interactions are checked, cleaned of secrets and stored beside the memory: no journal, no files, kept for a time.
+Knows nothing about extraction.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, replace
+from datetime import date, datetime, timedelta
+from typing import Any
+
+from recollect.core import validation as check
+from recollect.core.journal import Progress
+from recollect.core.writing import masked
+from recollect.errors import InvalidInputError
+from recollect.policy.secrets import find_secrets, mask
+from recollect.records import INTERACTION_KINDS, RUN_STATUSES, ExtractionRun, Interaction, Reported, new_id
+from recollect.store.contract import Transaction
+from recollect.times import from_text, parse_day, parse_moment, to_text
+
+MAX_TEXT = 20_000
+MAX_ERROR = 2_000
+_AHEAD = timedelta(minutes=5)
+"""How far the clock of a host may be ahead of ours."""
+_STEP = 1000
+_FIELDS = tuple(field.name for field in fields(Interaction))
+_NUMBERS = frozenset({"card number", "bank account", "PIN"})
+
+
+def interaction(kind: object, *, now: datetime, in_session: str | None = None, **given: Any) -> Interaction:
+    """An interaction as a host gave it, if it is one. Secrets in what it says are masked."""
+    drafted = Interaction(
+        kind=check.one_of("kind", kind, INTERACTION_KINDS),
+        id=check.optional_line("id", given.get("id"), 200) or new_id("event"),
+        at=_moment(given.get("at"), now),
+        item=_address(check.optional_line("item", given.get("item"))),
+        title=masked(check.optional_line("title", given.get("title"))),
+        value=masked(check.optional_line("value", given.get("value"), 200)),
+        topics=tuple(map(mask, check.words("topics", given.get("topics") or ()))),
+        text=masked(check.optional_text("text", given.get("text"), MAX_TEXT)),
+        session=check.optional_line("session", given.get("session")) or in_session,
+        metadata=masked(check.metadata("metadata", given.get("metadata"))),
+    )
+    if drafted.kind in ("reaction", "command") and drafted.value is None:
+        example = "👍" if drafted.kind == "reaction" else "/saved"
+        raise InvalidInputError("value", f"must be given: which {drafted.kind} was it, such as {example}?")
+    if not (drafted.item or drafted.title or drafted.value or drafted.text or drafted.session):
+        raise InvalidInputError("title", f"must be given, or an item, text or session: what was the {drafted.kind} of?")
+    return drafted
+
+
+def interactions(
+    events: Iterable[Mapping[str, Any] | Interaction], *, now: datetime, in_session: str | None = None
+) -> list[Interaction]:
+    """Many of them; what is wrong with one names its place, from 0."""
+    drafted = []
+    for number, event in enumerate(events):
+        try:
+            drafted.append(_interaction_of(event, now, in_session))
+        except InvalidInputError as error:
+            raise InvalidInputError(f"events[{number}]", str(error)) from None
+    return drafted
+
+
+def read_lines(lines: Iterable[str], *, now: datetime) -> Iterator[Interaction | InvalidInputError | None]:
+    """Each line of JSON Lines as an interaction, or what is wrong with it; None for an empty line."""
+    for line in lines:
+        if not line.strip("\ufeff \t\r\n"):
+            yield None
+            continue
+        try:
+            yield _interaction_of(json.loads(line.lstrip("\ufeff")), now, None)
+        except InvalidInputError as error:
+            yield error
+        except (ValueError, RecursionError) as error:
+            reason = error.msg if isinstance(error, json.JSONDecodeError) else type(error).__name__
+            yield InvalidInputError("event", f"is not JSON ({reason})")
+
+
+def _interaction_of(event: object, now: datetime, in_session: str | None) -> Interaction:
+    if isinstance(event, Interaction):
+        event = {name: getattr(event, name) for name in _FIELDS}
+    if not isinstance(event, Mapping):
+        raise InvalidInputError("event", f"must be a mapping of {', '.join(_FIELDS)}, not {type(event).__name__}")
+    if unknown := [name for name in event if name not in _FIELDS]:
+        raise InvalidInputError(str(unknown[0])[:40], f"is not a field of an interaction: {', '.join(_FIELDS)}")
+    return interaction(**({"kind": None} | dict(event)), now=now, in_session=in_session)
+
+
+def report(tx: Transaction, drafts: list[Interaction], progress: Progress | None = None) -> list[Reported]:
+    """Store interactions; one whose id is known stays as it was reported first."""
+    outcomes = []
+    for start in range(0, len(drafts), _STEP):
+        part = drafts[start : start + _STEP]
+        known = {one.id: one for one in tx.interactions(ids=[one.id for one in part])}
+        fresh = []
+        for one in part:
+            first = known.setdefault(one.id, one)
+            if first is one:
+                fresh.append(one)
+            done = "Reported" if first is one else "Already reported"
+            outcomes.append(Reported(message=f"{done}: {told(first)}", interaction=first, fresh=first is one))
+        tx.put_interactions(fresh)
+        if progress:
+            progress(start + len(part), len(drafts))
+    return outcomes
+
+
+def told(one: Interaction) -> str:
+    """An interaction in a few words."""
+    about = one.title or one.item or one.text or one.session
+    return ", ".join(filter(None, [f"{one.kind} {one.value}" if one.value else one.kind, about]))
+
+
+def checked_run(run: ExtractionRun) -> ExtractionRun:
+    """An extraction run that can be stored: how it failed is cut and cleaned rather than refused."""
+    if not isinstance(run, ExtractionRun):
+        raise InvalidInputError("run", f"must be an ExtractionRun, not {type(run).__name__}")
+    counts = ("interactions_processed", "memories_written", "memories_updated", "tokens_used")
+    error = None if run.error is None else mask(check.query("error", run.error)).strip()[:MAX_ERROR]
+    return replace(
+        run,
+        **{name: check.amount(name, getattr(run, name)) for name in counts},
+        id=check.line("id", run.id, 200),
+        day=parse_day("day", run.day),
+        started_at=parse_moment("started_at", run.started_at),
+        kind=check.line("kind", run.kind, 200),
+        status=check.one_of("status", run.status, RUN_STATUSES),
+        duration_ms=None if run.duration_ms is None else check.amount("duration_ms", run.duration_ms),
+        error=error or None,
+        tier=check.optional_line("tier", run.tier, 64),
+        details=masked(check.metadata("details", run.details)),
+    )
+
+
+# as plain data, for export
+
+
+def to_dict(thing: Interaction | ExtractionRun) -> dict[str, Any]:
+    """As JSON-ready data; what is not set is left out."""
+    data = {field.name: getattr(thing, field.name) for field in fields(thing)}
+    for name, value in data.items():
+        if isinstance(value, datetime):
+            data[name] = to_text(value)
+        elif isinstance(value, date):
+            data[name] = value.isoformat()
+        elif isinstance(value, tuple):
+            data[name] = list(value)
+    return {name: value for name, value in data.items() if value not in (None, [], {})}
+
+
+def interaction_from_dict(data: dict[str, Any]) -> Interaction:
+    """The inverse of `to_dict`."""
+    return Interaction(**data | {"at": from_text(data["at"]), "topics": tuple(data.get("topics", ()))})
+
+
+def run_from_dict(data: dict[str, Any]) -> ExtractionRun:
+    """The inverse of `to_dict`."""
+    moments = {"day": date.fromisoformat(data["day"]), "started_at": from_text(data["started_at"])}
+    return ExtractionRun(**data | moments)
+
+
+def _moment(given: object, now: datetime) -> datetime:
+    if given is None:
+        return now
+    moment = parse_moment("at", given)
+    if _lacks_zone(given):
+        raise InvalidInputError("at", f"{given!s} has no time zone; add one, as in {to_text(moment)}")
+    if moment > now + _AHEAD:
+        raise InvalidInputError("at", f"{to_text(moment)} is in the future; it is {to_text(now)} now")
+    return moment
+
+
+def _lacks_zone(given: object) -> bool:
+    """Whether it is a time of day nobody knows where. A day alone is a day in UTC."""
+    if isinstance(given, str):
+        try:
+            date.fromisoformat(given.strip())
+        except ValueError:
+            return datetime.fromisoformat(given.strip()).tzinfo is None
+        return False
+    return isinstance(given, datetime) and given.tzinfo is None
+
+
+def _address(item: str | None) -> str | None:
+    """What an item is called, without a secret in it; a number is a number, whatever its check digits say."""
+    if item is None or all(secret.kind in _NUMBERS for secret in find_secrets(item)):
+        return item
+    return mask(item)

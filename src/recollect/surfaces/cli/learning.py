@@ -1,0 +1,128 @@
+"""The commands that learn: from a day, and from a transcript."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from recollect.errors import InvalidInputError
+from recollect.surfaces.cli.options import DryRun, Everyone
+from recollect.surfaces.cli.output import plain_data, progress
+from recollect.surfaces.cli.program import AGENTS, command
+from recollect.surfaces.cli.session import DONE, STORAGE, Session, content_of
+from recollect.times import parse_day, utc_now
+
+if TYPE_CHECKING:
+    from recollect.agents.consolidate import Said
+    from recollect.agents.extract import Extracted
+
+_UserId = Annotated[str | None, typer.Option("--user-id", help="The same as --user.", metavar="ID")]
+_Date = Annotated[str | None, typer.Option("--date", help="Which day; today otherwise.", metavar="DATE")]
+
+
+@command(
+    AGENTS,
+    "recollect extract --user-id u1 --dry-run",
+    "recollect extract --all",
+    "recollect extract --all --date 2026-02-12 --json",
+)
+def extract(
+    session: Session, user_id: _UserId = None, all: Everyone = False, date: _Date = None, dry_run: DryRun = False
+) -> int:
+    """Learn from what people did and said on a day, once a day."""
+    from recollect.agents.extract import extract_all
+
+    if not (session.config.extraction_model or session.config.model):
+        session.out.aside("No model is set (MEMORY_MODEL): by rules.")
+    day = utc_now().date() if date is None else parse_day("--date", date)
+    users = list(session.recollect.users()) if all else [user_id or session.user]
+    done: list[Extracted] = []
+    with progress("Learning") as tell:
+
+        def told(one: Extracted) -> None:
+            done.append(one)
+            tell(len(done), len(users))
+
+        memories = (session.recollect.user(user) for user in users)
+        summary = extract_all(memories, day, extractor=session.recollect.extractor(), dry_run=dry_run, each=told)
+    session.out.document(
+        {"day": day, "summary": plain_data(summary), "users": [_as_data(one) for one in done], "dry_run": dry_run}
+    )
+    for one in done:
+        if not all or dry_run or (one.run is not None and one.run.status == "failed"):
+            _show(session, one, dry_run)
+    session.out.line(f"{summary}.")
+    session.changed_nothing(dry_run)
+    return STORAGE if summary.failed else DONE
+
+
+@command(
+    AGENTS,
+    "recollect consolidate transcript.jsonl --session chat-7",
+    "recollect consolidate - --session chat-7 < transcript.jsonl",
+    writes=True,
+)
+def consolidate(
+    session: Session,
+    file: Annotated[
+        str,
+        typer.Argument(
+            help="Messages, one JSON object a line with role and content; - reads standard input.", metavar="FILE"
+        ),
+    ],
+) -> int:
+    """Keep what a working session decided, from its transcript."""
+    from recollect.agents.consolidate import consolidate as keep_decisions
+
+    if session.session is None:
+        raise InvalidInputError("--session", "is needed: what is kept says which session it comes from")
+    kept = keep_decisions(session.memory, session.session, _transcript(content_of("FILE", file)))
+    session.out.document(plain_data({"written": kept.written, "outcomes": kept.outcomes}))
+    for outcome in kept.outcomes:
+        session.out.line(outcome.message)
+    session.out.line(f"{kept.written} insight{'s' * (kept.written != 1)} kept.")
+    return DONE
+
+
+def _as_data(one: Extracted) -> dict[str, Any]:
+    told = {"user": one.user_id, "skipped": one.skipped, "run": one.run}
+    outcomes = [
+        {"outcome": type(outcome).__name__.lower(), "message": outcome.message} for outcome in one.kept.outcomes
+    ]
+    data = plain_data(told | {"outcomes": outcomes, "notes": one.notes})
+    assert isinstance(data, dict)
+    return data
+
+
+def _show(session: Session, one: Extracted, dry_run: bool) -> None:
+    if one.skipped is not None:
+        session.out.line(f"{one.user_id}: {one.skipped}")
+        return
+    if one.run is not None and one.run.error:
+        session.out.line(f"{one.user_id}: failed: {one.run.error}")
+        return
+    session.out.line(f"{one.user_id}:")
+    for outcome in one.kept.outcomes:
+        session.out.line(f"  {outcome.message}")
+    for section, line in one.notes:
+        session.out.line(f"  {section}: {line}")
+    if not one.kept.outcomes and not one.notes:
+        session.out.line("  nothing to learn")
+    problem = None if one.run is None else one.run.details.get("problem")
+    if problem:
+        session.out.aside(f"  Note: {problem}")
+
+
+def _transcript(text: str) -> list[Said]:
+    from recollect.agents.consolidate import Said
+
+    found = []
+    for number, line in enumerate(filter(str.strip, text.splitlines()), 1):
+        try:
+            message = json.loads(line)
+            found.append(Said(str(message["role"]), str(message["content"])))
+        except (ValueError, TypeError, KeyError):
+            raise InvalidInputError("FILE", f"line {number} is not an object with role and content") from None
+    return found

@@ -1,0 +1,136 @@
+"""The commands about background work: the worker, and a look into its queue."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from recollect.errors import InvalidInputError
+from recollect.surfaces.cli.options import Files, Json, Root, User
+from recollect.surfaces.cli.output import SHORT_ID, when
+from recollect.surfaces.cli.program import AGENTS, Group, app, command, command_below
+from recollect.surfaces.cli.session import DONE, NOT_FOUND, Session
+
+if TYPE_CHECKING:
+    from recollect.work.contract import Job, Queue, State
+
+_Verb = TypeVar("_Verb", bound=Callable[..., int | None])
+_Ids = Annotated[
+    list[str] | None, typer.Argument(help="Jobs, by id or the ending of it.", metavar="IDS", show_default=False)
+]
+_AllDead = Annotated[bool, typer.Option("--all-dead", help="All that were given up.")]
+_HEAD = ("id", "when (UTC)", "tries", "job", "user", "error")
+
+
+@command(AGENTS, "recollect worker", "recollect worker --concurrency 8", "recollect worker --once")
+def worker(
+    session: Session,
+    concurrency: Annotated[
+        int, typer.Option("--concurrency", help="How many jobs at a time.", min=1, max=64, metavar="NUMBER")
+    ] = 4,
+    once: Annotated[bool, typer.Option("--once", help="Do what is due, and end.")] = False,
+) -> int:
+    """Do background work: learning every day, upkeep, what is queued."""
+    recollect = session.recollect
+    with recollect.queue() as queue:
+        running = recollect.worker(queue, concurrency=concurrency)
+        if once:
+            running.start()
+            running.wait_idle()
+            running.stop()
+        else:
+            session.out.aside(
+                f"Working, {concurrency} at a time. Learning: {recollect.config.extraction_schedule} UTC."
+            )
+            stop = threading.Event()
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, lambda *_: stop.set())
+            running.start()
+            stop.wait()
+            session.out.aside("Finishing what has begun …")
+            running.stop()
+        depth = queue.depth()
+    session.out.document(depth)
+    session.out.line(_told(depth))
+    return DONE
+
+
+_queue = typer.Typer(cls=Group)
+app.add_typer(
+    _queue,
+    name="queue",
+    rich_help_panel=AGENTS,
+    epilog="recollect queue show\nrecollect queue dead\nrecollect queue retry --all-dead",
+)
+
+
+@_queue.callback()
+def _all(ctx: typer.Context, user: User = "me", root: Root = None, files: Files = None, json: Json = False) -> None:
+    """Look into the queue of background work, and mend it."""
+    given = {"user": user, "root": root, "files": files, "json": json}
+    ctx.default_map = dict.fromkeys(("show", "dead", "retry", "drop"), given)
+
+
+@command_below(_queue, "recollect queue show", "recollect queue show --json")
+def show(session: Session) -> None:
+    """How many jobs there are, by state."""
+    with session.recollect.queue() as queue:
+        depth = queue.depth()
+        due = queue.next_at()
+    session.out.document({"depth": depth, "next": due})
+    session.out.line(_told(depth))
+    if due is not None:
+        session.out.line(f"The next is due {when(due)}.")
+
+
+@command_below(_queue, "recollect queue dead", "recollect queue dead --json")
+def dead(session: Session) -> None:
+    """The jobs that were given up, and why."""
+    with session.recollect.queue() as queue:
+        found = queue.dead()
+    session.out.document(found)
+    if not found:
+        session.out.aside("No job was given up.")
+        return
+    session.out.table(_HEAD, [_row(job) for job in found], right=("tries",))
+
+
+@command_below(_queue, "recollect queue retry 4k7q2m9x", "recollect queue retry --all-dead")
+def retry(session: Session, ids: _Ids = None, all_dead: _AllDead = False) -> int:
+    """Begin jobs anew that were given up."""
+    return _each(session, ids, all_dead, "begun anew", lambda queue, job: queue.retry(job.id))
+
+
+@command_below(_queue, "recollect queue drop 4k7q2m9x", "recollect queue drop --all-dead")
+def drop(session: Session, ids: _Ids = None, all_dead: _AllDead = False) -> int:
+    """Remove jobs that were given up."""
+    return _each(session, ids, all_dead, "removed", lambda queue, job: queue.drop(job.id))
+
+
+def _each(
+    session: Session, ids: list[str] | None, all_dead: bool, done: str, act: Callable[[Queue, Job], object]
+) -> int:
+    if bool(ids) == all_dead:
+        raise InvalidInputError("IDS", "name jobs, or say --all-dead")
+    with session.recollect.queue() as queue:
+        known = queue.dead(limit=100_000)
+        chosen = known if all_dead else [job for job in known if any(job.id.endswith(end) for end in ids or ())]
+        for job in chosen:
+            act(queue, job)
+    session.out.document({"jobs": [job.id for job in chosen]})
+    session.out.line(f"{len(chosen)} job{'s' * (len(chosen) != 1)} {done}.")
+    return DONE if chosen or all_dead else NOT_FOUND
+
+
+def _told(depth: Mapping[State, int]) -> str:
+    found = ", ".join(f"{number:,} {state}" for state, number in depth.items() if number)
+    return f"In the queue: {found or 'nothing'}."
+
+
+def _row(job: Job) -> tuple[str, ...]:
+    ended = when(job.finished_at, zone=False) if job.finished_at else ""
+    return job.id[-SHORT_ID:], ended, str(job.attempts), job.name, job.user_id or "", job.error or ""
