@@ -153,13 +153,17 @@ class Recollect:
         """What reads a day and says what to keep: the model of the settings, or the rules."""
         from recollect.agents.extract import by_rules
 
-        if not (self.config.extraction_model or self.config.model):
+        config = self.config
+        if not (config.extraction_model or config.model or config.local_model):
             return by_rules
         from recollect.agents.modelled import by_model
         from recollect.agents.models import configured_model
+        from recollect.agents.tiers import by_tiers
 
-        model = configured_model(self.config, extraction=True)
-        return by_rules if model is None else by_model(model)
+        near, far = configured_model(config, local=True), configured_model(config, extraction=True)
+        if near is None:
+            return by_rules if far is None else by_model(far)
+        return by_tiers([by_model(model) for model in (near, far) if model is not None])
 
     def _renew(self) -> None:
         """In a forked child: another thread may have held it."""

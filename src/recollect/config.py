@@ -74,12 +74,24 @@ class Config:
     extraction_model: str = _setting(
         "", "MEMORY_EXTRACTION_MODEL", "the model that extracts memories, written the same way; empty: MEMORY_MODEL"
     )
+    local_model: str = _setting(
+        "",
+        "MEMORY_LOCAL_MODEL",
+        "a model near by, asked before the other one where the rules are not sure; written as URL#NAME",
+    )
     model_key: str = _setting(
         "", "MEMORY_MODEL_KEY", "the API key of the model; empty: the provider's own variable, such as OPENAI_API_KEY"
     )
     model_url: str = _setting("", "MEMORY_MODEL_URL", "another base URL for the provider that MEMORY_MODEL names")
     model_timeout_ms: int = _setting(
         60_000, "MEMORY_MODEL_TIMEOUT_MS", "how long one request to the model may take, in milliseconds", 1, 3_600_000
+    )
+    tool_based: bool = _setting(
+        True, "ENABLE_TOOL_BASED_MEMORY", "false: in discussions models get no memory tools; memory is extracted after"
+    )
+    tool_rollout: int = _setting(100, "MEMORY_TOOL_ROLLOUT", "in how many of 100 chats models get memory tools", 0, 100)
+    automated_fallback: bool = _setting(
+        True, "ENABLE_AUTOMATED_MEMORY_FALLBACK", "extract by rules what models with tools may have passed over"
     )
     extraction_schedule: str = _setting(
         "0 23 * * *", "MEMORY_EXTRACTION_SCHEDULE", "when a worker learns from the day: cron, in UTC"
@@ -120,7 +132,11 @@ class Config:
             if not re.fullmatch(r"none|otel|otlp|prometheus:(\S+:)?\d{1,5}", wanted):
                 raise ConfigError(f"MEMORY_TELEMETRY is {self.telemetry!r}; it must be of otel, otlp, prometheus:PORT")
         self.weight_changes()
-        for variable, spec in (("MEMORY_MODEL", self.model), ("MEMORY_EXTRACTION_MODEL", self.extraction_model)):
+        for variable, spec in (
+            ("MEMORY_MODEL", self.model),
+            ("MEMORY_EXTRACTION_MODEL", self.extraction_model),
+            ("MEMORY_LOCAL_MODEL", self.local_model),
+        ):
             model_parts(spec, variable)
         if self.model_url and not re.match(r"https?://[^\s/]", self.model_url):
             shown = without_password(self.model_url)
@@ -189,7 +205,14 @@ def model_parts(spec: str, variable: str = "MEMORY_MODEL") -> tuple[str, str, st
     return (named[1], named[2], "") if named else ("", "", "")
 
 
-_URLS = ("MEMORY_DATABASE_URL", "MEMORY_EMBEDDER", "MEMORY_MODEL", "MEMORY_EXTRACTION_MODEL", "MEMORY_MODEL_URL")
+_URLS = (
+    "MEMORY_DATABASE_URL",
+    "MEMORY_EMBEDDER",
+    "MEMORY_MODEL",
+    "MEMORY_EXTRACTION_MODEL",
+    "MEMORY_LOCAL_MODEL",
+    "MEMORY_MODEL_URL",
+)
 
 _WORDS = dict.fromkeys(("true", "1", "yes", "on"), True) | dict.fromkeys(("false", "0", "no", "off"), False)
 

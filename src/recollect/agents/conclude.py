@@ -6,19 +6,26 @@ have ended is asked of the memory itself, so a restart forgets none; what has be
 
 from __future__ import annotations
 
+import hashlib
+import re
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 from recollect.agents.collect import Collected, Talk, collect
 from recollect.agents.extract import Extracted, Extraction, Extractor, by_rules, stored
+from recollect.agents.keeping import Finding
+from recollect.agents.rules.tables import union
 from recollect.core.memory import Memory
-from recollect.records import ExtractionRun, new_id
+from recollect.records import DailyEntry, ExtractionRun, new_id
+from recollect.text import fold, terms, words
 from recollect.times import Clock, utc_now
 
 IDLE = timedelta(minutes=30)
 _BEGINNING = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_RELATED = 0.3
-"""How well a past discussion must match to be called a connection."""
+_INSTANT = timedelta(microseconds=1)
+_LONGEST_KIND = 40
+_PAGE = 200
+_DISCUSSED = re.compile(r'Discussed "(.+)" \(\d+ messages?, ')
 
 
 def conclude(
@@ -33,50 +40,96 @@ def conclude(
     if memory.mode != "on":
         return Extracted(memory.user_id, None, skipped=memory.mode)
     now = clock()
-    last = _last(memory, session)
-    since = _BEGINNING if last is None else datetime.fromisoformat(last.details["until"])
-    collected = collect(memory, since, now + timedelta(microseconds=1), session=session)
+    runs = _concluded(memory).get(session, [])
+    since = max((datetime.fromisoformat(run.details["until"]) for run in runs), default=_BEGINNING)
+    after = max((int(run.details["seq"]) for run in runs), default=0)
+    collected = collect(memory, since, max(now + _INSTANT, since), session=session, after=after)
     if not collected.talks:
         return None
-    if title is not None:
-        collected = replace(collected, talks=tuple(replace(talk, title=title) for talk in collected.talks))
-    kind = f"discussion:{session}"[:200]
-    again = last is not None and last.day == now.date()
+    talk = collected.talks[0]
+    named = title or talk.title or _title(memory, session)
+    collected = replace(collected, talks=(replace(talk, title=named),))
     run = ExtractionRun(
-        id=last.id if last is not None and again else new_id("run"), day=now.date(), started_at=now, kind=kind
+        id=new_id("run"),
+        day=min(talk.messages[-1].valid_from, now).date(),
+        started_at=now,
+        kind=_kind(session, len(runs) + 1),
+        details={
+            "session": session,
+            "seq": max(message.seq for message in talk.messages),
+            "last": max(message.valid_from for message in talk.messages).isoformat(),
+        },
     )
 
     def with_connections(memory: Memory, collected: Collected) -> Extraction:
         found = extractor(memory, collected)
-        return replace(found, notes=(*found.notes, *_connections(memory, collected.talks[0])))
+        about = (*_opinions(found.findings), *_connections(memory, collected.talks[0], run))
+        return replace(found, notes=(*found.notes, *about))
 
     return stored(memory, run, collected, with_connections, clock=clock)
 
 
 def idle(memory: Memory, *, after: timedelta = IDLE, clock: Clock = utc_now, limit: int = 100) -> list[str]:
-    """The sessions that have been silent for so long and were not concluded since."""
-    now, found = clock(), []
-    for session in memory.sessions(limit=limit):
-        if session.ended <= now - after:
-            last = _last(memory, session.id)
-            if last is None or datetime.fromisoformat(last.details["until"]) <= session.ended:
+    """The sessions that have been silent for so long and were not concluded since; at most so many at once."""
+    if memory.mode != "on":
+        return []
+    now, found, offset = clock(), list[str](), 0
+    concluded = _concluded(memory)
+    while page := memory.sessions(limit=_PAGE, offset=offset):
+        offset += len(page)
+        for session in page:
+            last = max((run.details["last"] for run in concluded.get(session.id, [])), default="")
+            if session.ended <= now - after and (not last or datetime.fromisoformat(last) < session.ended):
                 found.append(session.id)
+                if len(found) == limit:
+                    return found
     return found
 
 
-def _last(memory: Memory, session: str) -> ExtractionRun | None:
-    kind = f"discussion:{session}"[:200]
-    runs = [run for run in memory.runs(limit=None) if run.kind == kind and run.status == "completed"]
-    return max(runs, key=lambda run: run.details.get("until", ""), default=None)
+def _concluded(memory: Memory) -> dict[str, list[ExtractionRun]]:
+    """The runs that concluded a part of each session."""
+    found: dict[str, list[ExtractionRun]] = {}
+    for run in memory.runs(limit=None):
+        if run.status == "completed" and run.kind.startswith("discussion:") and "session" in run.details:
+            found.setdefault(run.details["session"], []).append(run)
+    return found
 
 
-def _connections(memory: Memory, talk: Talk) -> list[tuple[str, str]]:
+def _kind(session: str, part: int) -> str:
+    """What the run of a part of a discussion is called. A long name is told by its beginning and a digest."""
+    if len(session) > _LONGEST_KIND:
+        digest = hashlib.blake2b(session.encode(), digest_size=6).hexdigest()
+        session = f"{session[: _LONGEST_KIND - 13]}-{digest}"
+    return f"discussion:{session}" + (f"#{part}" if part > 1 else "")
+
+
+def _title(memory: Memory, session: str) -> str | None:
+    """What the host called the discussion when it began."""
+    return next((one.title for one in memory.interactions(session=session, newest_first=True) if one.title), None)
+
+
+def _opinions(findings: tuple[Finding, ...]) -> list[tuple[str, str]]:
+    """What the person thinks, in their own words, for the daily note."""
+    said = [one.excerpt or one.content for one in findings if one.type == "opinion" and one.trusted]
+    return [("Discussions", f'Opinion: "{" ".join(text.split())[:300]}"') for text in dict.fromkeys(said)]
+
+
+def _connections(memory: Memory, talk: Talk, run: ExtractionRun) -> list[tuple[str, str]]:
     """An earlier discussion of something similar, if there is one."""
     if not talk.title:
         return []
-    hits = memory.search(talk.title, kinds=("daily", "episode"), limit=5, min_score=_RELATED)
-    for hit in hits:
-        if hit.record.content.startswith('Discussed "') and f'"{talk.title}"' not in hit.record.content:
-            about = hit.record.content.split('"')[1]
-            return [("Discussions", f'Connected to "{about}", discussed on {hit.record.valid_from:%Y-%m-%d}')]
+    topics = _topics(talk.title)
+    for hit in memory.search(talk.title, kinds=("daily",), limit=20):
+        found = _DISCUSSED.match(hit.record.content)
+        if found is None or fold(found[1]) == fold(talk.title) or not topics & _topics(found[1]):
+            continue
+        day = hit.record.day if isinstance(hit.record, DailyEntry) else run.day
+        return [("Discussions", f'Connected to "{found[1]}", discussed on {day:%Y-%m-%d}')]
     return []
+
+
+def _topics(title: str) -> set[str]:
+    """The words of a title that say what it is about; "released" and "2026" stand in any."""
+    common = union("title_words", "^", "$")
+    about = [word for word in words(title) if not common.match(word) and any(c.isalpha() for c in word)]
+    return set(terms(" ".join(about)))

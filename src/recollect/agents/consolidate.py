@@ -1,6 +1,7 @@
-"""What a working session decided: the sentences that say so, and how it ended.
+"""What a working session decided: the sentences that say so, and how it ended; by a model, if there is one.
 
-By words alone, in a few languages. What is stored are insights with the session as their source, each once.
+By words it works in a few languages. What is stored are insights with the session as their source, each once. Tools
+and other programs decide nothing, whatever they say.
 """
 
 from __future__ import annotations
@@ -9,20 +10,31 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from recollect.agents.keeping import Finding, Kept, keep
+from recollect.agents.capture import looks_like_instruction
+from recollect.agents.collect import without_memory
+from recollect.agents.keeping import Finding, Kept, keep, source_of
+from recollect.agents.models import Model
+from recollect.agents.observe import LONGEST, observe
 from recollect.core.memory import Memory
-from recollect.records import Message
+from recollect.records import Message, Refused
 from recollect.text import fold
 
 _DECIDED = re.compile(
-    r"\b(decided|conclusion|important|remember|note that|key insight|learned that|will use|should use|agreed"
-    r"|entschieden|beschlossen|wichtig|décidé|conclu|important|decidido|acordado|вирішили|домовились|важливо"
+    r"\b(decided|conclusions?|important|remember|note that|key insight|learned that|will use|should use|agreed"
+    r"|entschieden|beschlossen|wichtig|décidé|conclu|decidido|acordado|вирішили|домовились|важливо"
     r"|решили|договорились|важно|zdecydowaliśmy|ustalono)\b",
     re.IGNORECASE,
 )
-_SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]*")
+_OPEN = re.compile(
+    r"\b(?:not|never|nothing|nobody|haven't|hasn't|hadn't|isn't|aren't|don't|didn't|doesn't|yet to|nicht|pas|nie|не)\b"
+    r"(?:\s+\S+){0,3}?\s+(?:decided|agreed|important|remember|use|entschieden|beschlossen|décidé|вирішили|решили)\b",
+    re.IGNORECASE,
+)
+"""What is not decided."""
+_SENTENCE = re.compile(r"[^\n。！？]*?(?:[.!?]+(?=\s|$)|[。！？]+|(?=\n)|$)")
 _LONG_ENOUGH, _MOST = 100, 500
 _MOST_INSIGHTS = 50
+_SPEAKERS = ("user", "assistant")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +45,20 @@ class Said:
     text: str
 
 
-def consolidate(memory: Memory, session: str, transcript: Sequence[Said] | None = None) -> Kept:
+def consolidate(
+    memory: Memory, session: str, transcript: Sequence[Said] | None = None, *, model: Model | None = None
+) -> Kept:
     """Keep what a session decided. Without a transcript, the stored messages of the session are read."""
+    if memory.mode != "on":
+        return Kept.of([Refused(reason=memory.mode, message=f"Not stored: memory is {memory.mode}.")])
     said = transcript if transcript is not None else _stored(memory, session)
-    source = f"session:{session}"
-    known = {fold(one.content) for one in memory.read(kind="observation", source=source)}
-    findings = []
-    for text in insights(said):
-        if fold(text) not in known:
-            known.add(fold(text))
-            findings.append(Finding(content=text, kind="insight", source=source, excerpt=text))
+    source = source_of("session", session)
+    texts = _by_model(model, memory, session, said)
+    if texts is None:
+        known = [fold(fact.content) for fact in memory.read(kind="fact") if len(fact.content.split()) > 1]
+        # what the assistant recalled is not learned again
+        texts = [text for text in insights(said) if not any(fact in fold(text) for fact in known)]
+    findings = [Finding(content=text, kind="insight", source=source, excerpt=text) for text in texts]
     with memory.acting("agent:consolidate", session=session).batch() as open_memory:
         return keep(open_memory, findings)
 
@@ -50,16 +66,28 @@ def consolidate(memory: Memory, session: str, transcript: Sequence[Said] | None 
 def insights(transcript: Sequence[Said]) -> list[str]:
     """The sentences that tell of a decision, and the last long answer as a summary."""
     found: dict[str, str] = {}
+    answer = ""
     for message in transcript:
-        for sentence in _SENTENCE.findall(message.text):
+        text = without_memory(message.text)
+        if message.role not in _SPEAKERS or looks_like_instruction(text):
+            continue
+        for sentence in _SENTENCE.findall(text):
             said = " ".join(sentence.split())
-            if _DECIDED.search(said) and not said.endswith("?") and len(said.split()) >= 3:
+            decided = _DECIDED.search(said) and not _OPEN.search(said)
+            if decided and not said.endswith(("?", "？")) and len(said.split()) >= 3:
                 found.setdefault(fold(said), said[:_MOST])
-    answers = [one.text for one in transcript if one.role == "assistant" and len(one.text) > _LONG_ENOUGH]
-    if answers:
-        said = " ".join(answers[-1].split())
-        found.setdefault(fold(said), said[:_MOST])
+        if message.role == "assistant" and len(text) > _LONG_ENOUGH:
+            answer = " ".join(text.split())
+    if answer:
+        found.setdefault(fold(answer), answer[:_MOST])
     return list(found.values())[-_MOST_INSIGHTS:]
+
+
+def _by_model(model: Model | None, memory: Memory, session: str, said: Sequence[Said]) -> list[str] | None:
+    """What a model finds in the end of the session; None if there is none, or if it failed."""
+    told = "\n".join(f"{one.role}: {without_memory(one.text)}" for one in said if one.role in _SPEAKERS)
+    found = observe(model, memory, session, "SESSION", told[-LONGEST:])
+    return None if found is None else [*found.findings, *found.insights, *found.lessons]
 
 
 def _stored(memory: Memory, session: str) -> list[Said]:

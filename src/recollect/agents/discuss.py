@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from recollect.agents.capture import Captured, capture
 from recollect.agents.models import Account, Limits, Model, Reply, Turn
 from recollect.agents.prompts import prompt
+from recollect.agents.tiers import model_keeps_memory
 from recollect.core.memory import Memory
 from recollect.errors import ModelError
 from recollect.policy.injection import neutral
@@ -100,9 +101,8 @@ class Discussion:
         if captured is not None and captured.kept.changed:
             system += f'\n\nWhat the person just asked to remember is stored. Begin with: "{captured.reply}"'
         account = Account(self.memory, "discuss", self.memory.config)
-        return self._model.converse(
-            system, turns, suite=self.tools, limits=self._limits, on_text=on_text, account=account
-        )
+        suite = self.tools if model_keeps_memory(self.tools.chat or self.session, self.memory.config) else None
+        return self._model.converse(system, turns, suite=suite, limits=self._limits, on_text=on_text, account=account)
 
     # the conversation so far
 

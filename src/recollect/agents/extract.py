@@ -183,7 +183,7 @@ def _store(
                 if (other.day, other.kind, other.status) == (run.day, run.kind, "completed"):
                     raise _DoneError(other)
             kept = keep(open_memory, found.findings)
-            noted = open_memory.read(kind="daily", key=run.day.isoformat())
+            noted = [entry for entry in open_memory.read(kind="daily") if entry.key == run.day.isoformat()]
             known = {_subject(entry.content) for entry in noted}
             for lines, trusted in ((found.notes, True), (found.unverified, False)):
                 writer = open_memory if trusted else open_memory.acting(trusted=False)
@@ -212,7 +212,7 @@ def _subject(line: str) -> str:
 
 
 def _window(day: date, runs: list[ExtractionRun], now: datetime) -> tuple[datetime, datetime] | None:
-    """From where the run before ended, or a day back, to the end of the day or now; None if later runs read all of it."""
+    """From where the run before ended, or a day back, to the end of the day or now; None if later runs read it."""
     end = datetime.combine(day + _DAY, datetime.min.time(), tzinfo=timezone.utc)
     until = min(end, now)
     done = [run for run in runs if run.status == "completed" and "until" in run.details]

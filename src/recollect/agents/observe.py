@@ -9,10 +9,11 @@ import logging
 from dataclasses import dataclass
 from typing import Any
 
+from recollect.agents.capture import looks_like_instruction
+from recollect.agents.keeping import source_of
 from recollect.agents.models import Account, Limits, Model
 from recollect.agents.prompts import prompt
 from recollect.core.memory import Memory
-from recollect.errors import RecollectError
 from recollect.records import Outcome
 
 LOGGER = logging.getLogger("recollect.agents")
@@ -20,6 +21,7 @@ LOGGER = logging.getLogger("recollect.agents")
 SHORTEST, LONGEST = 50, 4_000
 _NAMES = {"findings": "finding", "insights": "insight", "lessons": "lesson"}
 _MOST_EACH = 20
+_LONGEST_TEXT = 1_000
 SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {name: {"type": "array", "items": {"type": "string"}} for name in _NAMES},
@@ -44,16 +46,18 @@ class Observations:
 
 def observe(model: Model | None, memory: Memory, step_name: str, step_type: str, output: str) -> Observations | None:
     """What the output of a step teaches; None if it is short, if there is no model, or if that failed."""
-    if model is None or len(output) < SHORTEST:
+    if model is None or not isinstance(output, str) or len(output) < SHORTEST:
         return None
     asked = f"Step {step_name} ({step_type}):\n\n{output[:LONGEST]}"
     limits = Limits(turns=3, tokens=20_000, seconds=60)
     try:
+        if memory.mode != "on":
+            return None
         reply = model.extract(
             prompt("observe"), asked, SCHEMA, limits=limits, account=Account(memory, "observe", memory.config)
         )
         texts = {name: _texts(reply.data.get(name)) for name in _NAMES}
-    except (RecollectError, AttributeError) as error:
+    except Exception as error:  # the promise of this function: a step never fails because nothing was learned from it
         LOGGER.warning("nothing was learned from a step: %s", type(error).__name__)
         return None
     found = Observations(**texts, step_name=step_name, step_type=step_type)
@@ -62,18 +66,19 @@ def observe(model: Model | None, memory: Memory, step_name: str, step_type: str,
 
 def remember(memory: Memory, found: Observations) -> list[Outcome]:
     """Store what a step taught, all of it or nothing."""
-    source = f"{found.step_type}:{found.step_name}"
+    source = source_of(found.step_type or "STEP", found.step_name)
     with memory.acting("agent:observe").batch() as open_memory:
         return [
             open_memory.observe(text, category, source=source)
             for name, category in _NAMES.items()
-            for text in getattr(found, name)
+            for text in _texts(list(getattr(found, name)))
         ]
 
 
 def _texts(given: Any) -> tuple[str, ...]:
-    return (
-        tuple(one.strip() for one in given if isinstance(one, str) and one.strip())[:_MOST_EACH]
-        if isinstance(given, list)
-        else ()
-    )
+    """What of an answer can be stored: texts with something in them, each once, none of them an order to a model."""
+    if not isinstance(given, list):
+        return ()
+    shown = ["".join(c if c.isprintable() else " " for c in one) for one in given if isinstance(one, str)]
+    texts = dict.fromkeys(" ".join(one.split())[:_LONGEST_TEXT].strip() for one in shown)
+    return tuple(one for one in texts if any(map(str.isalnum, one)) and not looks_like_instruction(one))[:_MOST_EACH]

@@ -350,12 +350,14 @@ def open_model(
     return Model(provider, timeout=timeout, sleep=sleep, clock=clock)
 
 
-def configured_model(config: Config, *, extraction: bool = False) -> Model | None:
-    """The model of the settings, for conversations or for extraction; None if there is none: everything goes by rules.
+def configured_model(config: Config, *, extraction: bool = False, local: bool = False) -> Model | None:
+    """The model of the settings, for conversations or for extraction, or the one near by; None if there is none.
 
-    Key and URL belong to MEMORY_MODEL. The other model gets them only if it is of the same provider, or the only one.
+    Key and URL belong to MEMORY_MODEL. The others get them only if they are of the same provider, or the only one.
     """
     spec, variable = config.model, "MEMORY_MODEL"
+    if local:
+        spec, variable, extraction = config.local_model, "MEMORY_LOCAL_MODEL", False
     if extraction and config.extraction_model:
         spec, variable = config.extraction_model, "MEMORY_EXTRACTION_MODEL"
     if not spec:

@@ -1,0 +1,84 @@
+"""Hybrid extraction: rules, then a model near by, then the one far away, each only where the one before is not sure.
+
+What the rules understood, no model is asked about. What a near model gives with little confidence, or fails at, goes on
+to the far one. And which chats let the model keep memory itself, with tools.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from recollect.agents.collect import Collected, own_words
+from recollect.agents.extract import Extraction, Extractor, by_rules
+from recollect.agents.keeping import Finding
+from recollect.config import Config
+from recollect.core.memory import Memory
+from recollect.records import Message
+
+_FEWEST_WORDS = 4
+_SURE = 0.7
+
+
+def by_tiers(models: Sequence[Extractor]) -> Extractor:
+    """Rules first, then each of these for what is still open, in their order."""
+
+    def extractor(memory: Memory, collected: Collected) -> Extraction:
+        found = by_rules(memory, collected)
+        still_open = _without_what_is_known(collected, found.findings)
+        tokens, problems, tiers = 0, [], [found.tier]
+        for model in models:
+            if not any(talk.messages for talk in still_open.talks):
+                break
+            more = model(memory, still_open)
+            tokens += more.tokens
+            tiers.append(more.tier)
+            if more.problem:
+                problems.append(more.problem)
+                continue
+            sure = [finding for finding in more.findings if finding.confidence >= _SURE]
+            unsure = [finding for finding in more.findings if finding.confidence < _SURE]
+            last = model is models[-1]
+            found = replace(
+                found,
+                findings=(*found.findings, *sure, *(unsure if last else ())),
+                notes=tuple(dict.fromkeys((*found.notes, *more.notes))),
+            )
+            still_open = _only(still_open, {message for finding in unsure for message in finding.messages})
+        told = " + ".join(dict.fromkeys(tiers))
+        return replace(found, tier=told, tokens=tokens, problem="; ".join(problems) or None)
+
+    return extractor
+
+
+def _without_what_is_known(collected: Collected, findings: Sequence[Finding]) -> Collected:
+    """What the rules did not understand, and might hold something: statements of the person of some length."""
+    understood = {message for finding in findings for message in finding.messages}
+    return _kept(collected, lambda one: one.role != "user" or (one.id not in understood and _may_tell(one)))
+
+
+def _may_tell(message: Message) -> bool:
+    said = own_words(message).strip()
+    return len(said.split()) >= _FEWEST_WORDS and not said.endswith(("?", "？", "؟"))
+
+
+def _only(collected: Collected, messages: set[str]) -> Collected:
+    return _kept(collected, lambda one: one.id in messages)
+
+
+def _kept(collected: Collected, keep: Callable[[Message], bool]) -> Collected:
+    talks = []
+    for talk in collected.talks:
+        kept = tuple(message for message in talk.messages if keep(message))
+        if any(message.role == "user" for message in kept):
+            talks.append(replace(talk, messages=kept))
+    return replace(collected, talks=tuple(talks))
+
+
+def model_keeps_memory(chat: str, config: Config) -> bool:
+    """Whether in this chat the model gets the tools. A chat stays on its side, whatever else changes."""
+    if not config.tool_based:
+        return False
+    number = int.from_bytes(hashlib.blake2b(chat.encode("utf-8"), digest_size=8).digest(), "big")
+    return number % 100 < config.tool_rollout
