@@ -9,17 +9,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from recollect.agents.collect import Collected, described, notes_of, own_words
+from recollect.agents.capture import injected, is_own, looks_like_instruction
+from recollect.agents.collect import Collected, described, own_words
 from recollect.agents.extract import Extraction, Extractor, by_rules
-from recollect.agents.keeping import Finding
+from recollect.agents.keeping import Finding, source_of
 from recollect.agents.models import Account, Limits, Model
 from recollect.agents.prompts import prompt
+from recollect.agents.rules.learned import sort_of
+from recollect.agents.rules.reading import sentences
+from recollect.agents.rules.tables import union
 from recollect.core.memory import Memory
+from recollect.core.validation import MAX_KEY, query
+from recollect.document.memory_md import label_of
 from recollect.errors import ModelError
 from recollect.records import Message
-from recollect.text import fold
+from recollect.text import fold, terms, words
 
 _CATEGORIES = ("preference", "work_context", "personal_context", "reading_history")
 _ACTIONS = ("add", "update", "remove")
@@ -27,6 +34,12 @@ _UNSURE = 0.5
 """The confidence of what a model did not take from the person's own words: for the daily note only."""
 _MOST_ENTRIES = 40
 _MOST_TEXT = 60_000
+_MOST_NOTES = 20
+_LONGEST_NOTE = 300
+_LONGEST_QUOTE = 500
+_SHORTEST_QUOTE = 4
+_SEVERAL = 2
+_SPOKEN = ("interested_in", "likes", "dislikes", "prefers", "learning")
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -54,12 +67,6 @@ SCHEMA: dict[str, Any] = {
     "additionalProperties": False,
 }
 
-_INSTRUCTION = re.compile(
-    r"\b(ignore|disregard|forget|override)\b.{0,40}\b(instructions?|rules?|prompts?|everything)\b"
-    r"|\b(system prompt|admin password|developer mode|jailbreak)\b|<\|",
-    re.IGNORECASE,
-)
-
 
 def by_model(model: Model, *, limits: Limits | None = None) -> Extractor:
     """An extractor that asks a model, and lets the rules do it if that fails."""
@@ -68,70 +75,165 @@ def by_model(model: Model, *, limits: Limits | None = None) -> Extractor:
         plain = by_rules(memory, collected)
         if collected.count == 0:
             return plain
-        asked = f"# Known\n\n{memory.show()}\n\n# What happened\n\n{described(collected)[:_MOST_TEXT]}"
+        happened = described(collected)
+        asked = f"# Known\n\n{memory.show()}\n\n# What happened\n\n{happened[:_MOST_TEXT]}"
         try:
             reply = model.extract(
                 prompt("extract"),
                 asked,
                 SCHEMA,
-                check=_check,
+                check=check_answer,
                 limits=limits,
                 account=Account(memory, "extract", memory.config),
             )
         except ModelError as error:
-            return Extraction(plain.findings, plain.notes, "rules", problem=f"{error.kind}: by rules instead")
-        findings = [*plain.findings, *findings_of(reply.data, collected)]
-        notes = [("Extracted Insights", line.strip("-• \n")) for line in reply.data["daily_notes"] if line.strip()]
-        notes = [*notes_of(collected), *(note for note in notes[:20] if not _INSTRUCTION.search(note[1]))]
-        return Extraction(tuple(findings), tuple(notes), f"model:{model.name}", reply.tokens_in + reply.tokens_out)
+            used = error.tokens_in + error.tokens_out
+            return replace(plain, tokens=used, problem=f"{error.kind}: by rules instead")
+        problems = []
+        if len(happened) > _MOST_TEXT:
+            problems.append("too much for the model: the end was read by rules alone")
+        if (many := len(reply.data["memory_updates"])) > _MOST_ENTRIES:
+            problems.append(f"the model gave {many} entries: the first {_MOST_ENTRIES} were looked at")
+        own = tuple(("Extracted Insights", line) for line in _notes(reply.data["daily_notes"]))
+        sure = all(_is_clean(message) for talk in collected.talks for message in talk.messages)
+        return Extraction(
+            (*plain.findings, *findings_of(reply.data, collected)),
+            (*plain.notes, *(own if sure else ())),
+            f"model:{model.name}",
+            reply.tokens_in + reply.tokens_out,
+            problem="; ".join(problems) or None,
+            unverified=() if sure else own,
+        )
 
     return extractor
 
 
 def findings_of(data: dict[str, Any], collected: Collected) -> list[Finding]:
-    """What a model found, as far as the person's own words support it."""
+    """What a model found; what the person's own words do not support is not trusted."""
     messages = [message for talk in collected.talks for message in talk.messages]
     found = []
     for entry in data["memory_updates"][:_MOST_ENTRIES]:
-        if _INSTRUCTION.search(f"{entry['value']} {entry['quote']}"):
+        value, quote, key = _line(entry["value"]), _line(entry["quote"])[:_LONGEST_QUOTE], _line(entry["key"])
+        if looks_like_instruction(f"{key}: {value}") or looks_like_instruction(quote):
             continue
-        message = _cited(entry, messages)
-        supported = message is not None or (entry["message"] == 0 and bool(collected.interactions))
-        confidence = min(max(float(entry["confidence"]), 0.0), 1.0)
+        message = _cited(entry["message"], quote, f"{key.replace('_', ' ')} {value}", messages)
+        supported = message is not None or (entry["message"] == 0 and _is_done(entry["category"], value, collected))
+        confidence = float(entry["confidence"]) if supported else min(float(entry["confidence"]), _UNSURE)
+        name, content = _named(key, value)
         found.append(
             Finding(
-                content=entry["value"].strip(),
-                key=entry["key"].strip() or None,
+                content=content,
+                key=name,
                 category=entry["category"],
                 action=entry["action"],
-                confidence=confidence if supported else min(confidence, _UNSURE),
-                source=f"discussion:{message.session}" if message is not None else "batch_extraction",
-                excerpt=entry["quote"].strip()[:500] or None,
+                confidence=confidence,
+                source="batch_extraction" if message is None else source_of("discussion", message.session or ""),
+                excerpt=quote or None,
                 messages=(message.id,) if message is not None else (),
                 durable=supported and entry["category"] != "reading_history",
                 trusted=supported,
+                corrects=entry["action"] == "update" and union("corrections", "").search(quote) is not None,
+                said_at=None if message is None else message.valid_from,
             )
         )
     return found
 
 
-def _cited(entry: dict[str, Any], messages: Sequence[Message]) -> Message | None:
-    """The message of the person's own that an entry quotes."""
-    number, quote = entry["message"], fold(entry["quote"])
-    if not 1 <= number <= len(messages) or not quote:
+def _named(key: str, value: str) -> tuple[str | None, str]:
+    """The key to store a value under. Of interests a person has several: each is a sentence of its own."""
+    name = "_".join(words(key))
+    if not _of_several(name):
+        return key[:MAX_KEY].strip() or None, value
+    label = label_of(name)
+    begun = not value or set(terms(label)) & set(terms(value))
+    return None, value if begun or name not in _SPOKEN else f"{label} {value}"
+
+
+def _of_several(name: str) -> bool:
+    try:
+        return sort_of(name).several
+    except KeyError:
+        return False
+
+
+def _cited(number: int, quote: str, value: str, messages: Sequence[Message]) -> Message | None:
+    """The message that an entry quotes, if the quote is the person's own and has to do with the value."""
+    if not 1 <= number <= len(messages) or len(fold(quote)) < _SHORTEST_QUOTE:
         return None
     message = messages[number - 1]
-    said = fold("\n".join(line for line in own_words(message).splitlines() if not line.lstrip().startswith(">")))
-    return message if message.role == "user" and message.trusted and quote in said else None
+    if message.role != "user" or not message.trusted or fold(quote) not in _said(message):
+        return None
+    return message if _numbers(value) <= _numbers(quote) and _alike(value, quote) else None
 
 
-def _check(data: Any) -> None:
-    for number, entry in enumerate(data["memory_updates"]):
-        if entry["category"] not in _CATEGORIES:
-            raise ValueError(f"memory_updates[{number}].category must be one of {', '.join(_CATEGORIES)}")
-        if entry["action"] not in _ACTIONS:
-            raise ValueError(f"memory_updates[{number}].action must be one of {', '.join(_ACTIONS)}")
-        if not str(entry["value"]).strip() and entry["action"] != "remove":
-            raise ValueError(f"memory_updates[{number}].value is empty")
-        if not 0 <= float(entry["confidence"]) <= 1:
-            raise ValueError(f"memory_updates[{number}].confidence must be from 0 to 1")
+def _said(message: Message) -> str:
+    """What the person says in a message in earnest: nothing that is quoted, pasted, or meant for a model."""
+    text = own_words(message)
+    if injected(text):
+        return ""
+    return fold(" ".join(sentence.text for sentence in sentences(text, message.speaker)))
+
+
+def _is_clean(message: Message) -> bool:
+    """Whether nothing in a message is from elsewhere, so that a summary of it is not either."""
+    if not message.trusted or message.role not in ("user", "assistant") or injected(message.content):
+        return False
+    return message.role == "assistant" or is_own(own_words(message))
+
+
+def _is_done(category: str, value: str, collected: Collected) -> bool:
+    """Whether what the person did shows it: several times, and no more than what they like or read."""
+    if category not in ("preference", "reading_history"):
+        return False
+    shown = [f"{one.title or ''} {' '.join(one.topics)}" for one in collected.interactions if one.kind != "delivery"]
+    needed = 1 if category == "reading_history" else _SEVERAL
+    return sum(_alike(value, text) for text in shown) >= needed
+
+
+def _alike(value: str, text: str) -> bool:
+    """Whether two texts share a word that says something."""
+    return bool(set(terms(value)) & set(terms(text)))
+
+
+def _numbers(text: str) -> set[str]:
+    return set(re.findall(r"\d+", text))
+
+
+def _notes(given: Sequence[str]) -> list[str]:
+    lines = [_line(part).lstrip("-•*# ").strip() for line in given for part in line.splitlines()]
+    return [line[:_LONGEST_NOTE] for line in lines if line and not looks_like_instruction(line)][:_MOST_NOTES]
+
+
+def _line(text: str) -> str:
+    return " ".join(query("text", text).split())
+
+
+def check_answer(data: Any) -> None:
+    """ValueError with a sentence for the model, if an answer does not fit the schema."""
+    entries, notes = data["memory_updates"], data["daily_notes"]
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise ValueError("memory_updates must be a list of objects")
+    if not isinstance(notes, list) or not all(isinstance(line, str) for line in notes):
+        raise ValueError("daily_notes must be a list of texts")
+    for number, entry in enumerate(entries[:_MOST_ENTRIES]):
+        if problem := _wrong(entry):
+            raise ValueError(f"memory_updates[{number}].{problem}")
+
+
+def _wrong(entry: dict[str, Any]) -> str:
+    """What is wrong with an entry; empty if nothing."""
+    for name in ("category", "key", "value", "action", "quote"):
+        if not isinstance(entry.get(name), str):
+            return f"{name} must be text"
+    if entry["category"] not in _CATEGORIES:
+        return f"category must be one of {', '.join(_CATEGORIES)}"
+    if entry["action"] not in _ACTIONS:
+        return f"action must be one of {', '.join(_ACTIONS)}"
+    if entry["action"] != "remove" and not _line(entry["value"]):
+        return "value is empty"
+    number, confidence = entry.get("message"), entry.get("confidence")
+    if isinstance(number, bool) or not isinstance(number, int):
+        return "message must be a whole number"
+    if isinstance(confidence, bool) or not isinstance(confidence, int | float) or not 0 <= confidence <= 1:
+        return "confidence must be a number from 0 to 1"
+    return ""

@@ -14,6 +14,7 @@ from recollect.agents.keeping import source_of
 from recollect.agents.models import Account, Limits, Model
 from recollect.agents.prompts import prompt
 from recollect.core.memory import Memory
+from recollect.core.validation import query
 from recollect.records import Outcome
 
 LOGGER = logging.getLogger("recollect.agents")
@@ -79,6 +80,6 @@ def _texts(given: Any) -> tuple[str, ...]:
     """What of an answer can be stored: texts with something in them, each once, none of them an order to a model."""
     if not isinstance(given, list):
         return ()
-    shown = ["".join(c if c.isprintable() else " " for c in one) for one in given if isinstance(one, str)]
+    shown = [query("text", one) for one in given if isinstance(one, str)]
     texts = dict.fromkeys(" ".join(one.split())[:_LONGEST_TEXT].strip() for one in shown)
     return tuple(one for one in texts if any(map(str.isalnum, one)) and not looks_like_instruction(one))[:_MOST_EACH]
