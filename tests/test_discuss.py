@@ -114,3 +114,10 @@ def test_G8_P7_paused_nothing_is_stored_and_the_model_still_answers(app: recolle
         assert _discussion(app, server).answer("Hi there").text == "Hello."
         assert "Likes tea" in (server.requests[0].system or "")
     assert app.user("u1").read(kind="message") == []
+
+
+def test_G8_G4_remember_this_is_about_the_words_of_the_person(app: recollect.Recollect) -> None:
+    talk = _discussion(app, None)
+    talk.answer("I live in Oslo")
+    assert talk.answer("remember this").text == "Got it, I'll remember that."
+    assert app.user("u1").get("location").content == "Oslo"

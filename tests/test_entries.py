@@ -99,7 +99,9 @@ def test_T1_search_ranks_and_shows_scores(call: Caller) -> None:
     _write(call, key="tool", value="Runs kubernetes clusters at work")
     _write(call, key="team", value="Payments")
     told = call("search_memory", query="kubernetes")
-    assert told.startswith("Search results:\n\n1. [work_context] tool\n   Runs kubernetes clusters at work\n   (score: 0.")
+    assert told.startswith(
+        "Search results:\n\n1. [work_context] tool\n   Runs kubernetes clusters at work\n   (score: 0."
+    )
     assert "Payments" not in told
     assert call("search_memory", query="kubernetes", category="preference").startswith("No memories found")
 

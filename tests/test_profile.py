@@ -57,7 +57,10 @@ def test_T5_relationships(call: Caller) -> None:
     assert call("remember_relationship", person="Oksana", relation="Sister", confidence=1)["reason"] == "duplicate"
     assert call("remember_relationship", person="Oksana", relation="cousin", confidence=1)["reason"] == "conflict"
     people = call("recall_relationships")["relationships"]
-    assert {(one["person"], one["relation"]) for one in people} == {("Oksana", "sister"), ("Taras", "colleague at Stripe")}
+    assert {(one["person"], one["relation"]) for one in people} == {
+        ("Oksana", "sister"),
+        ("Taras", "colleague at Stripe"),
+    }
     assert [one["relation"] for one in call("recall_relationships", person="oksana")["relationships"]] == ["sister"]
     assert [one["person"] for one in call("recall_relationships", person="stripe")["relationships"]] == ["Taras"]
     assert call.suite.memory.get("oksana").type == "relationship"

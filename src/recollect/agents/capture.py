@@ -16,6 +16,7 @@ from recollect.agents.rules import Learned, explicit, learn
 from recollect.agents.rules.reading import HIDDEN, plain, sentences
 from recollect.agents.rules.tables import union
 from recollect.core.memory import Memory
+from recollect.core.writing import pause_of
 from recollect.records import Forgotten, Outcome, Refused, Updated, Written
 from recollect.text import clean
 
@@ -49,28 +50,31 @@ def capture(
     text: str,
     *,
     before: str | None = None,
+    before_role: str = "user",
     session: str | None = None,
     message: str | None = None,
     source: str = "explicit",
 ) -> Captured | None:
     """Keep what a message asks to remember; None if it asks for nothing.
 
-    ``before`` is what was said before, which "remember this" is about; ``message`` is the id of the stored message.
+    ``before`` is what was said before, which "remember this" is about, and ``before_role`` who said it: what an
+    assistant said is noted as unverified. ``message`` is the id of the stored message.
     """
     own = without_memory(text)
     asked = None if injected(own) else explicit(own)
     if asked is None:
         return None
+    if paused := pause_of("on", memory.config):  # before a memory is made for nothing
+        return Captured(paused.message, Kept.of([paused]))
     if asked.refers_back:
         said = without_memory(before or "").strip()
         if not said or len(said) > _LONGEST_BACK:
             return Captured(_BACK, Kept())
         if looks_like_instruction(said):
-            refused = Kept()
-            refused.add(Refused(reason="instruction", message=_INSTRUCTION))
-            return Captured(_INSTRUCTION, refused)
-        findings = [finding_of(one.told(), source, message) for one in learn(said)] or [
-            _as_it_stands(said, said, source, message, trusted=is_own(said))
+            return Captured(_INSTRUCTION, Kept.of([Refused(reason="instruction", message=_INSTRUCTION)]))
+        own_said = before_role == "user" and is_own(said)
+        findings = [finding_of(one.told(), source, message) for one in learn(said, role=before_role)] or [
+            _as_it_stands(said, said, source, message, trusted=own_said)
         ]
     else:
         findings = [finding_of(one, source, message) for one in learn(own) if one.explicit]

@@ -12,6 +12,7 @@ from recollect.records import Interaction, Message
 
 _NEGATIVE = frozenset("👎 👎🏻 👎🏽 👎🏿 😡 💩 dislike downvote -1 thumbs_down".split())
 _SAVED = frozenset("⭐ 🔖 ❤️".split())
+_MOST_TITLES, _LONGEST_TITLE = 20, 150
 _TITLE = re.compile(r"[>\s#*_]*(?:the |your )?user memory[*_:\s]*", re.IGNORECASE)
 _PART = re.compile(
     r"[>\s]*#{1,6}\s*(?:Core Profile|Relevant Past Context|Recent Activity|User Preferences|Work Context"
@@ -52,16 +53,25 @@ class Collected:
 
 
 def collect(
-    memory: Memory, since: datetime, until: datetime, *, session: str | None = None, after: int | None = None
+    memory: Memory,
+    since: datetime,
+    until: datetime,
+    *,
+    session: str | None = None,
+    after: tuple[datetime, str] | None = None,
 ) -> Collected:
-    """What happened from one moment to another; with ``after``, the messages that were stored after this number."""
+    """What happened from one moment to another; with ``after``, the messages that were stored after that one.
+
+    It is told by when it was stored and its id, which an export and a rebuild keep, and sequence numbers do not.
+    """
     events = memory.interactions(since=since, until=until, session=session)
     titles = {event.session: event.title for event in events if event.session and event.title}
     said: dict[str, list[Message]] = {}
     for record in memory.read(kind="message", session=session):
         if not isinstance(record, Message) or not record.session:
             continue
-        if record.seq > after if after is not None else since <= record.valid_from < until:
+        stored = record.created_at, record.id
+        if stored > after if after is not None else since <= record.valid_from < until:
             said.setdefault(record.session, []).append(record)
     talks = [
         Talk(name, titles.get(name), tuple(sorted(messages, key=lambda one: (one.valid_from, one.seq))))
@@ -115,18 +125,26 @@ def notes_of(collected: Collected) -> list[tuple[str, str]]:
         lines.append(("Reading Activity", f"Read {len(read)}/{len(delivered)} digest posts"))
     reactions: dict[str, list[str]] = {}
     for one in kinds.get("reaction", []):
-        reactions.setdefault((one.value or "👍").strip(), []).append(f'"{one.title or one.item}"')
-    lines += [
-        ("Reading Activity", f"{value} {', '.join(dict.fromkeys(titles))}") for value, titles in reactions.items()
-    ]
+        reactions.setdefault((one.value or "👍").strip(), []).append(_quoted(one))
+    lines += [("Reading Activity", f"{value} {_listed(titles)}") for value, titles in reactions.items()]
     if saved := kinds.get("save"):
-        titles = dict.fromkeys(f'"{one.title or one.item}"' for one in saved)
-        lines.append(("Reading Activity", f"⭐ Saved {', '.join(titles)}"))
+        lines.append(("Reading Activity", f"⭐ Saved {_listed([_quoted(one) for one in saved])}"))
     for talk in collected.talks:
         if talk.title:
             count = f"{len(talk.messages)} message{'s' * (len(talk.messages) != 1)}, {talk.minutes} min"
             lines.append(("Discussions", f'Discussed "{talk.title}" ({count})'))
     return lines
+
+
+def _quoted(one: Interaction) -> str:
+    return f'"{(one.title or one.item or "something")[:_LONGEST_TITLE]}"'
+
+
+def _listed(titles: list[str]) -> str:
+    """Each once, and no more than fit on a line."""
+    each = list(dict.fromkeys(titles))
+    more = len(each) - _MOST_TITLES
+    return ", ".join(each[:_MOST_TITLES]) + (f" and {more} more" if more > 0 else "")
 
 
 def described(collected: Collected) -> str:

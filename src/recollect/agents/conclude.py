@@ -42,11 +42,12 @@ def conclude(
     now = clock()
     runs = _concluded(memory).get(session, [])
     since = max((datetime.fromisoformat(run.details["until"]) for run in runs), default=_BEGINNING)
-    after = max((int(run.details["seq"]) for run in runs), default=0)
-    collected = collect(memory, since, max(now + _INSTANT, since), session=session, after=after)
+    after = max(((datetime.fromisoformat(run.details["stored"]), run.details["last"]) for run in runs), default=None)
+    collected = collect(memory, since, max(now + _INSTANT, since), session=session, after=after or (_BEGINNING, ""))
     if not collected.talks:
         return None
     talk = collected.talks[0]
+    last = max(talk.messages, key=lambda message: (message.created_at, message.id))
     named = title or talk.title or _title(memory, session)
     collected = replace(collected, talks=(replace(talk, title=named),))
     run = ExtractionRun(
@@ -56,8 +57,9 @@ def conclude(
         kind=_kind(session, len(runs) + 1),
         details={
             "session": session,
-            "seq": max(message.seq for message in talk.messages),
-            "last": max(message.valid_from for message in talk.messages).isoformat(),
+            "stored": last.created_at.isoformat(),
+            "last": last.id,
+            "ended": max(message.valid_from for message in talk.messages).isoformat(),
         },
     )
 
@@ -78,8 +80,8 @@ def idle(memory: Memory, *, after: timedelta = IDLE, clock: Clock = utc_now, lim
     while page := memory.sessions(limit=_PAGE, offset=offset):
         offset += len(page)
         for session in page:
-            last = max((run.details["last"] for run in concluded.get(session.id, [])), default="")
-            if session.ended <= now - after and (not last or datetime.fromisoformat(last) < session.ended):
+            ended = [datetime.fromisoformat(run.details["ended"]) for run in concluded.get(session.id, [])]
+            if session.ended <= now - after and (not ended or max(ended) < session.ended):
                 found.append(session.id)
                 if len(found) == limit:
                     return found

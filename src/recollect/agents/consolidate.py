@@ -16,7 +16,8 @@ from recollect.agents.keeping import Finding, Kept, keep, source_of
 from recollect.agents.models import Model
 from recollect.agents.observe import LONGEST, observe
 from recollect.core.memory import Memory
-from recollect.records import Message, Refused
+from recollect.core.writing import pause_of
+from recollect.records import Message
 from recollect.text import fold
 
 _DECIDED = re.compile(
@@ -49,8 +50,8 @@ def consolidate(
     memory: Memory, session: str, transcript: Sequence[Said] | None = None, *, model: Model | None = None
 ) -> Kept:
     """Keep what a session decided. Without a transcript, the stored messages of the session are read."""
-    if memory.mode != "on":
-        return Kept.of([Refused(reason=memory.mode, message=f"Not stored: memory is {memory.mode}.")])
+    if paused := pause_of(memory.mode, memory.config):
+        return Kept.of([paused])
     said = transcript if transcript is not None else _stored(memory, session)
     source = source_of("session", session)
     texts = _by_model(model, memory, session, said)

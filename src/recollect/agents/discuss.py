@@ -145,8 +145,9 @@ class Discussion:
         return [one for one in reversed(found) if isinstance(one, Message)]
 
     def _last_said(self) -> str | None:
-        found = self.memory.read(kind="message", session=self.session, newest_first=True, limit=1)
-        return found[0].content if found else None
+        """What the person said last: "remember this" is about their words, not about the answer to them."""
+        found = self.memory.read(kind="message", session=self.session, newest_first=True, limit=10)
+        return next((one.content for one in found if isinstance(one, Message) and one.role == "user"), None)
 
     # without a model
 

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta, timezone
 from typing import Protocol
 
-from recollect.agents.capture import finding_of, injected
+from recollect.agents.capture import finding_of, injected, looks_like_instruction
 from recollect.agents.collect import Collected, collect, events_of, notes_of, own_words
 from recollect.agents.keeping import Finding, Kept, keep, source_of
 from recollect.agents.rules import Learned, interests, learn
 from recollect.core.memory import Memory
 from recollect.errors import InvalidInputError, ModelError, StoreError
-from recollect.records import ExtractionRun, new_id
+from recollect.records import ExtractionRun, Refused, new_id
 from recollect.text import fold
 from recollect.times import Clock, utc_now
 
@@ -35,8 +35,8 @@ _LONGEST_TIER = 64
 class Extraction:
     """What an extractor found: things to keep, lines for the daily note, and what it used.
 
-    ``unverified`` are lines that nobody vouches for; ``problem`` says what did not go as it should, and nothing of
-    what was said.
+    ``unverified`` are lines that nobody vouches for. A ``problem`` is why it was done otherwise than asked for, a
+    ``remark`` what else the run should tell; neither holds anything of what was said.
     """
 
     findings: tuple[Finding, ...]
@@ -45,6 +45,7 @@ class Extraction:
     tokens: int = 0
     problem: str | None = None
     unverified: tuple[tuple[str, str], ...] = ()
+    remark: str | None = None
 
 
 class Extractor(Protocol):
@@ -80,7 +81,8 @@ def by_rules(memory: Memory, collected: Collected) -> Extraction:
 
 def _interests(memory: Memory, until: datetime) -> list[Learned]:
     """What reactions and saves of the last days say. What the person had forgotten must show anew."""
-    recent = memory.interactions(since=until - _LOOK_BACK, until=until)
+    happened = memory.interactions(since=until - _LOOK_BACK, until=until)
+    recent = [one for one in happened if not looks_like_instruction(" ".join((one.title or "", *one.topics)))]
     if not recent:
         return []
     forgotten: dict[str, datetime] = {}
@@ -138,11 +140,14 @@ def stored(
     try:
         found = extractor(memory, collected)
         kept = _store(memory, run, found, dry_run, lambda done: _completed(run, found, done, collected, began))
+    except _PausedError as paused:
+        return Extracted(user, None, skipped=str(paused))
     except _DoneError as done:
         return Extracted(user, done.run, skipped=DONE)
     except Exception as error:  # whatever an extractor of the host raises: it is this run that failed, and no other
         failed = replace(run, status="failed", error=_told(error), duration_ms=_ms(began))
-        if not dry_run:
+        others = memory.runs(since=run.day, limit=None)
+        if not dry_run and not any(_is_done(other, run) for other in others):
             memory.note_run(failed)
         return Extracted(user, failed)
     return Extracted(
@@ -154,12 +159,21 @@ class _RollBack(Exception):
     """Ends a dry run so that nothing is kept of it."""
 
 
+class _PausedError(Exception):
+    """Memory was paused in the meantime; what was said before is read when it goes on."""
+
+
 class _DoneError(Exception):
     """Somebody else has done this run in the meantime."""
 
     def __init__(self, run: ExtractionRun) -> None:
         self.run = run
         super().__init__()
+
+
+def _is_done(other: ExtractionRun, run: ExtractionRun) -> bool:
+    """Whether another is the same run, and has been completed."""
+    return (other.day, other.kind, other.status) == (run.day, run.kind, "completed")
 
 
 def _told(error: Exception) -> str:
@@ -180,17 +194,20 @@ def _store(
     try:
         with memory.acting("agent:extract", run=run.id).batch() as open_memory:
             for other in open_memory.runs(since=run.day, limit=None):
-                if (other.day, other.kind, other.status) == (run.day, run.kind, "completed"):
+                if _is_done(other, run):
                     raise _DoneError(other)
             kept = keep(open_memory, found.findings)
+            for outcome in kept.outcomes:
+                if isinstance(outcome, Refused) and outcome.reason in ("paused", "incognito"):
+                    raise _PausedError(outcome.reason)
             noted = [entry for entry in open_memory.read(kind="daily") if entry.key == run.day.isoformat()]
             known = {_subject(entry.content) for entry in noted}
-            for lines, trusted in ((found.notes, True), (found.unverified, False)):
-                writer = open_memory if trusted else open_memory.acting(trusted=False)
-                for section, line in lines:
-                    if _subject(line) not in known:
-                        known.add(_subject(line))
-                        _jot(writer, line, section, run.day)
+            for section, line in (*found.notes, *found.unverified):
+                if _subject(line) not in known:
+                    known.add(_subject(line))
+                    # a title is somebody else's text, whoever read it
+                    trusted = (section, line) in found.notes and not looks_like_instruction(line)
+                    _jot(open_memory if trusted else open_memory.acting(trusted=False), line, section, run.day)
             open_memory.note_run(completed(kept))
             if dry_run:
                 raise _RollBack
@@ -228,6 +245,8 @@ def _completed(run: ExtractionRun, found: Extraction, kept: Kept, collected: Col
     details |= {"demoted": kept.demoted, "known": kept.known, "removed": kept.removed, "refused": kept.refused}
     if found.problem:
         details["problem"] = found.problem
+    if found.remark:
+        details["remark"] = found.remark
     return replace(
         run,
         status="completed",

@@ -7,8 +7,8 @@ memory, and told by its outcomes. Knows nothing about where findings come from.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
 from typing import Literal
 
 from recollect.core.memory import Memory
@@ -28,6 +28,8 @@ from recollect.records import (
 )
 from recollect.text import fold, terms
 
+_LONG_AGO = datetime(1970, 1, 1, tzinfo=timezone.utc)
+"""Since when a value held of which is only known that it no longer does."""
 _LONGEST_SOURCE = 200
 _LONGEST_NOTE = 300
 
@@ -53,6 +55,8 @@ class Finding:
     """Whether the person asked for it in so many words."""
     trusted: bool = True
     previous: str | None = None
+    several: bool = False
+    """Whether a person may have several of these: another value of the key stands beside the known one."""
     corrects: bool = False
     """Whether it plainly says that something known is otherwise by now."""
     said_at: datetime | None = None
@@ -134,12 +138,14 @@ def _kept(memory: Memory, finding: Finding) -> Outcome:
         return Duplicate(message="This was forgotten since it was said; it stays so.", record=forgotten)
     before: Outcome | None = None
     if finding.previous and finding.key and fold(finding.previous) != fold(finding.content):
-        before = _remembered(memory, finding, finding.previous)
+        before = _remembered(memory, replace(finding, said_at=_LONG_AGO), finding.previous)
     outcome = _remembered(memory, finding, finding.content)
     if isinstance(outcome, Refused) and isinstance(before, Written):
         memory.forget(before.record.id, reason="what came after it could not be stored")
     if not isinstance(outcome, Conflict):
         return outcome
+    if finding.several and finding.action == "add":
+        return _remembered(memory, replace(finding, key=None), _beside(finding))
     if not _may_replace(finding, outcome.record):
         return outcome
     return memory.update(
@@ -167,6 +173,11 @@ def _remembered(memory: Memory, finding: Finding, content: str, *, durable: bool
         messages=finding.messages,
         valid_from=finding.said_at,
     )
+
+
+def _beside(finding: Finding) -> str:
+    """A value without its key, which another has: "Chess" alone would not say what it is."""
+    return finding.content if len(finding.content.split()) > 2 else f"{finding.content} ({finding.key})"
 
 
 def _observed(memory: Memory, finding: Finding) -> Outcome:

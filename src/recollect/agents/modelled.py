@@ -1,8 +1,8 @@
 """Extraction by a model, and the tiers: rules first, a model where there is one, the rules again if it fails.
 
 What a model gives back is not believed as it stands. An entry must quote words that the person said in a message of
-their own; what it took from elsewhere is kept as untrusted and goes to the daily note, and what reads like an
-instruction is dropped.
+their own; what it took from elsewhere is kept as untrusted and goes to the daily note, as do its own notes, and what
+reads like an instruction or is code is dropped.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from recollect.agents.capture import injected, is_own, looks_like_instruction
+from recollect.agents.capture import injected, looks_like_instruction
 from recollect.agents.collect import Collected, described, own_words
 from recollect.agents.extract import Extraction, Extractor, by_rules
 from recollect.agents.keeping import Finding, source_of
@@ -25,6 +25,7 @@ from recollect.core.memory import Memory
 from recollect.core.validation import MAX_KEY, query
 from recollect.document.memory_md import label_of
 from recollect.errors import ModelError
+from recollect.policy.code import looks_like_code
 from recollect.records import Message
 from recollect.text import fold, terms, words
 
@@ -89,20 +90,21 @@ def by_model(model: Model, *, limits: Limits | None = None) -> Extractor:
         except ModelError as error:
             used = error.tokens_in + error.tokens_out
             return replace(plain, tokens=used, problem=f"{error.kind}: by rules instead")
-        problems = []
+        remarks = []
         if len(happened) > _MOST_TEXT:
-            problems.append("too much for the model: the end was read by rules alone")
+            remarks.append("too much for the model: the end was read by rules alone")
         if (many := len(reply.data["memory_updates"])) > _MOST_ENTRIES:
-            problems.append(f"the model gave {many} entries: the first {_MOST_ENTRIES} were looked at")
+            remarks.append(f"the model gave {many} entries: the first {_MOST_ENTRIES} were looked at")
         own = tuple(("Extracted Insights", line) for line in _notes(reply.data["daily_notes"]))
-        sure = all(_is_clean(message) for talk in collected.talks for message in talk.messages)
+        understood = {(one.key, one.messages) for one in plain.findings if one.key}
+        found = [one for one in findings_of(reply.data, collected) if (one.key, one.messages) not in understood]
         return Extraction(
-            (*plain.findings, *findings_of(reply.data, collected)),
-            (*plain.notes, *(own if sure else ())),
+            (*plain.findings, *found),
+            plain.notes,
             f"model:{model.name}",
             reply.tokens_in + reply.tokens_out,
-            problem="; ".join(problems) or None,
-            unverified=() if sure else own,
+            remark="; ".join(remarks) or None,
+            unverified=own,
         )
 
     return extractor
@@ -114,7 +116,7 @@ def findings_of(data: dict[str, Any], collected: Collected) -> list[Finding]:
     found = []
     for entry in data["memory_updates"][:_MOST_ENTRIES]:
         value, quote, key = _line(entry["value"]), _line(entry["quote"])[:_LONGEST_QUOTE], _line(entry["key"])
-        if looks_like_instruction(f"{key}: {value}") or looks_like_instruction(quote):
+        if any(map(looks_like_instruction, (f"{key}: {value}", quote))) or looks_like_code(entry["value"]):
             continue
         message = _cited(entry["message"], quote, f"{key.replace('_', ' ')} {value}", messages)
         supported = message is not None or (entry["message"] == 0 and _is_done(entry["category"], value, collected))
@@ -132,6 +134,7 @@ def findings_of(data: dict[str, Any], collected: Collected) -> list[Finding]:
                 messages=(message.id,) if message is not None else (),
                 durable=supported and entry["category"] != "reading_history",
                 trusted=supported,
+                several=_of_several("_".join(words(key))),
                 corrects=entry["action"] == "update" and union("corrections", "").search(quote) is not None,
                 said_at=None if message is None else message.valid_from,
             )
@@ -140,13 +143,13 @@ def findings_of(data: dict[str, Any], collected: Collected) -> list[Finding]:
 
 
 def _named(key: str, value: str) -> tuple[str | None, str]:
-    """The key to store a value under. Of interests a person has several: each is a sentence of its own."""
+    """The key to store a value under. An interest is a sentence of its own, as the rules have it."""
     name = "_".join(words(key))
-    if not _of_several(name):
+    if name not in _SPOKEN:
         return key[:MAX_KEY].strip() or None, value
     label = label_of(name)
     begun = not value or set(terms(label)) & set(terms(value))
-    return None, value if begun or name not in _SPOKEN else f"{label} {value}"
+    return None, value if begun else f"{label} {value}"
 
 
 def _of_several(name: str) -> bool:
@@ -158,10 +161,11 @@ def _of_several(name: str) -> bool:
 
 def _cited(number: int, quote: str, value: str, messages: Sequence[Message]) -> Message | None:
     """The message that an entry quotes, if the quote is the person's own and has to do with the value."""
-    if not 1 <= number <= len(messages) or len(fold(quote)) < _SHORTEST_QUOTE:
+    words_of_it = fold(quote).strip(" .,;:!…\"'")
+    if not 1 <= number <= len(messages) or len(words_of_it) < _SHORTEST_QUOTE:
         return None
     message = messages[number - 1]
-    if message.role != "user" or not message.trusted or fold(quote) not in _said(message):
+    if message.role != "user" or not message.trusted or words_of_it not in _said(message):
         return None
     return message if _numbers(value) <= _numbers(quote) and _alike(value, quote) else None
 
@@ -172,13 +176,6 @@ def _said(message: Message) -> str:
     if injected(text):
         return ""
     return fold(" ".join(sentence.text for sentence in sentences(text, message.speaker)))
-
-
-def _is_clean(message: Message) -> bool:
-    """Whether nothing in a message is from elsewhere, so that a summary of it is not either."""
-    if not message.trusted or message.role not in ("user", "assistant") or injected(message.content):
-        return False
-    return message.role == "assistant" or is_own(own_words(message))
 
 
 def _is_done(category: str, value: str, collected: Collected) -> bool:

@@ -15,6 +15,7 @@ from recollect.agents.models import Account, Limits, Model
 from recollect.agents.prompts import prompt
 from recollect.core.memory import Memory
 from recollect.core.validation import query
+from recollect.policy.secrets import mask
 from recollect.records import Outcome
 
 LOGGER = logging.getLogger("recollect.agents")
@@ -49,7 +50,7 @@ def observe(model: Model | None, memory: Memory, step_name: str, step_type: str,
     """What the output of a step teaches; None if it is short, if there is no model, or if that failed."""
     if model is None or not isinstance(output, str) or len(output) < SHORTEST:
         return None
-    asked = f"Step {step_name} ({step_type}):\n\n{output[:LONGEST]}"
+    asked = f"Step {step_name} ({step_type}):\n\n{mask(output[: 2 * LONGEST])[:LONGEST]}"
     limits = Limits(turns=3, tokens=20_000, seconds=60)
     try:
         if memory.mode != "on":

@@ -44,6 +44,7 @@ def by_tiers(models: Sequence[Extractor]) -> Extractor:
                 found,
                 findings=(*found.findings, *sure, *(unsure if last else ())),
                 notes=tuple(dict.fromkeys((*found.notes, *more.notes))),
+                unverified=(*found.unverified, *more.unverified),
             )
             still_open = _only(still_open, {message for finding in unsure for message in finding.messages})
         told = " + ".join(dict.fromkeys(tiers))
