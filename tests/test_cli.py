@@ -350,7 +350,7 @@ def test_every_error_has_an_exit_code() -> None:
     for name in dir(errors):
         error = getattr(errors, name)
         if isinstance(error, type) and issubclass(error, errors.RecollectError):
-            args = ("x", "y") if name in ("InvalidInputError", "MissingExtraError") else ()
+            args = ("x", "y") if name in ("InvalidInputError", "MissingExtraError", "ModelError") else ()
             assert exit_code(error(*args)) in (1, 2, 3, 4)
 
 

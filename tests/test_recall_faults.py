@@ -1168,7 +1168,8 @@ def _living() -> int:
     return sum(isinstance(each, Index) for each in gc.get_objects())
 
 
-def test_S3_of_many_users_only_the_last_few_are_in_memory(folder: Path) -> None:
+def test_S3_of_many_users_only_the_last_few_are_in_memory(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("recollect.app._MOST_REMEMBERED", 64)
     others = _living()
     with recollect.open(folder, clock=FrozenClock()) as app:
         first = app.user("first")
@@ -1194,7 +1195,10 @@ def test_S3_of_many_users_only_the_last_few_are_in_memory(folder: Path) -> None:
     assert _living() == others
 
 
-def test_S3_handles_that_are_kept_keep_no_index_in_memory_for_ever(folder: Path) -> None:
+def test_S3_handles_that_are_kept_keep_no_index_in_memory_for_ever(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("recollect.app._MOST_REMEMBERED", 64)
     others = _living()
     with recollect.open(folder, clock=FrozenClock()) as app:
         handles = [app.user(f"u{who}") for who in range(90)]
@@ -1204,6 +1208,20 @@ def test_S3_handles_that_are_kept_keep_no_index_in_memory_for_ever(folder: Path)
             for who, memory in enumerate(handles):
                 assert found(memory, word(3 * who)) == [sentence(who)]
         assert _living() - others <= 65
+
+
+def test_S3_indexes_in_memory_are_bounded_by_how_much_they_hold(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("recollect.app._MOST_INDEXED", 100)
+    others = _living()
+    with recollect.open(folder, clock=FrozenClock()) as app:
+        handles = [app.user(f"u{who}") for who in range(6)]
+        for memory in handles:
+            with memory.batch() as batch:
+                for number in range(40):
+                    written(batch.note(sentence(number)))
+            assert found(memory, word(0)) == [sentence(0)]
+        assert 1 <= _living() - others <= 3
+        assert found(handles[0], word(3)) == [sentence(1)]
 
 
 # vectors
@@ -1244,7 +1262,7 @@ def test_S3_an_embedder_that_hangs_keeps_nobody_waiting(folder: Path) -> None:
     finally:
         embedder.let_go.set()
     for thread in threading.enumerate():
-        if thread.name.startswith("recollect"):
+        if thread.name in ("recollect-embed", "recollect-query"):
             thread.join(_DEADLINE)
     assert left(folder / "u1", traces(gone)) == set()
     with recollect.open(folder, clock=FrozenClock(), embedder=HashEmbedder(), embedder_timeout_ms=20_000) as again:
