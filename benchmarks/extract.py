@@ -1,6 +1,6 @@
 """A batch of extraction by rules: many users with a day of interactions each.
 
-    python benchmarks/extract.py [--users 1000] [--interactions 50] [--json]
+python benchmarks/extract.py [--users 1000] [--interactions 50] [--json]
 """
 
 from __future__ import annotations
