@@ -134,3 +134,17 @@ def test_G10_outside_the_rollout_the_model_gets_no_tools_and_the_rules_still_lea
         clock.tick(seconds=timedelta(hours=1).total_seconds())
         extract(app.user("u1"), NOON.date(), clock=clock)
         assert app.user("u1").get("location").content == "Oslo"
+
+
+def test_G10_without_the_fallback_chats_with_tools_are_left_to_the_model(
+    tmp_path: Path, servers: tuple[ModelServer, ModelServer]
+) -> None:
+    SAID.update(near=lambda asked: Fail(401, "no"), far=lambda asked: Fail(401, "no"))
+    for fallback, learned in ((True, 1), (False, 0)):
+        clock = FrozenClock(NOON)
+        settings: dict[str, Any] = {"model": f"{servers[1].openai_url}#far", "automated_fallback": fallback}
+        with recollect.open(tmp_path / str(fallback), clock=clock, **settings) as app:
+            app.user("u1").say("I live in Oslo", session="s")
+            clock.tick(seconds=1)
+            done = extract(app.user("u1"), NOON.date(), extractor=app.extractor(), clock=clock)
+            assert done.run is not None and done.run.memories_written == learned

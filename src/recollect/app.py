@@ -151,6 +151,14 @@ class Recollect:
 
     def extractor(self) -> Extractor:
         """What reads a day and says what to keep: the model of the settings, or the rules."""
+        config = self.config
+        if config.model and not config.automated_fallback:
+            from recollect.agents.tiers import without_fallback
+
+            return without_fallback(self._tiers(), config)
+        return self._tiers()
+
+    def _tiers(self) -> Extractor:
         from recollect.agents.extract import by_rules
 
         config = self.config

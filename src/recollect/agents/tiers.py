@@ -83,3 +83,13 @@ def model_keeps_memory(chat: str, config: Config) -> bool:
         return False
     number = int.from_bytes(hashlib.blake2b(chat.encode("utf-8"), digest_size=8).digest(), "big")
     return number % 100 < config.tool_rollout
+
+
+def without_fallback(extractor: Extractor, config: Config) -> Extractor:
+    """An extractor that leaves alone what models with tools have talked about: they keep memory of it themselves."""
+
+    def extract(memory: Memory, collected: Collected) -> Extraction:
+        talks = tuple(talk for talk in collected.talks if not model_keeps_memory(talk.session, config))
+        return extractor(memory, replace(collected, talks=talks))
+
+    return extract
