@@ -206,6 +206,7 @@ def count(text: str) -> int:
     return total
 
 
+@lru_cache(maxsize=8192)
 def _letters(word: str, spaced: bool) -> int:
     """The fewest known parts that make up a word, unknown letters being parts of their own.
 
