@@ -304,10 +304,20 @@ def test_U3_exit_4_when_a_file_cannot_be_written(cli: Cli, tmp_path: Path) -> No
     assert cli("export", str(tmp_path / "no" / "such" / "folder.zip"), code=4).stderr.startswith("recollect: ")
 
 
+def _default_interrupts() -> None:
+    """In the child: whoever is started in the background of a shell inherits that interrupts are ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_U3_exit_130_when_interrupted(tmp_path: Path) -> None:
     args = [*PROGRAM, "remember", "-", "--root", str(tmp_path)]
     with subprocess.Popen(
-        args, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
+        args,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(),
+        preexec_fn=_default_interrupts,
     ) as child:
         for _ in range(300):  # until it waits for its standard input
             if Path(f"/proc/{child.pid}/wchan").exists() and _reads_input(child.pid):
