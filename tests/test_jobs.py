@@ -159,3 +159,13 @@ def test_U8_a_wrong_schedule_is_refused_by_name(tmp_path: Path) -> None:
         pytest.raises(ConfigError, match="MEMORY_EXTRACTION_SCHEDULE"),
     ):
         app.worker(queue)
+
+
+def test_R7_what_waits_for_an_erased_user_goes_too(app: recollect.Recollect, queue: Queue) -> None:
+    for name in ("ann", "bob"):
+        app.user(name).say("I live in Oslo", session="s")
+        queue.put(conclude_task(name, "s", title="A private title"))
+    assert app.erase_user("ann").places["jobs"] == 1
+    assert queue.depth()["ready"] == 1
+    _work(app, queue)
+    assert list(app.users()) == ["bob"]

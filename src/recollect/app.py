@@ -215,6 +215,7 @@ class Recollect:
             person = self._people.pop(name, None)
         if person is not None:
             person.catalogue.forget()
+        jobs = self._erase_jobs(name)  # first: a job that is done later would bring the user back
         folder = None if self._folder is None else self._folder / folder_name(name)
         if folder is None or (isinstance(self._store, SqliteStore) and self._store.root == self._folder):
             places = self._store.erase_user(name)
@@ -223,7 +224,17 @@ class Recollect:
             removed: list[int] = []
             places = self._store.erase_user(name, lambda: removed.append(_remove_folder(folder)))
             places["files"] = places.get("files", 0) + sum(removed)
-        return Receipt(at=self._clock(), ids=(), places=places)
+        return Receipt(at=self._clock(), ids=(), places=places | ({"jobs": jobs} if jobs else {}))
+
+    def _erase_jobs(self, name: str) -> int:
+        """Remove what waits to be done for a user, if there is a queue at all."""
+        if isinstance(self._store, SqliteStore):
+            if not (self._store.root / "queue.db").exists():
+                return 0
+        elif not self.config.database_url:
+            return 0
+        with self.queue() as queue:
+            return queue.erase_user(name)
 
     def close(self) -> None:
         """Let go of files and connections. Memories in use open them again."""
