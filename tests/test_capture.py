@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 
 import recollect
 from recollect import Memory
-from recollect.agents.capture import CONFIRMED, KNOWN, NOTED, capture, is_own, looks_like_instruction
+from recollect.agents.capture import CONFIRMED, KNOWN, NOTED, capture, finding_of, is_own, looks_like_instruction
 from recollect.agents.collect import without_memory
+from recollect.agents.extract import extract
 from recollect.agents.keeping import Finding, keep, source_of
+from recollect.agents.rules import learn
 from recollect.testing import FrozenClock, MemoryStore
 
 TRIGGERS = [  # the nine of the seed, each with what MEMORY.md says afterwards
@@ -372,3 +374,98 @@ def test_G3_what_was_forgotten_is_not_learned_again_from_the_same_words(memory: 
 def test_R2_a_source_is_one_line_of_a_length_that_can_be_stored() -> None:
     assert source_of("discussion", "s1") == "discussion:s1"
     assert len(source_of("discussion", "x" * 500)) <= 200 and "\n" not in source_of("a", "b\nc")
+
+
+# -- what is over ---------------------------------------------------------------------------------------------
+
+
+def told(memory: Memory, clock: FrozenClock, *said: str) -> list[str]:
+    """What memory holds after somebody said all this, a day apart."""
+    for text in said:
+        message = memory.say(text, session="s1")
+        assert isinstance(message, recollect.Written)
+        keep(memory, [finding_of(one, "chat", message.record.id, clock()) for one in learn(text)])
+        clock.tick(days=1)
+    return facts(memory)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "left"),
+    [
+        ("I love jazz", "I don't like jazz anymore", []),
+        ("I love jazz", "I hate jazz now", ["Hates jazz"]),
+        ("I play tennis every Sunday", "I stopped playing tennis", []),
+        ("I love jazz and blues", "I don't like jazz anymore", ["Loves jazz and blues"]),
+        ("I use Vim", "I switched from Vim to Emacs", ["Uses Emacs"]),
+        ("I hate Rust", "I changed my mind about Rust: I like it now", ["Likes Rust"]),
+        ("I drink coffee every morning", "I stopped drinking coffee", ["No longer has coffee"]),
+        ("I drive an old Volvo", "I sold the car", []),
+        ("My girlfriend Mei loves plants", "we broke up", []),
+        ("I'm vegetarian", "I'm not vegetarian any more", []),
+        ("I live in Kyiv", "I moved from Kyiv to Lviv", ["location: Lviv"]),
+        (
+            "I'm a backend engineer at Stripe",
+            "I left Stripe and joined Datadog",
+            ["role: Backend engineer", "company: Datadog"],
+        ),
+        ("Ich mag Jazz", "Ich mag keinen Jazz mehr", []),
+        ("Я люблю каву", "Я більше не люблю каву", []),
+        ("Lubię jazz", "Nie lubię już jazzu", []),
+        ("I love tea", "I don't like jazz anymore", ["Loves tea"]),
+        ("I'm vegan", "I used to be vegan", ["Used to be vegan"]),
+        ("I live in Kyiv", "I used to live in Kyiv", ["Used to live in Kyiv"]),
+        ("I'm from Kyiv", "I used to live in Kyiv", ["origin: Kyiv", "Used to live in Kyiv"]),
+        ("I use Vim", "I used to use Vim, now I use Emacs", ["Used to use Vim", "Uses Emacs"]),
+    ],
+)
+def test_R3_what_is_over_ends_and_is_known_for_the_time_before(
+    memory: Memory, clock: FrozenClock, before: str, after: str, left: list[str]
+) -> None:
+    known = told(memory, clock, before)
+    then = clock() - timedelta(hours=1)
+    assert known
+    assert sorted(told(memory, clock, after)) == sorted(left)
+    assert [fact.text for fact in memory.read(kind="fact", as_of=then)] == known
+
+
+def test_what_is_over_can_be_undone(memory: Memory, clock: FrozenClock) -> None:
+    assert told(memory, clock, "I love jazz", "I don't like jazz anymore") == []
+    memory.undo()
+    assert facts(memory) == ["Loves jazz"]
+
+
+def test_what_the_person_wrote_themselves_and_what_was_said_later_does_not_end(
+    memory: Memory, clock: FrozenClock
+) -> None:
+    memory.remember("Loves jazz", type="preference", pinned=True)
+    clock.tick(days=1)
+    assert told(memory, clock, "I hate jazz") == ["Loves jazz", "Hates jazz"]
+    early = clock() - timedelta(days=30)
+    memory.remember("Uses Vim", type="skill")
+    keep(memory, [finding_of(one, "chat", None, early) for one in learn("I switched from Vim to Emacs")])
+    assert "Uses Vim" in facts(memory)
+
+
+def test_a_guess_ends_nothing(memory: Memory, clock: FrozenClock) -> None:
+    assert told(memory, clock, "I love jazz", "I guess I hate jazz") == ["Loves jazz"]
+
+
+def test_a_night_of_extraction_reads_a_correction_with_what_it_corrects(memory: Memory, clock: FrozenClock) -> None:
+    memory.say("I use MySQL at work", session="s1")
+    memory.say("MySQL is a fine database.", role="assistant", session="s1")
+    memory.say("I meant Postgres, not MySQL", session="s1")
+    memory.say("You live in Kyiv, right?", role="assistant", session="s2")
+    memory.say("No, Lviv", session="s3")  # another conversation: it answers something else
+    clock.tick(hours=1)
+    extract(memory, clock().date(), clock=clock)
+    assert facts(memory) == ["Uses Postgres at work"]
+
+
+@pytest.mark.parametrize("change", ["I don't like jazz anymore", "I hate jazz"])
+def test_R3_the_last_word_of_a_day_stands(memory: Memory, clock: FrozenClock, change: str) -> None:
+    for text in ("I love jazz", change, "I love jazz"):
+        memory.say(text, session="s1")
+        clock.tick(seconds=60)
+    clock.tick(hours=1)
+    extract(memory, clock().date(), clock=clock)
+    assert facts(memory) == ["Loves jazz"]

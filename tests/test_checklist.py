@@ -99,7 +99,7 @@ def test_G3_G8_the_first_version(app: recollect.Recollect, clock: FrozenClock, m
     told = _night(app, clock)
     assert told.startswith("1 user processed")
     shown = memory.show()
-    assert "- Role: Senior backend engineer at Stripe" in shown
+    assert "- Role: Senior backend engineer\n- Company: Stripe" in shown
     assert "Interested in PostgreSQL" in shown
     daily = memory.daily("2026-02-12")
     assert f'👍 "{POSTS[0]}"' in daily and f'Discussed "{POSTS[0]}"' in daily

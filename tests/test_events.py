@@ -18,7 +18,7 @@ from recollect.core import events
 from recollect.errors import StoreCorruptError
 from recollect.records import INTERACTION_KINDS
 from recollect.surfaces.cli import events as _events  # noqa: F401  (its commands)
-from recollect.surfaces.cli import removing, whole, writing  # noqa: F401
+from recollect.surfaces.cli import learning, removing, whole, writing  # noqa: F401
 from recollect.surfaces.cli.program import app as program
 from recollect.testing import FrozenClock
 from tests.contracts.store_contract import T0, extraction_run, interaction
@@ -279,3 +279,49 @@ def test_R6_U3_upkeep_and_import_tell_of_interactions(cli: Cli, tmp_path: Path) 
 def test_a_run_needs_no_more_than_its_day() -> None:
     run = ExtractionRun(id="run-1", day=T0.date(), started_at=T0)
     assert (run.status, run.kind, run.duration_ms, run.details) == ("pending", "batch", None, {})
+
+
+def test_G3_one_damaged_database_does_not_hide_the_runs_of_others(cli: Cli, caplog: pytest.LogCaptureFixture) -> None:
+    with recollect.open(cli.root) as app:
+        for user in ("a", "b", "c"):
+            app.user(user).note_run(extraction_run(f"run-{user}", status="completed"))
+    for path in cli.root.glob("b/**/*.db*"):
+        path.write_bytes(b"damaged " * 2000)
+    with recollect.open(cli.root) as app:
+        told: list[str] = []
+        assert sorted(user for user, _ in app.runs(unreadable=lambda user, _: told.append(user))) == ["a", "c"]
+        assert told == ["b"]
+        assert len(app.runs()) == 2 and "cannot be read: StoreCorruptError" in caplog.text
+    shown = cli("runs", "--all", code=4)
+    assert "b is left out" in shown.stderr and shown.stdout.count("completed") == 2
+    listed = cli.json("runs", "--all", code=4)
+    assert (
+        sorted(one["user"] for one in listed) == ["a", "b", "c"] and listed[-1]["user"] == "b" and listed[-1]["problem"]
+    )
+
+
+def test_G3_when_it_was_reported_is_for_the_memory_to_say(tmp_path: Path) -> None:
+    clock = FrozenClock()
+    with recollect.open(tmp_path, clock=clock) as app:
+        memory = app.user("u1")
+        memory.report_many([{"kind": "save", "id": "a", "title": "Rust", "reported_at": "1999-01-01"}])
+        clock.tick(hours=-2)
+        memory.report("save", id="b", title="Go")
+        a, b = sorted(memory.interactions(), key=lambda one: one.id)
+        assert a.reported_at is not None and b.reported_at is not None and T0 <= a.reported_at < b.reported_at
+        copied = app.user("u2")
+        copied.import_(memory.export(tmp_path / "a.zip"))
+        assert [one.reported_at for one in copied.interactions()] == [b.reported_at, a.reported_at]
+
+
+def test_U3_G3_extraction_tells_what_it_does_and_what_was_asked_wrongly(cli: Cli) -> None:
+    cli("say", "I live in Oslo.", "--session", "s", "--user", "anna")
+    dry = cli("extract", "--all", "--dry-run")
+    assert "anna (dry run):\n  Remembered: location: Oslo" in dry.stdout and "1 memory written" in dry.stdout
+    assert "nothing was changed" in dry.stderr and "tokens are in the ledger" not in dry.stderr
+    assert "leave out --user-id" in cli("extract", "--all", "--user-id", "anna", code=2).stderr
+    wrong = cli("extract", "--user-id", "anna", "--date", "yesterday", code=2)
+    assert "use YYYY-MM-DD" in wrong.stderr and "No model" not in wrong.stderr
+    assert "no memory yet" in cli("extract", "--user-id", "nobody", code=3).stdout
+    assert "Remembered: location: Oslo" in cli("extract", "--user-id", "anna").stdout
+    assert "There is no run of the kind x." in cli("runs", "--user", "anna", "--kind", "x").stderr

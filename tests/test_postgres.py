@@ -176,7 +176,7 @@ class TestTables:
             process.stdin.close()
         together(work, 4)
         assert [process.wait(30) for process in processes] == [0, 0]
-        assert sql("SELECT version FROM recollect_migrations ORDER BY version") == [(1,), (2,), (3,), (4,)]
+        assert sql("SELECT version FROM recollect_migrations ORDER BY version") == [(1,), (2,), (3,), (4,), (5,)]
         assert sql("SELECT count(*) FROM users") == [(6,)]
 
     def test_an_applications_table_of_users_is_extended(
@@ -294,6 +294,19 @@ class TestTables:
                 wanted = r"\bid\b" if table == "users" else r"\buser_id\b"
                 assert re.search(wanted, part), f"{name}: {table}{part}"
 
+    def test_G3_interactions_of_the_fourth_schema_were_reported_when_they_happened(
+        self, postgres_url: str, sql: Callable[..., list[Any]]
+    ) -> None:
+        store = PostgresStore(postgres_url)
+        with store.user("u").write() as tx:
+            tx.put_interactions([interaction("event-1"), interaction("event-2", 5)])
+        store.close()
+        _take_back_to_4(sql)
+        with store.user("u").read() as reader:
+            assert reader.last_reported() == T0 + timedelta(minutes=5)
+            assert [one.id for one in reader.interactions(reported_after=T0)] == ["event-2"]
+        store.close()
+
     def test_G3_D1_a_database_of_the_third_schema_is_brought_forward_with_its_runs(
         self, postgres_url: str, sql: Callable[..., list[Any]]
     ) -> None:
@@ -375,7 +388,14 @@ class TestTables:
         assert "memory_interactions_by_time" in str(plan)
 
 
+def _take_back_to_4(sql: Callable[..., list[Any]]) -> None:
+    sql("ALTER TABLE memory_interactions DROP COLUMN reported_at")
+    sql("DROP INDEX memory_by_time")
+    sql("DELETE FROM recollect_migrations WHERE version > 4")
+
+
 def _take_back_to_3(sql: Callable[..., list[Any]]) -> None:
+    _take_back_to_4(sql)
     sql("DROP TABLE memory_interactions")
     sql("ALTER TABLE memory_extraction_runs DROP COLUMN kind, DROP COLUMN tier, DROP COLUMN details")
     sql("ALTER TABLE memory_extraction_runs ALTER COLUMN id DROP DEFAULT")

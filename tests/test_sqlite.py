@@ -14,6 +14,7 @@ from recollect.records import JournalEntry, Spending
 from recollect.store.contract import Query, Store
 from recollect.store.rows import load_migrations
 from recollect.store.sqlite import SqliteStore
+from recollect.store.sqlite_conditions import conditions_of
 from tests.contracts.store_contract import T0, StoreContract, extraction_run, fact, interaction, tool_call, write
 
 
@@ -162,3 +163,33 @@ def _version(path: Path) -> int:
         return int(db.execute("PRAGMA user_version").fetchone()[0])
     finally:
         db.close()
+
+
+def test_G3_interactions_of_an_earlier_schema_were_reported_when_they_happened(tmp_path: Path) -> None:
+    with SqliteStore(tmp_path).user("u").write() as tx:
+        tx.put_interactions([interaction("event-1"), interaction("event-2", 5)])
+    path = tmp_path / "u" / "memory.db"
+    db = sqlite3.connect(path)
+    db.executescript(
+        "DROP INDEX interactions_by_report; DROP INDEX records_by_time; ALTER TABLE interactions DROP COLUMN reported_at;"
+        "PRAGMA user_version = 4"
+    )
+    db.close()
+    store = SqliteStore(tmp_path)
+    with store.user("u").read() as reader:
+        assert [one.reported_at for one in reader.interactions(reported_after=T0)] == [T0 + timedelta(minutes=5)]
+        assert reader.last_reported() == T0 + timedelta(minutes=5)
+    with store.user("u").write() as tx:
+        tx.put_interactions([interaction("event-3", reported_at=T0 + timedelta(minutes=9))])
+        assert [one.id for one in tx.interactions(reported_after=T0)] == ["event-3", "event-2"]
+    assert _version(path) == 5 and store.user("u").check() == []
+
+
+def test_messages_of_a_day_are_found_by_an_index(tmp_path: Path) -> None:
+    with SqliteStore(tmp_path).user("u").write() as tx:
+        write(tx, fact("tea"))
+        query = Query(kinds=("message",), said_from=T0, said_until=T0 + timedelta(days=1), alive_at=T0)
+        conditions, values = conditions_of(query)
+        sql = f"EXPLAIN QUERY PLAN SELECT * FROM records WHERE {' AND '.join(conditions)} ORDER BY created_at, id, version"
+        plan = str(tx.db.execute(sql, values).fetchall())
+    assert "records_by_time" in plan and "valid_from>?" in plan

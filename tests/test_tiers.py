@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from recollect.config import Config
 from recollect.testing import FrozenClock
 from recollect.testing.models import Call, Fail, ModelServer, Say
 
+Answers = Callable[[Any], Any]
 NOON = datetime(2026, 2, 12, 12, 0, tzinfo=timezone.utc)
 
 
@@ -32,82 +35,77 @@ def _entry(message: int, quote: str, **more: Any) -> dict[str, Any]:
 
 
 def _found(*entries: dict[str, Any]) -> Say:
-    import json
-
     return Say(json.dumps({"memory_updates": list(entries), "daily_notes": []}))
 
 
+class Models:
+    """Two scripted models, one near by and one far away. A test says what each answers; until then both refuse."""
+
+    def __init__(self, serving: ExitStack) -> None:
+        self.near_answers: Answers = lambda asked: Fail(401, "not to be asked")
+        self.far_answers: Answers = self.near_answers
+        self.near = serving.enter_context(ModelServer(lambda asked: self.near_answers(asked)))
+        self.far = serving.enter_context(ModelServer(lambda asked: self.far_answers(asked)))
+
+
 @pytest.fixture
-def servers() -> Iterator[tuple[ModelServer, ModelServer]]:
-    with ModelServer(lambda asked: _near(asked)) as near, ModelServer(lambda asked: _far(asked)) as far:
-        yield near, far
+def models() -> Iterator[Models]:
+    with ExitStack() as serving:
+        yield Models(serving)
 
 
-SAID: dict[str, Any] = {}
-
-
-def _near(asked: Any) -> Any:
-    return SAID["near"](asked)
-
-
-def _far(asked: Any) -> Any:
-    return SAID["far"](asked)
-
-
-def _app(tmp_path: Path, servers: tuple[ModelServer, ModelServer], clock: FrozenClock) -> recollect.Recollect:
-    near, far = servers
+def _app(tmp_path: Path, models: Models, clock: FrozenClock) -> recollect.Recollect:
     return recollect.open(
         tmp_path,
         clock=clock,
-        local_model=f"{near.openai_url}#near",
-        model=f"{far.openai_url}#far",
+        local_model=f"{models.near.openai_url}#near",
+        model=f"{models.far.openai_url}#far",
         model_key="test",
     )
 
 
 def _answers(asked: Any, data: Say) -> Any:
     """As the tool that is forced, if one is; else as text."""
-    import json
-
     return Call(asked.tools[0].name, json.loads(data.text)) if asked.tools else data
 
 
 def test_G10_no_model_is_asked_about_what_the_rules_understood(
-    tmp_path: Path, servers: tuple[ModelServer, ModelServer], clock: FrozenClock
+    tmp_path: Path, models: Models, clock: FrozenClock
 ) -> None:
-    SAID.update(near=lambda asked: Fail(500, "not to be asked"), far=lambda asked: Fail(500, "not to be asked"))
-    with _app(tmp_path, servers, clock) as app:
+    with _app(tmp_path, models, clock) as app:
         app.user("u1").say("I live in Oslo", session="s")
         app.user("u1").say("Hello!", session="s")
         clock.tick(seconds=1)
         done = extract(app.user("u1"), NOON.date(), extractor=app.extractor(), clock=clock)
     assert done.run is not None and done.run.tier == "rules" and done.run.tokens_used == 0
-    assert servers[0].requests == [] and servers[1].requests == []
+    assert models.near.requests == [] and models.far.requests == []
 
 
 def test_G10_the_near_model_is_asked_where_the_rules_are_not_sure_and_the_far_one_where_it_is_not(
-    tmp_path: Path, servers: tuple[ModelServer, ModelServer], clock: FrozenClock
+    tmp_path: Path, models: Models, clock: FrozenClock
 ) -> None:
     quote = "old radios get a second life in my cellar"
-    SAID["near"] = lambda asked: _answers(asked, _found(_entry(1, quote, confidence=0.5)))
-    SAID["far"] = lambda asked: _answers(asked, _found(_entry(1, quote, value="Restores old radios in the cellar")))
-    with _app(tmp_path, servers, clock) as app:
+    models.near_answers = lambda asked: _answers(asked, _found(_entry(1, quote, confidence=0.5)))
+    models.far_answers = lambda asked: _answers(
+        asked, _found(_entry(1, quote, value="Restores old radios in the cellar"))
+    )
+    with _app(tmp_path, models, clock) as app:
         app.user("u1").say("I live in Oslo", session="s")
         app.user("u1").say(f"On Sundays {quote}, a dozen by now.", session="s")
         clock.tick(seconds=1)
         done = extract(app.user("u1"), NOON.date(), extractor=app.extractor(), clock=clock)
         assert app.user("u1").get("hobby").content == "Restores old radios in the cellar"
     assert done.run is not None and done.run.tier == "rules + model:near + model:far"
-    assert "Oslo" not in servers[0].requests[0].text.partition("What happened")[2], "what is understood is not asked"
+    assert "Oslo" not in models.near.requests[0].text.partition("What happened")[2], "what is understood is not asked"
 
 
 def test_G10_a_near_model_that_fails_is_followed_by_the_far_one(
-    tmp_path: Path, servers: tuple[ModelServer, ModelServer], clock: FrozenClock
+    tmp_path: Path, models: Models, clock: FrozenClock
 ) -> None:
     quote = "old radios get a second life in my cellar"
-    SAID["near"] = lambda asked: Fail(401, "no")
-    SAID["far"] = lambda asked: _answers(asked, _found(_entry(1, quote)))
-    with _app(tmp_path, servers, clock) as app:
+    models.near_answers = lambda asked: Fail(401, "no")
+    models.far_answers = lambda asked: _answers(asked, _found(_entry(1, quote)))
+    with _app(tmp_path, models, clock) as app:
         app.user("u1").say(f"On Sundays {quote}, a dozen by now.", session="s")
         clock.tick(seconds=1)
         done = extract(app.user("u1"), NOON.date(), extractor=app.extractor(), clock=clock)
@@ -136,15 +134,28 @@ def test_G10_outside_the_rollout_the_model_gets_no_tools_and_the_rules_still_lea
         assert app.user("u1").get("location").content == "Oslo"
 
 
-def test_G10_without_the_fallback_chats_with_tools_are_left_to_the_model(
-    tmp_path: Path, servers: tuple[ModelServer, ModelServer]
-) -> None:
-    SAID.update(near=lambda asked: Fail(401, "no"), far=lambda asked: Fail(401, "no"))
+def test_G10_without_the_fallback_chats_with_tools_are_left_to_the_model(tmp_path: Path, models: Models) -> None:
     for fallback, learned in ((True, 1), (False, 0)):
         clock = FrozenClock(NOON)
-        settings: dict[str, Any] = {"model": f"{servers[1].openai_url}#far", "automated_fallback": fallback}
+        settings: dict[str, Any] = {"model": f"{models.far.openai_url}#far", "automated_fallback": fallback}
         with recollect.open(tmp_path / str(fallback), clock=clock, **settings) as app:
             app.user("u1").say("I live in Oslo", session="s")
             clock.tick(seconds=1)
             done = extract(app.user("u1"), NOON.date(), extractor=app.extractor(), clock=clock)
             assert done.run is not None and done.run.memories_written == learned
+
+
+def test_G10_what_was_written_with_a_reaction_is_asked_about_if_the_rules_are_not_sure(
+    tmp_path: Path, models: Models, clock: FrozenClock
+) -> None:
+    quote = "old radios get a second life in my cellar"
+    models.near_answers = lambda asked: _answers(asked, _found(_entry(1, quote)))
+    with _app(tmp_path, models, clock) as app:
+        memory = app.user("u1")
+        memory.report("command", value="/note", text="I live in Oslo")
+        memory.report("reaction", id="r7", value="👍", title="Radio", text=f"On Sundays {quote}, a dozen by now.")
+        clock.tick(seconds=1)
+        done = extract(memory, NOON.date(), extractor=app.extractor(), clock=clock)
+        assert memory.get("hobby").source == "reaction:r7" and memory.get("location").content == "Oslo"
+    assert done.run is not None and done.run.tier == "rules + model:near" and models.far.requests == []
+    assert "Oslo" not in models.near.requests[0].text.partition("What happened")[2]

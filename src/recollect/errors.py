@@ -8,6 +8,7 @@
     ├── AmbiguousError         the caller: several records fit; say which
     ├── QueueFullError         the caller: too much work is waiting already; try again later
     ├── UndoError              the caller: this change can no longer be undone, and why
+    ├── LinkError              the person: two channels cannot be joined like that; its kind says why
     ├── NothingToRebuildError  the caller: the database is in order
     ├── DocumentError          the person: a file they edited cannot be read; it is left as it is
     ├── ConfigError            the operator: a setting is wrong; names the variable
@@ -29,6 +30,7 @@ from __future__ import annotations
 
 import errno
 import os
+from datetime import datetime
 from pathlib import Path
 
 
@@ -61,6 +63,21 @@ class QueueFullError(RecollectError):
 
 class UndoError(RecollectError):
     """This change can no longer be undone."""
+
+
+class LinkError(RecollectError):
+    """These two channels cannot be joined.
+
+    ``kind`` says why: ``wrong``, ``expired`` or ``used`` (the code), ``own`` (it was shown on this very channel),
+    ``joined`` (they are joined already), ``limited`` (too many wrong codes; ``retry_at`` says when to try again),
+    ``nothing`` (nothing waits to be confirmed, or is joined), ``paused`` (memory is off) or ``final`` (it can no
+    longer be undone). The message tells nothing about anybody else.
+    """
+
+    def __init__(self, kind: str, message: str, *, retry_at: datetime | None = None) -> None:
+        self.kind = kind
+        self.retry_at = retry_at
+        super().__init__(message)
 
 
 class NothingToRebuildError(RecollectError):

@@ -307,9 +307,12 @@ class Interaction:
     """Which reaction ("👍") or command ("/saved")."""
     topics: tuple[str, ...] = ()
     text: str | None = None
+    """With a reaction, a save or a command the person's own words; otherwise what they were given."""
     session: str | None = None
     """The conversation it belongs to, whose messages are records."""
     metadata: dict[str, Any] = field(default_factory=dict)
+    reported_at: datetime | None = field(default=None, compare=False)
+    """When it was stored here, later than all that was there before: the order to read in, however late it came."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

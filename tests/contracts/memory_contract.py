@@ -34,6 +34,7 @@ from recollect import (
     Updated,
     Written,
 )
+from recollect.core.unread import Unread
 from recollect.errors import AmbiguousError, StoreError
 from recollect.testing import FrozenClock
 from tests.contracts.store_contract import extraction_run, tool_call
@@ -222,6 +223,15 @@ class MemoryContract:
         assert len(memory.history(run="run-extraction-1")) == 3
         memory.undo("run-extraction-1")
         assert texts(memory) == ["Likes tea"] and memory.show() == before
+
+    def test_R5_merging_something_with_itself_is_merging_it_once(self, memory: Memory) -> None:
+        tea = written(memory.remember("Likes tea", key="drink")).id
+        mate = written(memory.remember("Likes mate")).id
+        merged = memory.merge([tea, "drink", mate, tea], "Likes tea and mate")
+        assert isinstance(merged, Merged) and [one.id for one in merged.merged] == [tea, mate]
+        assert memory.verify() == []
+        with pytest.raises(InvalidInputError, match="different"):
+            memory.merge([merged.record.id, merged.record.id], "Likes hot drinks")
 
     def test_R5_merge_is_one_run(self, memory: Memory) -> None:
         a = written(memory.remember("Python", key="language", type="skill", confidence=0.8, tags=["a"]))
@@ -578,6 +588,89 @@ class MemoryContract:
             with pytest.raises(InvalidInputError):
                 memory.interactions(**wrong)
         assert not memory.search("rust", include_conversation=True) and "Rust" not in memory.context("rust")
+
+    def test_G3_what_was_stored_since_is_unread_whenever_it_happened(
+        self, app: Recollect, memory: Memory, clock: FrozenClock
+    ) -> None:
+        def contents(found: Unread) -> list[str]:
+            return sorted([one.content for one in found.messages] + [one.title or "" for one in found.interactions])
+
+        nothing = memory.unread(until=clock())
+        assert contents(nothing) == [] and not memory.exists
+        start = clock()
+        memory.say("first", session="a", said_at=start - timedelta(days=400))
+        memory.report("save", title="one", at=start - timedelta(days=80))
+        memory.say("to come", session="a", said_at=start + timedelta(hours=1))
+        first = memory.unread(until=start + timedelta(minutes=1))
+        assert contents(first) == ["first", "one"]
+        clock.now = start - timedelta(hours=5)  # the clock of another machine
+        memory.report("save", title="two", at=clock() - timedelta(days=1))
+        memory.say("second", session="b", said_at=clock() - timedelta(days=1))
+        clock.now = start + timedelta(hours=2)
+        for message in memory.read(kind="message"):
+            memory.mark_important([message.id], "high")  # a new version is no new message
+        second = memory.unread([first.mark], until=clock())
+        assert contents(second) == ["second", "to come", "two"]
+        assert contents(memory.unread([first.mark], until=clock(), session="b")) == ["second"]
+        assert contents(memory.unread([first.mark], until=start)) == ["second", "two"]
+        for marks in ([first.mark, second.mark], [second.mark, first.mark, nothing.mark], [second.mark]):
+            assert contents(memory.unread(marks, until=clock())) == []
+        assert contents(app.user("u2").unread(until=clock())) == []
+        memory.pause(incognito=True)
+        assert contents(memory.unread(until=clock())) == []
+
+    def test_records_are_read_by_when_they_were_said(self, memory: Memory, clock: FrozenClock) -> None:
+        start = clock()
+        for hours in range(4):
+            memory.say(f"message {hours}", session="s", said_at=start + timedelta(hours=hours))
+        memory.remember("Oslo", key="city", valid_from="2020-01-01")
+        memory.update("city", "Lviv")
+
+        def said(**bounds: Any) -> list[str]:
+            return [one.content for one in memory.read(**bounds)]
+
+        one, three = start + timedelta(hours=1), start + timedelta(hours=3)
+        assert said(kind="message", since=one, until=three) == ["message 1", "message 2"]
+        assert said(kind="message", until=one) == ["message 0"] and said(since=three) == ["message 3"]
+        assert said(kind="message", since=one, newest_first=True, limit=1) == ["message 3"]
+        assert said(kind="message", since=three, until=one) == []
+        assert said(kind="fact", until="2021-01-01") == [] and said(kind="fact", since=start.date()) == ["Lviv"]
+        assert said(kind="fact", until="2021-01-01", as_of="2020-06-01") == ["Oslo"]
+        for wrong in ({"since": "yesterday"}, {"until": 5}):
+            with pytest.raises(InvalidInputError):
+                memory.read(**wrong)
+
+    def test_R2_an_update_tells_what_supports_the_new_value(self, memory: Memory) -> None:
+        memory.remember("Oslo", key="city", messages=["message-1"], excerpt="I live in Oslo")
+        memory.update("city", "Lviv", messages=["message-2", "message-3"])
+        city = memory.get("city")
+        assert city.messages == ("message-2", "message-3") and city.excerpt is None
+        assert "message-2" in memory.why("city").message and "message-1" not in memory.why("city").message
+        memory.update("city", importance=0.9)
+        assert memory.get("city").messages == ("message-2", "message-3"), "what is not given stays"
+        memory.update("city", messages=["message-4"])
+        assert memory.get("city").messages == ("message-4",)
+        memory.update("city", "Kyiv")
+        assert memory.get("city").messages == (), "what supported the old value does not support the new one"
+        added = memory.update("job", "Baker", messages=["message-5"], tags=["work"], pinned=True)
+        assert added.done and memory.get("job").messages == ("message-5",)
+        assert memory.get("job").tags == ("work",) and memory.get("job").pinned
+        with pytest.raises(InvalidInputError):
+            memory.update("city", "Rome", messages="message-6")
+
+    def test_P1_what_is_not_sure_is_noted_on_the_day_it_is_about(self, memory: Memory, clock: FrozenClock) -> None:
+        yesterday = clock().date() - timedelta(days=1)
+        noted = memory.remember("Likes tea", confidence=0.5, day=yesterday)
+        assert isinstance(noted, Demoted) and f"noted for {yesterday} only" in noted.message
+        memory.remember("Likes rum", durability="daily", day=yesterday.isoformat())
+        memory.remember("Likes gin", durability="daily", day=clock().date() - timedelta(days=900))
+        memory.remember("Likes ale", durability="daily", day="2999-01-01")
+        days = {entry.content: entry.day for entry in memory.read(kind="daily") if isinstance(entry, DailyEntry)}
+        today = clock().date()
+        assert days == {"Likes tea": yesterday, "Likes rum": yesterday, "Likes gin": today, "Likes ale": today}
+        assert [one.content for one in memory.read(kind="daily", key=str(yesterday))] == ["Likes tea", "Likes rum"]
+        with pytest.raises(InvalidInputError):
+            memory.remember("Likes tea", day="yesterday")
 
     def test_G3_a_host_may_report_as_often_as_it_likes(self, memory: Memory, clock: FrozenClock) -> None:
         first = memory.report("save", id="update 7", title="Rust")

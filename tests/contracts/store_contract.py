@@ -299,6 +299,9 @@ class StoreContract:
             (Query(tags=("x", "y")), [b]),
             (Query(said_from=later), [b, d]),
             (Query(said_until=later), [a]),
+            (Query(said_from=T0, said_until=later, kinds=("fact",)), [a]),
+            (Query(said_from=later, said_until=later), []),
+            (Query(said_from=later, kinds=("fact",), statuses=("active", "archived")), [b]),
             (Query(changed_after=a.seq, statuses=()), [b, c, d]),
             (Query(changed_after=a.seq, statuses=(), newest_first=True), [d, c, b]),
             (Query(alive_at=later), [a, b]),
@@ -648,6 +651,36 @@ class StoreContract:
             many = [f"event-{number}" for number in range(70_000)]
             assert reader.interactions(ids=[*many, "a"]) == [bare]
         assert user.check() == []
+
+    def test_G3_interactions_are_told_apart_by_when_they_were_reported(self, store: Store) -> None:
+        user = store.user("u")
+        with user.read() as reader:
+            assert reader.last_reported() is None
+        minute = timedelta(minutes=1)
+        unknown = interaction("a", 9)
+        early, late = (
+            interaction("b", 5, reported_at=T0 + 6 * minute),
+            interaction("c", 0, reported_at=T0 + 60 * minute),
+        )
+        with user.write() as tx:
+            tx.put_interactions([unknown, early, late])
+            assert tx.last_reported() == late.reported_at
+        with user.read() as reader:
+            assert reader.interactions(reported_after=T0 + 6 * minute) == [late, unknown]
+            assert reader.interactions(reported_after=T0 + 9 * minute) == [late], "it is when it happened, if not told"
+            assert reader.interactions(reported_after=T0, until=T0 + minute) == [late]
+            assert reader.interactions(reported_after=T0 + 60 * minute) == []
+            assert [one.reported_at for one in reader.interactions()] == [
+                T0 + 60 * minute,
+                T0 + 6 * minute,
+                T0 + 9 * minute,
+            ]
+            assert reader.last_reported() == late.reported_at
+        with store.user("v").read() as reader:
+            assert reader.last_reported() is None
+        with user.write() as tx:
+            tx.drop_interactions()
+            assert tx.last_reported() is None
 
     def test_G3_what_is_reported_twice_is_stored_once(self, store: Store) -> None:
         user = store.user("u")

@@ -13,6 +13,7 @@ from datetime import datetime
 from recollect.agents.collect import without_memory
 from recollect.agents.keeping import Finding, Kept, keep
 from recollect.agents.rules import Learned, explicit, learn
+from recollect.agents.rules.learned import ANYTHING
 from recollect.agents.rules.reading import HIDDEN, plain, sentences
 from recollect.agents.rules.tables import union
 from recollect.core.memory import Memory
@@ -133,8 +134,9 @@ def _gone(memory: Memory, finding: Finding, outcome: Outcome) -> Outcome:
 
 def finding_of(learned: Learned, source: str, message: str | None = None, said_at: datetime | None = None) -> Finding:
     """What the rules learned, as something to keep."""
+    gone = learned.action == "remove" and ANYTHING in learned.ends
     return Finding(
-        content=learned.content,
+        content="" if gone else learned.content,
         key=learned.fact_key,
         category=learned.category,
         type=learned.type,
@@ -147,6 +149,7 @@ def finding_of(learned: Learned, source: str, message: str | None = None, said_a
         kind=learned.kind,
         told=learned.explicit,
         previous=learned.previous,
+        ends=tuple(line for line in learned.ends if line != ANYTHING),
         corrects=learned.action == "update",
         said_at=said_at,
     )

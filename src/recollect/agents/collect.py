@@ -1,15 +1,22 @@
-"""What a person did and said in a stretch of time: what the host reported, and the conversations, put together."""
+"""What a person did and said and nobody has learned from yet: what the host reported, and the conversations."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
+from itertools import groupby
 
+from recollect.agents.keeping import source_of
 from recollect.agents.rules import Event
 from recollect.core.memory import Memory
+from recollect.core.unread import Mark
 from recollect.records import Interaction, Message
+from recollect.times import parse_moment
 
+OWN = ("command", "reaction", "save")
+"""Where the text of an interaction is what the person wrote. Elsewhere it is what they were given: nobody's word."""
 _NEGATIVE = frozenset("👎 👎🏻 👎🏽 👎🏿 😡 💩 dislike downvote -1 thumbs_down".split())
 _SAVED = frozenset("⭐ 🔖 ❤️".split())
 _MOST_TITLES, _LONGEST_TITLE = 20, 150
@@ -24,8 +31,32 @@ _TAG = re.compile(r"\s*</?[\w -]+>\s*")
 
 
 @dataclass(frozen=True, slots=True)
+class Saying:
+    """Something that was said, in a message or with something the person did."""
+
+    text: str
+    """Without the memory that a host put in front of it."""
+    at: datetime
+    source: str
+    message: str | None = None
+    role: str = "user"
+    speaker: str | None = None
+    trusted: bool = True
+
+    @property
+    def own(self) -> bool:
+        """Whether it is the person's own word."""
+        return self.role == "user" and self.trusted
+
+    @property
+    def origin(self) -> str:
+        """What tells it from others, as `Finding.origin` does."""
+        return self.message or self.source
+
+
+@dataclass(frozen=True, slots=True)
 class Talk:
-    """The part of a conversation that belongs to a stretch of time."""
+    """The part of a conversation that belongs together."""
 
     session: str
     title: str | None
@@ -36,54 +67,99 @@ class Talk:
         """How long it took."""
         return round((self.messages[-1].valid_from - self.messages[0].valid_from) / timedelta(minutes=1))
 
+    def by_day(self) -> list[tuple[date, Talk]]:
+        """The parts of it that belong to each day."""
+        days = groupby(self.messages, key=lambda message: message.valid_from.date())
+        return [(day, replace(self, messages=tuple(messages))) for day, messages in days]
+
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """Everything of a stretch of time, oldest first."""
+    """What there is to learn from, oldest first, and how far one has read with it."""
 
-    since: datetime
-    until: datetime
-    interactions: tuple[Interaction, ...]
-    talks: tuple[Talk, ...]
+    mark: Mark
+    interactions: tuple[Interaction, ...] = ()
+    talks: tuple[Talk, ...] = ()
+
+    @property
+    def until(self) -> datetime:
+        """All of it happened before."""
+        return self.mark.until
+
+    @property
+    def times(self) -> list[datetime]:
+        """When each thing happened."""
+        return [one.at for one in self.interactions] + [m.valid_from for talk in self.talks for m in talk.messages]
+
+    @property
+    def last(self) -> datetime:
+        """When the last of it happened."""
+        return max(self.times, default=self.until)
 
     @property
     def count(self) -> int:
         """How many interactions and messages that is."""
         return len(self.interactions) + sum(len(talk.messages) for talk in self.talks)
 
+    @property
+    def sayings(self) -> list[Saying]:
+        """All that was said, in the order in which `described` numbers it."""
+        said = [saying_with(one) for one in self.interactions if has_words(one)]
+        return said + [saying_of(message) for talk in self.talks for message in talk.messages]
 
-def collect(
-    memory: Memory,
-    since: datetime,
-    until: datetime,
-    *,
-    session: str | None = None,
-    after: tuple[datetime, str] | None = None,
-) -> Collected:
-    """What happened from one moment to another; with ``after``, the messages that were stored after that one.
+    def only(self, wanted: Callable[[Saying], bool]) -> Collected:
+        """The same with some of what was said left out, and conversations in which the person says nothing then."""
+        interactions = [
+            replace(one, text=None) if has_words(one) and not wanted(saying_with(one)) else one
+            for one in self.interactions
+        ]
+        talks = []
+        for talk in self.talks:
+            kept = tuple(message for message in talk.messages if wanted(saying_of(message)))
+            if any(message.role == "user" for message in kept):
+                talks.append(replace(talk, messages=kept))
+        return replace(self, interactions=tuple(interactions), talks=tuple(talks))
 
-    It is told by when it was stored and its id, which an export and a rebuild keep, and sequence numbers do not.
-    """
-    events = memory.interactions(since=since, until=until, session=session)
+
+def collect(memory: Memory, marks: Iterable[Mark], until: datetime, *, session: str | None = None) -> Collected:
+    """What happened before a moment, in one conversation or at all, and was not read up to any of these marks."""
+    found = memory.unread(marks, until=until, session=session)
+    events = sorted(found.interactions, key=lambda one: (one.at, one.id))
     titles = {event.session: event.title for event in events if event.session and event.title}
     said: dict[str, list[Message]] = {}
-    for record in memory.read(kind="message", session=session):
-        if not isinstance(record, Message) or not record.session:
-            continue
-        stored = record.created_at, record.id
-        if stored > after if after is not None else since <= record.valid_from < until:
-            said.setdefault(record.session, []).append(record)
-    talks = [
-        Talk(name, titles.get(name), tuple(sorted(messages, key=lambda one: (one.valid_from, one.seq))))
-        for name, messages in said.items()
-    ]
-    talks.sort(key=lambda talk: talk.messages[0].valid_from)
-    return Collected(since, until, tuple(events), tuple(talks))
+    for message in sorted(found.messages, key=lambda one: (one.valid_from, one.seq)):
+        if message.session:
+            said.setdefault(message.session, []).append(message)
+    talks = [Talk(name, titles.get(name), tuple(messages)) for name, messages in said.items()]
+    return Collected(found.mark, tuple(events), tuple(talks))
 
 
-def own_words(message: Message) -> str:
-    """What the person said in a message, without the memory that a host put in front of it."""
-    return without_memory(message.content)
+def end_of(day: date) -> datetime:
+    """The first moment that no longer belongs to a day."""
+    return parse_moment("day", day + timedelta(days=1))
+
+
+def has_words(one: Interaction) -> bool:
+    """Whether the person wrote something with it."""
+    return one.kind in OWN and bool(one.text)
+
+
+def saying_with(one: Interaction) -> Saying:
+    """What the person wrote with something they did."""
+    return Saying(without_memory(one.text or ""), one.at, source_of(one.kind, one.id))
+
+
+def saying_of(message: Message) -> Saying:
+    """What was said in a message."""
+    return Saying(
+        without_memory(message.content),
+        message.valid_from,
+        source_of("discussion", message.session or ""),
+        message.id,
+        message.role,
+        message.speaker,
+        message.trusted,
+    )
 
 
 def without_memory(text: str) -> str:
@@ -103,7 +179,7 @@ def without_memory(text: str) -> str:
     return text if len(kept) == len(lines) else "\n".join(kept).strip()
 
 
-def events_of(interactions: tuple[Interaction, ...] | list[Interaction]) -> list[Event]:
+def events_of(interactions: Iterable[Interaction]) -> list[Event]:
     """Reactions, saves, discussions and reads, as the rules count them into interests."""
     found = []
     for one in interactions:
@@ -114,25 +190,44 @@ def events_of(interactions: tuple[Interaction, ...] | list[Interaction]) -> list
     return found
 
 
-def notes_of(collected: Collected) -> list[tuple[str, str]]:
-    """The lines of the daily note, each with its section: what was read, and what was talked about."""
-    lines: list[tuple[str, str]] = []
-    kinds: dict[str, list[Interaction]] = {}
-    for one in collected.interactions:
-        kinds.setdefault(one.kind, []).append(one)
-    if delivered := kinds.get("delivery"):
-        read = {one.item or one.title for one in kinds.get("read", [])}
-        lines.append(("Reading Activity", f"Read {len(read)}/{len(delivered)} digest posts"))
-    reactions: dict[str, list[str]] = {}
-    for one in kinds.get("reaction", []):
-        reactions.setdefault((one.value or "👍").strip(), []).append(_quoted(one))
-    lines += [("Reading Activity", f"{value} {_listed(titles)}") for value, titles in reactions.items()]
-    if saved := kinds.get("save"):
-        lines.append(("Reading Activity", f"⭐ Saved {_listed([_quoted(one) for one in saved])}"))
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line for the daily note; for the day of the run if it tells none."""
+
+    section: str
+    text: str
+    day: date | None = None
+
+
+def lines_of(memory: Memory, collected: Collected) -> list[Line]:
+    """The lines of the daily notes: what was read, and what was talked about, each on the day it happened."""
+    lines: list[Line] = []
+    for day, some in groupby(collected.interactions, key=lambda one: one.at.date()):
+        lines += [Line("Reading Activity", text, day) for text in _read_on(memory, day, list(some), collected.until)]
     for talk in collected.talks:
-        if talk.title:
-            count = f"{len(talk.messages)} message{'s' * (len(talk.messages) != 1)}, {talk.minutes} min"
-            lines.append(("Discussions", f'Discussed "{talk.title}" ({count})'))
+        for day, part in talk.by_day() if talk.title else ():
+            count = f"{len(part.messages)} message{'s' * (len(part.messages) != 1)}, {part.minutes} min"
+            lines.append(Line("Discussions", f'Discussed "{talk.title}" ({count})', day))
+    return lines
+
+
+def _read_on(memory: Memory, day: date, interactions: Sequence[Interaction], until: datetime) -> list[str]:
+    """What was read, liked and saved on a day."""
+    lines = []
+    if any(one.kind in ("delivery", "read") for one in interactions):
+        # of the whole day: an earlier run may have read a part of it
+        whole = memory.interactions(since=day, until=min(end_of(day), until), kinds=("delivery", "read"))
+        delivered = [one for one in whole if one.kind == "delivery"]
+        read = {one.item or one.title for one in whole if one.kind == "read"}
+        if delivered:
+            lines.append(f"Read {len(read)}/{len(delivered)} digest posts")
+    reactions: dict[str, list[str]] = {}
+    for one in interactions:
+        if one.kind == "reaction":
+            reactions.setdefault((one.value or "👍").strip(), []).append(_quoted(one))
+    lines += [f"{value} {_listed(titles)}" for value, titles in reactions.items()]
+    if saved := [_quoted(one) for one in interactions if one.kind == "save"]:
+        lines.append(f"⭐ Saved {_listed(saved)}")
     return lines
 
 
@@ -148,18 +243,27 @@ def _listed(titles: list[str]) -> str:
 
 
 def described(collected: Collected) -> str:
-    """The same for a model: everything that happened, in plain words, each message with its number."""
-    told = [f"- {_told(one)}" for one in collected.interactions]
+    """The same for a model: everything that happened, in plain words, and all that was said with its number."""
+    told = []
     number = 0
+    for one in collected.interactions:
+        told.append(f"- {_told(one)}")
+        if has_words(one):
+            number += 1
+            told.append(_numbered(number, "person", saying_with(one)))
     for talk in collected.talks:
         about = f' about "{talk.title}"' if talk.title else ""
         told.append(f"\nConversation {talk.session}{about}:")
         for message in talk.messages:
             number += 1
             who = "person" if message.role == "user" else message.role
-            lines = own_words(message).splitlines() or [""]
-            told.append(f"[{number}] {who}: " + "\n    ".join(lines))  # indented: nobody speaks within another's turn
+            told.append(_numbered(number, who, saying_of(message)))
     return "\n".join(told)
+
+
+def _numbered(number: int, who: str, said: Saying) -> str:
+    lines = said.text.splitlines() or [""]
+    return f"[{number}] {who}: " + "\n    ".join(lines)  # indented: nobody speaks within another's turn
 
 
 def _told(one: Interaction) -> str:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import replace
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 
-from recollect.agents.collect import Collected, Talk, collect
-from recollect.agents.extract import Extracted, Extraction, Extractor, by_rules, stored
+from recollect.agents.collect import Collected, Line, Talk, collect
+from recollect.agents.extract import Extracted, Extraction, Extractor, by_rules, mark_of, stored
 from recollect.agents.keeping import Finding
 from recollect.agents.rules.tables import union
 from recollect.core.memory import Memory
@@ -21,7 +21,6 @@ from recollect.text import fold, terms, words
 from recollect.times import Clock, utc_now
 
 IDLE = timedelta(minutes=30)
-_BEGINNING = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _INSTANT = timedelta(microseconds=1)
 _LONGEST_KIND = 40
 _PAGE = 200
@@ -41,13 +40,10 @@ def conclude(
         return Extracted(memory.user_id, None, skipped=memory.mode)
     now = clock()
     runs = _concluded(memory).get(session, [])
-    since = max((datetime.fromisoformat(run.details["until"]) for run in runs), default=_BEGINNING)
-    after = max(((datetime.fromisoformat(run.details["stored"]), run.details["last"]) for run in runs), default=None)
-    collected = collect(memory, since, max(now + _INSTANT, since), session=session, after=after or (_BEGINNING, ""))
+    collected = collect(memory, map(mark_of, runs), now + _INSTANT, session=session)
     if not collected.talks:
         return None
     talk = collected.talks[0]
-    last = max(talk.messages, key=lambda message: (message.created_at, message.id))
     named = title or talk.title or _title(memory, session)
     collected = replace(collected, talks=(replace(talk, title=named),))
     run = ExtractionRun(
@@ -55,12 +51,7 @@ def conclude(
         day=min(talk.messages[-1].valid_from, now).date(),
         started_at=now,
         kind=_kind(session, len(runs) + 1),
-        details={
-            "session": session,
-            "stored": last.created_at.isoformat(),
-            "last": last.id,
-            "ended": max(message.valid_from for message in talk.messages).isoformat(),
-        },
+        details={"session": session, "ended": talk.messages[-1].valid_from.isoformat()},
     )
 
     def with_connections(memory: Memory, collected: Collected) -> Extraction:
@@ -92,7 +83,8 @@ def _concluded(memory: Memory) -> dict[str, list[ExtractionRun]]:
     """The runs that concluded a part of each session."""
     found: dict[str, list[ExtractionRun]] = {}
     for run in memory.runs(limit=None):
-        if run.status == "completed" and run.kind.startswith("discussion:") and "session" in run.details:
+        done = run.status == "completed" and run.kind.startswith("discussion:")
+        if done and {"session", "ended"} <= run.details.keys():
             found.setdefault(run.details["session"], []).append(run)
     return found
 
@@ -110,13 +102,14 @@ def _title(memory: Memory, session: str) -> str | None:
     return next((one.title for one in memory.interactions(session=session, newest_first=True) if one.title), None)
 
 
-def _opinions(findings: tuple[Finding, ...]) -> list[tuple[str, str]]:
+def _opinions(findings: tuple[Finding, ...]) -> list[Line]:
     """What the person thinks, in their own words, for the daily note."""
-    said = [one.excerpt or one.content for one in findings if one.type == "opinion" and one.trusted]
-    return [("Discussions", f'Opinion: "{" ".join(text.split())[:300]}"') for text in dict.fromkeys(said)]
+    said = [one for one in findings if one.type == "opinion" and one.trusted]
+    texts = {" ".join((one.excerpt or one.content).split())[:300]: one.said_at for one in said}
+    return [Line("Discussions", f'Opinion: "{text}"', at.date() if at else None) for text, at in texts.items()]
 
 
-def _connections(memory: Memory, talk: Talk, run: ExtractionRun) -> list[tuple[str, str]]:
+def _connections(memory: Memory, talk: Talk, run: ExtractionRun) -> list[Line]:
     """An earlier discussion of something similar, if there is one."""
     if not talk.title:
         return []
@@ -126,7 +119,7 @@ def _connections(memory: Memory, talk: Talk, run: ExtractionRun) -> list[tuple[s
         if found is None or fold(found[1]) == fold(talk.title) or not topics & _topics(found[1]):
             continue
         day = hit.record.day if isinstance(hit.record, DailyEntry) else run.day
-        return [("Discussions", f'Connected to "{found[1]}", discussed on {day:%Y-%m-%d}')]
+        return [Line("Discussions", f'Connected to "{found[1]}", discussed on {day:%Y-%m-%d}')]
     return []
 
 

@@ -1,5 +1,6 @@
 """Batch extraction: what a day taught about each person. Once for each user and day, whatever happens in between.
 
+A run reads everything that happened until the end of its day and that no run has read, however late it was stored.
 What is found is stored in one transaction together with the record of the run: a kill leaves all of it or nothing, and
 the next run begins again where this one did. A model, where there is one, is asked before that transaction; if it
 fails, the rules do it.
@@ -8,24 +9,29 @@ fails, the rules do it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta, timezone
+from sys import maxsize
 from typing import Protocol
 
 from recollect.agents.capture import finding_of, injected, looks_like_instruction
-from recollect.agents.collect import Collected, collect, events_of, notes_of, own_words
-from recollect.agents.keeping import Finding, Kept, keep, source_of
-from recollect.agents.rules import Learned, interests, learn
+from recollect.agents.collect import Collected, Line, Saying, collect, end_of, events_of, lines_of
+from recollect.agents.keeping import Finding, Kept, keep
+from recollect.agents.rules import interests, learn
 from recollect.core.memory import Memory
+from recollect.core.unread import Mark
 from recollect.errors import InvalidInputError, ModelError, StoreError
+from recollect.policy.retention import daily_expiry
 from recollect.records import ExtractionRun, Refused, new_id
 from recollect.text import fold
-from recollect.times import Clock, utc_now
+from recollect.times import Clock, parse_moment, utc_now
 
 BATCH = "batch"
 DONE = "done already"
-_DAY = timedelta(days=1)
+UNKNOWN = "no memory yet"
+_OVERTAKEN = "overtaken"
 _LOOK_BACK = timedelta(days=14)
 """How far back reactions are counted into interests."""
 _LONGEST_TIER = 64
@@ -40,11 +46,11 @@ class Extraction:
     """
 
     findings: tuple[Finding, ...]
-    notes: tuple[tuple[str, str], ...]
+    notes: tuple[Line, ...]
     tier: str
     tokens: int = 0
     problem: str | None = None
-    unverified: tuple[tuple[str, str], ...] = ()
+    unverified: tuple[Line, ...] = ()
     remark: str | None = None
 
 
@@ -62,29 +68,30 @@ class Extracted:
     run: ExtractionRun | None
     kept: Kept = field(default_factory=Kept)
     skipped: str | None = None
-    notes: tuple[tuple[str, str], ...] = ()
+    notes: tuple[Line, ...] = ()
 
 
 def by_rules(memory: Memory, collected: Collected) -> Extraction:
     """What the rules find: in what the person said themselves, and in what they did."""
     findings: list[Finding] = []
-    for talk in collected.talks:
-        source = source_of("discussion", talk.session)
-        for message in talk.messages:
-            words = own_words(message)
-            if message.role == "user" and message.trusted and not injected(words):
-                learned = learn(words, role=message.role, speaker=message.speaker)
-                findings += [finding_of(one, source, message.id, message.valid_from) for one in learned]
-    findings += [finding_of(one, "reaction:batch") for one in _interests(memory, collected.until)]
-    return Extraction(tuple(findings), tuple(notes_of(collected)), "rules")
+    recent: deque[Saying] = deque(maxlen=2)
+    for said in collected.sayings:
+        if said.own and not injected(said.text):
+            before = [(one.role, one.text) for one in recent if one.trusted and one.source == said.source]
+            learned = learn(said.text, role=said.role, speaker=said.speaker, before=before)
+            findings += [finding_of(one, said.source, said.message, said.at) for one in learned]
+        recent.append(said)
+    findings += _interests(memory, collected.until)
+    return Extraction(tuple(findings), tuple(lines_of(memory, collected)), "rules")
 
 
-def _interests(memory: Memory, until: datetime) -> list[Learned]:
+def _interests(memory: Memory, until: datetime) -> list[Finding]:
     """What reactions and saves of the last days say. What the person had forgotten must show anew."""
     happened = memory.interactions(since=until - _LOOK_BACK, until=until)
     recent = [one for one in happened if not looks_like_instruction(" ".join((one.title or "", *one.topics)))]
     if not recent:
         return []
+    last = recent[-1].at
     forgotten: dict[str, datetime] = {}
     for fact in memory.read(kind="fact", status="archived", source="reaction:batch"):
         said = fold(fact.content)
@@ -94,7 +101,7 @@ def _interests(memory: Memory, until: datetime) -> list[Learned]:
         since = forgotten.get(fold(one.content))
         later = [event for event in recent if since is None or event.at > since]
         if since is None or one.content in [again.content for again in interests(events_of(later))]:
-            found.append(one)
+            found.append(finding_of(one, "reaction:batch", said_at=last))
     return found
 
 
@@ -111,19 +118,39 @@ def extract(
     if memory.mode != "on":
         return Extracted(user, None, skipped=memory.mode)
     if not memory.exists:
-        return Extracted(user, None, skipped="no memory yet")
+        return Extracted(user, None, skipped=UNKNOWN)
     now = clock()
     if day > now.date():
         return Extracted(user, None, skipped="not yet")
-    runs = [run for run in memory.runs(limit=None) if run.kind == BATCH]
+    runs = memory.runs(kind=BATCH, limit=None)
     known = next((run for run in runs if run.day == day), None)
     if known is not None and known.status == "completed":
         return Extracted(user, known, skipped=DONE)
-    window = _window(day, runs, now)
-    if window is None:
+    read = [run for run in runs if run.status == "completed"]
+    collected = collect(memory, map(mark_of, read), min(end_of(day), now))
+    if collected.count == 0 and any(run.day > day for run in read):
         return Extracted(user, None, skipped="done already, with a later day")
     run = ExtractionRun(id=known.id if known is not None else new_id("run"), day=day, started_at=now, kind=BATCH)
-    return stored(memory, run, collect(memory, *window), extractor, dry_run=dry_run, clock=clock)
+    done = stored(memory, run, collected, extractor, read=read, dry_run=dry_run, clock=clock)
+    if done.skipped == _OVERTAKEN:  # by the run of another day, which may have read the same
+        return extract(memory, day, extractor=extractor, dry_run=dry_run, clock=clock)
+    return done
+
+
+def mark_of(run: ExtractionRun) -> Mark:
+    """How far a run has read. One that does not tell, as hosts may note it, has read all that happened before."""
+    seq, reported = run.details.get("seq"), _moment(run, "reported")
+    until = _moment(run, "until") or run.started_at
+    if not isinstance(seq, int) or reported is None:
+        return Mark(seq=maxsize, reported=datetime.max.replace(tzinfo=timezone.utc), until=until)
+    return Mark(seq=min(seq, maxsize), reported=reported, until=until)
+
+
+def _moment(run: ExtractionRun, name: str) -> datetime | None:
+    try:
+        return parse_moment(name, run.details.get(name))
+    except InvalidInputError:
+        return None
 
 
 def stored(
@@ -132,16 +159,23 @@ def stored(
     collected: Collected,
     extractor: Extractor,
     *,
+    read: Sequence[ExtractionRun] | None = None,
     dry_run: bool = False,
     clock: Clock = utc_now,
 ) -> Extracted:
-    """Find out what to keep, and keep it together with the record of the run. A failure is a run that failed."""
+    """Find out what to keep, and keep it together with the record of the run. A failure is a run that failed.
+
+    ``read`` are the runs of its kind that were completed when it was collected: if there are others when it is to be
+    stored, it is not.
+    """
     user, began = memory.user_id, time.perf_counter()
     try:
         found = extractor(memory, collected)
-        kept = _store(memory, run, found, dry_run, lambda done: _completed(run, found, done, collected, began))
-    except _PausedError as paused:
-        return Extracted(user, None, skipped=str(paused))
+        kept = _store(
+            memory, run, found, read, dry_run, clock(), lambda done: _completed(run, found, done, collected, began)
+        )
+    except _LeftError as left:
+        return Extracted(user, None, skipped=str(left))
     except _DoneError as done:
         return Extracted(user, done.run, skipped=DONE)
     except Exception as error:  # whatever an extractor of the host raises: it is this run that failed, and no other
@@ -159,8 +193,8 @@ class _RollBack(Exception):
     """Ends a dry run so that nothing is kept of it."""
 
 
-class _PausedError(Exception):
-    """Memory was paused in the meantime; what was said before is read when it goes on."""
+class _LeftError(Exception):
+    """It is left for another time: memory was paused in the meantime, or another run was quicker."""
 
 
 class _DoneError(Exception):
@@ -186,7 +220,9 @@ def _store(
     memory: Memory,
     run: ExtractionRun,
     found: Extraction,
+    read: Sequence[ExtractionRun] | None,
     dry_run: bool,
+    now: datetime,
     completed: Callable[[Kept], ExtractionRun],
 ) -> Kept:
     """All of it in one transaction, with the record of the run."""
@@ -196,18 +232,21 @@ def _store(
             for other in open_memory.runs(since=run.day, limit=None):
                 if _is_done(other, run):
                     raise _DoneError(other)
+            if read is not None:
+                done = {
+                    other.id for other in open_memory.runs(kind=run.kind, limit=None) if other.status == "completed"
+                }
+                if done - {other.id for other in read}:
+                    raise _LeftError(_OVERTAKEN)
             kept = keep(open_memory, found.findings)
             for outcome in kept.outcomes:
                 if isinstance(outcome, Refused) and outcome.reason in ("paused", "incognito"):
-                    raise _PausedError(outcome.reason)
-            noted = [entry for entry in open_memory.read(kind="daily") if entry.key == run.day.isoformat()]
-            known = {_subject(entry.content) for entry in noted}
-            for section, line in (*found.notes, *found.unverified):
-                if _subject(line) not in known:
-                    known.add(_subject(line))
-                    # a title is somebody else's text, whoever read it
-                    trusted = (section, line) in found.notes and not looks_like_instruction(line)
-                    _jot(open_memory if trusted else open_memory.acting(trusted=False), line, section, run.day)
+                    raise _LeftError(outcome.reason)
+            for line in found.notes:
+                # a title is somebody else's text, whoever read it
+                _jot(open_memory.acting(trusted=not looks_like_instruction(line.text)), line, run.day, now)
+            for line in found.unverified:
+                _jot(open_memory.acting(trusted=False), line, run.day, now)
             open_memory.note_run(completed(kept))
             if dry_run:
                 raise _RollBack
@@ -216,9 +255,16 @@ def _store(
     return kept
 
 
-def _jot(memory: Memory, line: str, section: str, day: date) -> None:
+def _jot(memory: Memory, line: Line, of_run: date, now: datetime) -> None:
+    """Add a line to the note of its day, unless it is there, or the notes of that day are gone by now."""
+    day = line.day or of_run
+    noted = memory.read(kind="daily", key=day.isoformat())
+    if _subject(line.text) in [_subject(entry.content) for entry in noted]:
+        return
+    if daily_expiry(day, memory.config.daily_retention_days) <= now:
+        return
     try:
-        memory.jot(line, section=section, day=day, source="batch_extraction")
+        memory.jot(line.text, section=line.section, day=day, source="batch_extraction")
     except InvalidInputError:
         pass  # a line that cannot be stored is no reason to lose the run
 
@@ -228,20 +274,9 @@ def _subject(line: str) -> str:
     return line.rpartition(" (")[0] if line.startswith('Discussed "') else line
 
 
-def _window(day: date, runs: list[ExtractionRun], now: datetime) -> tuple[datetime, datetime] | None:
-    """From where the run before ended, or a day back, to the end of the day or now; None if later runs read it."""
-    end = datetime.combine(day + _DAY, datetime.min.time(), tzinfo=timezone.utc)
-    until = min(end, now)
-    done = [run for run in runs if run.status == "completed" and "until" in run.details]
-    before = [datetime.fromisoformat(run.details["until"]) for run in done if run.day < day]
-    since = min(max(before), until) if before else until - _DAY
-    after = [datetime.fromisoformat(run.details.get("since", run.details["until"])) for run in done if run.day > day]
-    until = min([until, *after])
-    return (since, until) if since < until or not after else None
-
-
 def _completed(run: ExtractionRun, found: Extraction, kept: Kept, collected: Collected, began: float) -> ExtractionRun:
-    details = run.details | {"since": collected.since.isoformat(), "until": collected.until.isoformat()}
+    mark = collected.mark
+    details = run.details | {"seq": mark.seq, "reported": mark.reported.isoformat(), "until": mark.until.isoformat()}
     details |= {"demoted": kept.demoted, "known": kept.known, "removed": kept.removed, "refused": kept.refused}
     if found.problem:
         details["problem"] = found.problem
@@ -288,9 +323,9 @@ class Summary:
             self.tokens += one.run.tokens_used
 
     def __str__(self) -> str:
-        told = f"{self.users} user{'s' * (self.users != 1)} processed, {self.written} memories written"
-        told += f", {self.updated} updated"
-        told += f", {self.tokens} tokens used"
+        memories = "memory" if self.written == 1 else "memories"
+        told = f"{self.users} user{'s' * (self.users != 1)} processed, {self.written} {memories} written"
+        told += f", {self.updated} updated, {self.tokens} tokens used"
         if self.skipped or self.failed:
             told += f" ({self.skipped} skipped, {self.failed} failed)"
         return told

@@ -32,6 +32,7 @@ _LONG_AGO = datetime(1970, 1, 1, tzinfo=timezone.utc)
 """Since when a value held of which is only known that it no longer does."""
 _LONGEST_SOURCE = 200
 _LONGEST_NOTE = 300
+_AND = frozenset("and or & / und oder et ou y o та і й и или або i oraz lub".split())
 
 Action = Literal["add", "update", "remove"]
 
@@ -55,12 +56,19 @@ class Finding:
     """Whether the person asked for it in so many words."""
     trusted: bool = True
     previous: str | None = None
+    ends: tuple[str, ...] = ()
+    """Lines that memory may hold and that are not true beside it, or no longer if it is to be dropped."""
     several: bool = False
     """Whether a person may have several of these: another value of the key stands beside the known one."""
     corrects: bool = False
     """Whether it plainly says that something known is otherwise by now."""
     said_at: datetime | None = None
     """When it was said, if that is not now. What was said later stands."""
+
+    @property
+    def origin(self) -> str:
+        """The message it comes from, or else its source."""
+        return self.messages[0] if self.messages else self.source
 
 
 @dataclass(slots=True)
@@ -136,6 +144,15 @@ def _kept(memory: Memory, finding: Finding) -> Outcome:
         return _noted(memory, finding)
     if forgotten := _taken_back(memory, finding):
         return Duplicate(message="This was forgotten since it was said; it stays so.", record=forgotten)
+    outcome = _stored(memory, finding)
+    if finding.ends and isinstance(outcome, Written | Updated | Duplicate):
+        for record in _ended(memory, finding):
+            if record.id != outcome.record.id and _may_end(finding, record):
+                memory.forget(record.id, reason=_no_longer(finding), replaced_by=outcome.record.id)
+    return outcome
+
+
+def _stored(memory: Memory, finding: Finding) -> Outcome:
     before: Outcome | None = None
     if finding.previous and finding.key and fold(finding.previous) != fold(finding.content):
         before = _remembered(memory, replace(finding, said_at=_LONG_AGO), finding.previous)
@@ -154,6 +171,7 @@ def _kept(memory: Memory, finding: Finding) -> Outcome:
         confidence=finding.confidence,
         source=finding.source,
         excerpt=finding.excerpt,
+        messages=finding.messages,
         reason="update",
         note=f"said otherwise than before ({finding.source})"[:_LONGEST_NOTE],
         valid_from=finding.said_at,
@@ -172,6 +190,7 @@ def _remembered(memory: Memory, finding: Finding, content: str, *, durable: bool
         excerpt=finding.excerpt,
         messages=finding.messages,
         valid_from=finding.said_at,
+        day=None if finding.said_at is None else finding.said_at.date(),
     )
 
 
@@ -185,7 +204,15 @@ def _observed(memory: Memory, finding: Finding) -> Outcome:
     for known in memory.read(kind="observation", source=finding.source):
         if fold(known.content) == fold(finding.content):
             return Duplicate(message=f"Already known: {known.text}", record=known)
-    return memory.observe(finding.content, "insight", source=finding.source, confidence=finding.confidence)
+    return memory.observe(
+        finding.content,
+        "insight",
+        source=finding.source,
+        confidence=finding.confidence,
+        excerpt=finding.excerpt,
+        messages=finding.messages,
+        said_at=finding.said_at,
+    )
 
 
 def _noted(memory: Memory, finding: Finding) -> Outcome:
@@ -209,28 +236,83 @@ def _may_replace(finding: Finding, known: Record) -> bool:
 
 def _taken_back(memory: Memory, finding: Finding) -> Record | None:
     """The fact that says the same and was forgotten, or undone, after this was said."""
-    if finding.told or finding.said_at is None:
+    if finding.said_at is None:  # said just now: whoever asks for it again wants it
         return None
     said = Statement.of(finding.content, finding.key)
-    for record in memory.read(kind="fact", status="archived", key=finding.key):
-        later = record.updated_at > finding.said_at
+    for record in memory.read(kind="fact", status="all", key=finding.key):
+        later = record.status != "active" and _over_since(memory, record) > finding.said_at
         if later and relation(said, Statement.of(record.content, record.key)) is Relation.SAME:
             return record
     return None
+
+
+def _over_since(memory: Memory, record: Record) -> datetime:
+    """When what took the place of a record was said; or else when it was forgotten."""
+    try:
+        return memory.get(record.superseded_by).valid_from if record.superseded_by else record.updated_at
+    except NotFoundError:
+        return record.updated_at
 
 
 def _removed(memory: Memory, finding: Finding) -> Outcome:
     """Forget what has the key and the value; or, without a key, what says the same."""
     facts = memory.read(kind="fact", key=finding.key)
     found = [fact for fact in facts if _is_meant(finding, fact)]
-    if not found or (finding.key is None and len(found) > 1):
+    ended = _ended(memory, finding)
+    if not ended and (not found or (finding.key is None and len(found) > 1)):
         raise NotFoundError(f"nothing is known under {finding.key or 'these words'}")
-    record = found[0]
+    first, *others = {one.id: one for one in (*ended, *(found if finding.key or len(found) == 1 else ()))}.values()
+    for other in others:
+        if _may_end(finding, other):
+            memory.forget(other.id, reason=_no_longer(finding), replaced_by=_witness(memory, finding))
+    return _dropped(memory, finding, first)
+
+
+def _dropped(memory: Memory, finding: Finding, record: Record) -> Outcome:
     if finding.said_at is not None and finding.said_at < record.valid_from:
         return Duplicate(message="What is known was said later; it stays.", record=record)
     if (record.source == USER_EDIT or record.pinned) and not finding.told:
         return Duplicate(message="The person wrote this themselves; it stays.", record=record)
-    return memory.forget(record.id, reason=f"no longer so ({finding.source})"[:_LONGEST_NOTE])
+    return memory.forget(record.id, reason=_no_longer(finding), replaced_by=_witness(memory, finding))
+
+
+def _no_longer(finding: Finding) -> str:
+    return f"no longer so ({finding.source})"[:_LONGEST_NOTE]
+
+
+def _witness(memory: Memory, finding: Finding) -> str | None:
+    """The message that says so: it takes the place of what ended, which stays known for the time before."""
+    try:
+        return memory.get(finding.messages[0]).id if finding.messages else None
+    except NotFoundError:
+        return None
+
+
+def _may_end(finding: Finding, record: Record) -> bool:
+    """Not what was said later, and not what the person wrote themselves, unless they ask for it."""
+    later = finding.said_at is not None and finding.said_at < record.valid_from
+    return not later and (finding.told or not (record.source == USER_EDIT or record.pinned))
+
+
+def _ended(memory: Memory, finding: Finding) -> list[Record]:
+    """The facts that a finding ends."""
+    return [fact for fact in memory.read(kind="fact") if _is_ended(finding, fact)] if finding.ends else []
+
+
+def _is_ended(finding: Finding, fact: Record) -> bool:
+    known = fact.content.casefold()
+    for line in finding.ends:
+        said = line.casefold()
+        if said.rpartition(" ")[2][:4] not in known:
+            continue  # cheap, and true of nearly all
+        if said == fact.text.casefold():
+            return True
+        if relation(Statement.of(line), Statement.of(fact.content)) is Relation.SAME:
+            return True
+        rest = known.removeprefix(f"{said} ")
+        if finding.action == "remove" and " " in said and rest != known:
+            return rest.partition(" ")[0] not in _AND  # "Plays tennis every Sunday"
+    return False
 
 
 def _is_meant(finding: Finding, fact: Record) -> bool:

@@ -13,9 +13,9 @@ from dataclasses import replace
 from typing import Any
 
 from recollect.agents.capture import injected, looks_like_instruction
-from recollect.agents.collect import Collected, described, own_words
+from recollect.agents.collect import Collected, Line, Saying, described
 from recollect.agents.extract import Extraction, Extractor, by_rules
-from recollect.agents.keeping import Finding, source_of
+from recollect.agents.keeping import Finding
 from recollect.agents.models import Account, Limits, Model
 from recollect.agents.prompts import prompt
 from recollect.agents.rules.learned import sort_of
@@ -26,7 +26,6 @@ from recollect.core.validation import MAX_KEY, query
 from recollect.document.memory_md import label_of
 from recollect.errors import ModelError
 from recollect.policy.code import looks_like_code
-from recollect.records import Message
 from recollect.text import fold, terms, words
 
 _CATEGORIES = ("preference", "work_context", "personal_context", "reading_history")
@@ -95,9 +94,9 @@ def by_model(model: Model, *, limits: Limits | None = None) -> Extractor:
             remarks.append("too much for the model: the end was read by rules alone")
         if (many := len(reply.data["memory_updates"])) > _MOST_ENTRIES:
             remarks.append(f"the model gave {many} entries: the first {_MOST_ENTRIES} were looked at")
-        own = tuple(("Extracted Insights", line) for line in _notes(reply.data["daily_notes"]))
-        understood = {(one.key, one.messages) for one in plain.findings if one.key}
-        found = [one for one in findings_of(reply.data, collected) if (one.key, one.messages) not in understood]
+        own = tuple(Line("Extracted Insights", text) for text in _notes(reply.data["daily_notes"]))
+        understood = {(one.key, one.origin) for one in plain.findings if one.key}
+        found = [one for one in findings_of(reply.data, collected) if (one.key, one.origin) not in understood]
         return Extraction(
             (*plain.findings, *found),
             plain.notes,
@@ -112,14 +111,14 @@ def by_model(model: Model, *, limits: Limits | None = None) -> Extractor:
 
 def findings_of(data: dict[str, Any], collected: Collected) -> list[Finding]:
     """What a model found; what the person's own words do not support is not trusted."""
-    messages = [message for talk in collected.talks for message in talk.messages]
+    sayings = collected.sayings
     found = []
     for entry in data["memory_updates"][:_MOST_ENTRIES]:
         value, quote, key = _line(entry["value"]), _line(entry["quote"])[:_LONGEST_QUOTE], _line(entry["key"])
         if any(map(looks_like_instruction, (f"{key}: {value}", quote))) or looks_like_code(entry["value"]):
             continue
-        message = _cited(entry["message"], quote, f"{key.replace('_', ' ')} {value}", messages)
-        supported = message is not None or (entry["message"] == 0 and _is_done(entry["category"], value, collected))
+        said = _cited(entry["message"], quote, f"{key.replace('_', ' ')} {value}", sayings)
+        supported = said is not None or (entry["message"] == 0 and _is_done(entry["category"], value, collected))
         confidence = float(entry["confidence"]) if supported else min(float(entry["confidence"]), _UNSURE)
         name, content = _named(key, value)
         found.append(
@@ -129,14 +128,14 @@ def findings_of(data: dict[str, Any], collected: Collected) -> list[Finding]:
                 category=entry["category"],
                 action=entry["action"],
                 confidence=confidence,
-                source="batch_extraction" if message is None else source_of("discussion", message.session or ""),
+                source="batch_extraction" if said is None else said.source,
                 excerpt=quote or None,
-                messages=(message.id,) if message is not None else (),
+                messages=(said.message,) if said is not None and said.message else (),
                 durable=supported and entry["category"] != "reading_history",
                 trusted=supported,
                 several=_of_several("_".join(words(key))),
                 corrects=entry["action"] == "update" and union("corrections", "").search(quote) is not None,
-                said_at=None if message is None else message.valid_from,
+                said_at=collected.last if said is None else said.at,
             )
         )
     return found
@@ -159,23 +158,22 @@ def _of_several(name: str) -> bool:
         return False
 
 
-def _cited(number: int, quote: str, value: str, messages: Sequence[Message]) -> Message | None:
-    """The message that an entry quotes, if the quote is the person's own and has to do with the value."""
+def _cited(number: int, quote: str, value: str, sayings: Sequence[Saying]) -> Saying | None:
+    """What an entry quotes, if the quote is the person's own and has to do with the value."""
     words_of_it = fold(quote).strip(" .,;:!…\"'")
-    if not 1 <= number <= len(messages) or len(words_of_it) < _SHORTEST_QUOTE:
+    if not 1 <= number <= len(sayings) or len(words_of_it) < _SHORTEST_QUOTE:
         return None
-    message = messages[number - 1]
-    if message.role != "user" or not message.trusted or words_of_it not in _said(message):
+    said = sayings[number - 1]
+    if not said.own or words_of_it not in _in_earnest(said):
         return None
-    return message if _numbers(value) <= _numbers(quote) and _alike(value, quote) else None
+    return said if _numbers(value) <= _numbers(quote) and _alike(value, quote) else None
 
 
-def _said(message: Message) -> str:
-    """What the person says in a message in earnest: nothing that is quoted, pasted, or meant for a model."""
-    text = own_words(message)
-    if injected(text):
+def _in_earnest(said: Saying) -> str:
+    """What the person says in earnest: nothing that is quoted, pasted, or meant for a model."""
+    if injected(said.text):
         return ""
-    return fold(" ".join(sentence.text for sentence in sentences(text, message.speaker)))
+    return fold(" ".join(sentence.text for sentence in sentences(said.text, said.speaker)))
 
 
 def _is_done(category: str, value: str, collected: Collected) -> bool:

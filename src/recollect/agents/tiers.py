@@ -7,15 +7,14 @@ to the far one. And which chats let the model keep memory itself, with tools.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from recollect.agents.collect import Collected, own_words
+from recollect.agents.collect import Collected, Saying
 from recollect.agents.extract import Extraction, Extractor, by_rules
 from recollect.agents.keeping import Finding
 from recollect.config import Config
 from recollect.core.memory import Memory
-from recollect.records import Message
 
 _FEWEST_WORDS = 4
 _SURE = 0.7
@@ -29,7 +28,7 @@ def by_tiers(models: Sequence[Extractor]) -> Extractor:
         still_open = _without_what_is_known(collected, found.findings)
         tokens, problems, tiers = 0, [], [found.tier]
         for model in models:
-            if not any(talk.messages for talk in still_open.talks):
+            if not still_open.sayings:
                 break
             more = model(memory, still_open)
             tokens += more.tokens
@@ -46,7 +45,7 @@ def by_tiers(models: Sequence[Extractor]) -> Extractor:
                 notes=tuple(dict.fromkeys((*found.notes, *more.notes))),
                 unverified=(*found.unverified, *more.unverified),
             )
-            still_open = _only(still_open, {message for finding in unsure for message in finding.messages})
+            still_open = _only(still_open, {finding.origin for finding in unsure})
         told = " + ".join(dict.fromkeys(tiers))
         return replace(found, tier=told, tokens=tokens, problem="; ".join(problems) or None)
 
@@ -55,26 +54,17 @@ def by_tiers(models: Sequence[Extractor]) -> Extractor:
 
 def _without_what_is_known(collected: Collected, findings: Sequence[Finding]) -> Collected:
     """What the rules did not understand, and might hold something: statements of the person of some length."""
-    understood = {message for finding in findings for message in finding.messages}
-    return _kept(collected, lambda one: one.role != "user" or (one.id not in understood and _may_tell(one)))
+    understood = {finding.origin for finding in findings}
+    return collected.only(lambda said: said.role != "user" or (said.origin not in understood and _may_tell(said)))
 
 
-def _may_tell(message: Message) -> bool:
-    said = own_words(message).strip()
-    return len(said.split()) >= _FEWEST_WORDS and not said.endswith(("?", "？", "؟"))
+def _only(collected: Collected, origins: set[str]) -> Collected:
+    return collected.only(lambda said: said.origin in origins)
 
 
-def _only(collected: Collected, messages: set[str]) -> Collected:
-    return _kept(collected, lambda one: one.id in messages)
-
-
-def _kept(collected: Collected, keep: Callable[[Message], bool]) -> Collected:
-    talks = []
-    for talk in collected.talks:
-        kept = tuple(message for message in talk.messages if keep(message))
-        if any(message.role == "user" for message in kept):
-            talks.append(replace(talk, messages=kept))
-    return replace(collected, talks=tuple(talks))
+def _may_tell(said: Saying) -> bool:
+    text = said.text.strip()
+    return len(text.split()) >= _FEWEST_WORDS and not text.endswith(("?", "？", "؟"))
 
 
 def model_keeps_memory(chat: str, config: Config) -> bool:

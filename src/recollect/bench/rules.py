@@ -2,7 +2,8 @@
 
 The data is a file of utterances, a JSON object a line: ``text``, ``language``, ``why`` (what kind of utterance it is),
 ``set`` ("held_out" for those written after the tuning) and ``expect``, a list of what should be learned. An expectation
-names what must agree: ``key``, ``category``, ``type``, ``action`` exactly, ``content`` as a part of the content.
+names what must agree: ``key``, ``category``, ``type``, ``action`` exactly, ``content`` as a part of the content,
+``exactly`` as all of it. ``before`` is the message before, if there was one, and ``before_role`` who wrote it.
 Whatever else is learned is wrong, and so is a right content under a wrong key. What is ``optional`` counts neither way.
 """
 
@@ -34,6 +35,7 @@ class Utterance:
     why: str
     held_out: bool
     expect: tuple[Mapping[str, Any], ...]
+    before: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +60,9 @@ def load(path: Path = DATA) -> list[Utterance]:
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         try:
             row = json.loads(line)
-            found.append(
-                Utterance(row["text"], row["language"], row["why"], row.get("set") == "held_out", tuple(row["expect"]))
-            )
+            before = ((row["before_role"], row["before"]),) if "before" in row else ()
+            held_out = row.get("set") == "held_out"
+            found.append(Utterance(row["text"], row["language"], row["why"], held_out, tuple(row["expect"]), before))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise InvalidInputError("--data", f"line {number} is no utterance ({error})") from None
     return found
@@ -93,19 +95,25 @@ def _judged(utterance: Utterance) -> _Result:
     left = list(utterance.expect)
     right = 0
     wrong: list[str] = []
-    for learned in learn(utterance.text):
+    for learned in learn(utterance.text, before=utterance.before):
         match = next((each for each in left if _agrees(learned, each)), None)
         if match is None:
             wrong.append(f"{learned.key or '-'}: {learned.content} ({learned.action})")
             continue
         left.remove(match)
         right += not match.get("optional", False)
-    missed = tuple(f"{each.get('key') or '-'}: {each.get('content', '')}" for each in left if not each.get("optional"))
+    missed = tuple(
+        f"{each.get('key') or '-'}: {each.get('exactly') or each.get('content', '')}"
+        for each in left
+        if not each.get("optional")
+    )
     return _Result(utterance, right, tuple(wrong), missed)
 
 
 def _agrees(learned: Learned, expected: Mapping[str, Any]) -> bool:
     if any(name in expected and getattr(learned, name) != expected[name] for name in _EXACT):
+        return False
+    if "exactly" in expected and str(expected["exactly"]).casefold() != learned.content.casefold():
         return False
     return str(expected.get("content", "")).casefold() in learned.content.casefold()
 

@@ -1,24 +1,36 @@
-"""The same verbs, awaited. One implementation: each call crosses into a thread and back."""
+"""The same verbs, awaited. One implementation: each call crosses into a thread and back.
+
+The threads are our own: those of the event loop are few, the host needs them too, and a user whose memory is locked
+would keep all of them.
+"""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Coroutine
+from contextvars import copy_context
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from recollect.core.memory import Memory
+from recollect.core.workers import WORKERS
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
+
+
+async def in_thread(user_id: str, work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+    """Do this for a user in a thread, in the context of the caller; the event loop goes on meanwhile."""
+    import asyncio  # a third of the package's import time, and not needed by those who do not await
+
+    begun = WORKERS.submit(user_id, functools.partial(copy_context().run, work, *args, **kwargs))
+    return await asyncio.wrap_future(begun)
 
 
 def _awaited(
     verb: Callable[Concatenate[Memory, _P], _T],
 ) -> Callable[Concatenate[AsyncMemory, _P], Coroutine[Any, Any, _T]]:
     async def crossing(self: AsyncMemory, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
-        import asyncio  # a third of the package's import time, and not needed by those who do not await
-
-        return await asyncio.to_thread(verb, self.memory, *args, **kwargs)
+        return await in_thread(self.memory.user_id, verb, self.memory, *args, **kwargs)
 
     functools.update_wrapper(crossing, verb)
     return crossing
@@ -73,6 +85,7 @@ class AsyncMemory:
     history = _awaited(Memory.history)
     why = _awaited(Memory.why)
     similar = _awaited(Memory.similar)
+    rank = _awaited(Memory.rank)
     sessions = _awaited(Memory.sessions)
     numbers = _awaited(Memory.numbers)
     numbered = _awaited(Memory.numbered)
@@ -80,6 +93,7 @@ class AsyncMemory:
     calls = _awaited(Memory.calls)
     usage = _awaited(Memory.usage)
     interactions = _awaited(Memory.interactions)
+    unread = _awaited(Memory.unread)
     runs = _awaited(Memory.runs)
     export = _awaited(Memory.export)
     import_ = _awaited(Memory.import_)

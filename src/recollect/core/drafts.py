@@ -88,11 +88,16 @@ class Drafts:
         text = check.text("content", content)
         return Note(**self._common("note", **common), content=text, title=check.optional_line("title", title))
 
-    def observation(self, content: object, category: object, **common: Any) -> Observation:
+    def observation(
+        self, content: object, category: object, *, said_at: Moment | None = None, **common: Any
+    ) -> Observation:
         """A finding, an insight or a lesson."""
         text = check.text("content", content)
         sort = check.one_of("category", category, OBSERVATION_CATEGORIES)
-        return Observation(**self._common("observation", **common), content=text, category=sort)
+        values = self._common("observation", **common)
+        if said_at is not None:
+            values["valid_from"] = parse_moment("said_at", said_at)
+        return Observation(**values, content=text, category=sort)
 
     def episode(
         self, topic: object, summary: object, *, valence: object, participants: object, **common: Any
@@ -195,6 +200,8 @@ class Drafts:
             changes["source"] = self._source(given["source"])
         if given["excerpt"] is not None:
             changes["excerpt"] = check.text("excerpt", given["excerpt"], check.MAX_FACT)
+        if given["messages"] is not None:
+            changes["messages"] = check.words("messages", given["messages"], check.MAX_MESSAGES)
         if given["metadata"] is not None:
             changes["metadata"] = record.metadata | check.metadata("metadata", given["metadata"])
         if record.kind == "fact" and given["key"] is not None:

@@ -26,7 +26,8 @@ MAX_ERROR = 2_000
 _AHEAD = timedelta(minutes=5)
 """How far the clock of a host may be ahead of ours."""
 _STEP = 1000
-_FIELDS = tuple(field.name for field in fields(Interaction))
+_FIELDS = tuple(field.name for field in fields(Interaction) if field.name != "reported_at")
+_INSTANT = timedelta(microseconds=1)
 _NUMBERS = frozenset({"card number", "bank account", "PIN"})
 
 
@@ -85,19 +86,25 @@ def _interaction_of(event: object, now: datetime, in_session: str | None) -> Int
         event = {name: getattr(event, name) for name in _FIELDS}
     if not isinstance(event, Mapping):
         raise InvalidInputError("event", f"must be a mapping of {', '.join(_FIELDS)}, not {type(event).__name__}")
-    if unknown := [name for name in event if name not in _FIELDS]:
+    if unknown := [name for name in event if name not in (*_FIELDS, "reported_at")]:
         raise InvalidInputError(str(unknown[0])[:40], f"is not a field of an interaction: {', '.join(_FIELDS)}")
     return interaction(**({"kind": None} | dict(event)), now=now, in_session=in_session)
 
 
-def report(tx: Transaction, drafts: list[Interaction], progress: Progress | None = None) -> list[Reported]:
+def report(
+    tx: Transaction, drafts: list[Interaction], now: datetime, progress: Progress | None = None
+) -> list[Reported]:
     """Store interactions; one whose id is known stays as it was reported first."""
     outcomes = []
+    last = tx.last_reported()
+    # later than all that is there, whatever the clocks of several machines say: who has read those has not read these
+    reported_at = now if last is None else max(now, last + _INSTANT)
     for start in range(0, len(drafts), _STEP):
         part = drafts[start : start + _STEP]
         known = {one.id: one for one in tx.interactions(ids=[one.id for one in part])}
         fresh = []
-        for one in part:
+        for draft in part:
+            one = replace(draft, reported_at=reported_at)
             first = known.setdefault(one.id, one)
             if first is one:
                 fresh.append(one)
@@ -154,7 +161,8 @@ def to_dict(thing: Interaction | ExtractionRun) -> dict[str, Any]:
 
 def interaction_from_dict(data: dict[str, Any]) -> Interaction:
     """The inverse of `to_dict`."""
-    return Interaction(**data | {"at": from_text(data["at"]), "topics": tuple(data.get("topics", ()))})
+    moments = {name: from_text(data[name]) for name in ("at", "reported_at") if name in data}
+    return Interaction(**data | moments | {"topics": tuple(data.get("topics", ()))})
 
 
 def run_from_dict(data: dict[str, Any]) -> ExtractionRun:

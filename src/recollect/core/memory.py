@@ -6,7 +6,7 @@ memory.remember("Senior engineer at Stripe", key="role", category="work_context"
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from datetime import date, datetime
@@ -26,7 +26,7 @@ from recollect.core.recalling import Recalling
 from recollect.core.references import find_record, find_records, find_to_change, is_id
 from recollect.core.transfer import ImportReport, export_archive, import_any
 from recollect.core.upkeep import UpkeepReport, mark_important, remove_expired, would_remove
-from recollect.core.writing import Acting, Write, pause_of
+from recollect.core.writing import Write, pause_of
 from recollect.errors import ConfigError, InvalidInputError, NotFoundError
 from recollect.policy.retention import IMPORTANT_DAYS
 from recollect.records import (
@@ -65,7 +65,8 @@ class Memory(Recalling):
     ) -> Memory:
         """The same memory on behalf of someone: what is written through it says so in the journal."""
         now = self._acting
-        acting = Acting(
+        acting = replace(
+            now,
             actor=check.optional_line("actor", actor) or now.actor,
             agent=check.optional_line("agent", agent) or now.agent,
             session=check.optional_line("session", session) or now.session,
@@ -74,6 +75,10 @@ class Memory(Recalling):
             trusted=now.trusted if trusted is None else check.flag("trusted", trusted),
         )
         return Memory(self._person, acting, self._open)
+
+    def _unless(self, may_be_done: Callable[[], bool]) -> Memory:
+        """The same memory for a call that another process may do too: `DoneAlreadyError` if it has done it."""
+        return Memory(self._person, replace(self._acting, may_be_done=may_be_done), self._open)
 
     @contextmanager
     def batch(self) -> Iterator[Memory]:
@@ -103,9 +108,14 @@ class Memory(Recalling):
         valid_from: Moment | None = None,
         expires_at: Moment | None = None,
         pinned: bool = False,
+        day: date | str | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Outcome:
-        """A fact about the person, under a key or as a sentence."""
+        """A fact about the person, under a key or as a sentence.
+
+        What is not durable, or not sure enough, goes to the daily note of ``day``, today's unless another is given.
+        """
+        noted_on = None if day is None else parse_day("day", day)
         durable = check.one_of("durability", durability, ("durable", "daily")) == "durable"
         fact = self._drafts.fact(
             content,
@@ -123,7 +133,7 @@ class Memory(Recalling):
             tags=tags,
             metadata=metadata,
         )
-        return self._remember(fact, durable=durable)
+        return self._remember(fact, durable=durable, day=noted_on)
 
     def note(
         self,
@@ -148,12 +158,23 @@ class Memory(Recalling):
         *,
         source: str = "explicit",
         confidence: float = 1.0,
+        excerpt: str | None = None,
+        messages: Sequence[str] = (),
         tags: Sequence[str] = (),
+        said_at: Moment | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Outcome:
         """A finding, an insight or a lesson."""
         observation = self._drafts.observation(
-            content, category, source=source, confidence=confidence, tags=tags, metadata=metadata
+            content,
+            category,
+            said_at=said_at,
+            source=source,
+            confidence=confidence,
+            excerpt=excerpt,
+            messages=messages,
+            tags=tags,
+            metadata=metadata,
         )
         return self._remember(observation)
 
@@ -227,9 +248,9 @@ class Memory(Recalling):
             outcome = write.update(known[0], said, reason="correction") if known else write.remember(item)
         return self._told(outcome, write)
 
-    def _remember(self, record: Record, *, durable: bool = True) -> Outcome:
+    def _remember(self, record: Record, *, durable: bool = True, day: date | None = None) -> Outcome:
         with self._person.write(self._acting) if self._open is None else nullcontext(self._open) as write:
-            outcome = write.remember(record, durable=durable)
+            outcome = write.remember(record, durable=durable, day=day)
         return self._told(outcome, write)
 
     def update(
@@ -246,6 +267,7 @@ class Memory(Recalling):
         tags: Sequence[str] | None = None,
         source: str | None = None,
         excerpt: str | None = None,
+        messages: Sequence[str] | None = None,
         reason: str = "update",
         note: str | None = None,
         valid_from: Moment | None = None,
@@ -268,6 +290,7 @@ class Memory(Recalling):
             "tags": tags,
             "source": source,
             "excerpt": excerpt,
+            "messages": messages,
             "metadata": metadata,
         }
         why_changed = check.one_of("reason", reason, CHANGE_REASONS)
@@ -288,8 +311,11 @@ class Memory(Recalling):
                     type=type,
                     confidence=1.0 if confidence is None else confidence,
                     importance=0.5 if importance is None else importance,
+                    pinned=bool(pinned),
+                    tags=tags or (),
                     source=source or "explicit",
                     excerpt=excerpt,
+                    messages=messages or (),
                     valid_from=since,
                     metadata=metadata,
                 )
@@ -338,8 +364,9 @@ class Memory(Recalling):
     ) -> Outcome:
         """Several facts, or several notes, become one. It takes over the key of the first that has one."""
         with self._writing() as write:
-            records = [find_record(write.tx, check.line("refs", ref, 200)) for ref in refs]
-            if len({record.id for record in records}) < 2 or len({record.kind for record in records}) > 1:
+            named = [find_record(write.tx, check.line("refs", ref, 200)) for ref in refs]
+            records = list({record.id: record for record in named}.values())
+            if len(records) < 2 or len({record.kind for record in records}) > 1:
                 raise InvalidInputError("refs", "must name at least two different records of the same kind")
             for record in records:
                 if record.status != "active":
@@ -438,7 +465,7 @@ class Memory(Recalling):
             with self._beside() as tx:
                 refused = pause_of(tx.state().mode, self._person.config)
                 if refused is None:
-                    return [*report(tx, drafted, progress)]
+                    return [*report(tx, drafted, self._now, progress)]
         return [refused for _ in drafted if refused is not None]
 
     def note_run(self, run: ExtractionRun) -> ExtractionRun:

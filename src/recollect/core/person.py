@@ -17,7 +17,7 @@ from recollect.core.catalogue import Catalogue
 from recollect.core.files import Files
 from recollect.core.known import Known, marks_of
 from recollect.core.meaning import Embedding, Meaning
-from recollect.core.writing import Acting, Write
+from recollect.core.writing import Acting, DoneAlreadyError, Write
 from recollect.errors import StoreError, StoreFullError, StoreReadOnlyError, StoreUnavailableError
 from recollect.policy.retention import may_be_pruned, value
 from recollect.records import new_id
@@ -86,6 +86,9 @@ class Person:
                     known = self.known_in(state)
                     self.known = known if known.seq <= state.seq else Known(self.catalogue, known.life)
                     self.known.begin(tx, state)
+                    may_be_done = acting.may_be_done is not None and acting.may_be_done()
+                    if may_be_done and tx.entries(call=acting.call, limit=1):
+                        raise DoneAlreadyError()
                     write = Write(tx, self.known, self.config, self.clock(), acting)
                     try:
                         self.files.take_over(write)

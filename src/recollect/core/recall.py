@@ -49,6 +49,11 @@ class Asked(NamedTuple):
     note: str = ""
 
 
+def load() -> None:
+    """Load what a search needs: NumPy and the tables of words, which takes a moment."""
+    from recollect.search import events, index, question, ranking  # noqa: F401
+
+
 def asked(
     person: Person, reading: Callable[[], AbstractContextManager[Reader]], query: str, now: datetime | None = None
 ) -> Asked:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import date, datetime
+from typing import Any
 
 from recollect.config import Config
 from recollect.core import validation as check
 from recollect.core.context import context
 from recollect.core.drafts import Moment
+from recollect.core.interests import Ranked, rank
 from recollect.core.journal import Why, why
 from recollect.core.person import Person
 from recollect.core.recall import MEMORY_KINDS, Asked, asked, search
 from recollect.core.references import find_record, id_of
 from recollect.core.similar import similar
+from recollect.core.unread import Mark, Unread, unread
 from recollect.core.writing import Acting, Write
 from recollect.document.memory_md import key_of
 from recollect.errors import NotFoundError
@@ -95,21 +99,28 @@ class Recalling:
         session: str | None = None,
         source: str | None = None,
         status: str = "active",
+        since: Moment | None = None,
+        until: Moment | None = None,
         as_of: Moment | None = None,
         newest_first: bool = False,
         limit: int | None = None,
         offset: int = 0,
     ) -> list[Record]:
-        """Records by what they are. ``as_of`` gives what held at another time."""
+        """Records by what they are. ``as_of`` gives what held at another time.
+
+        ``since`` and ``until`` bound when something was said, or has held since: from the one on, before the other.
+        """
         query = Query(
             kinds=(check.one_of("kind", kind, KINDS),) if kind else (),
             categories=(check.one_of("category", category, CATEGORIES + OBSERVATION_CATEGORIES),) if category else (),
             types=(check.one_of("type", type, FACT_TYPES),) if type else (),
-            key=(key_of(key) if kind != "scratch" else key) if key else None,
+            key=(key if kind in ("scratch", "daily") else key_of(key)) if key else None,
             tags=check.words("tags", tags),
             session=session,
             source=source,
             statuses=() if status == "all" else (check.one_of("status", status, (*STATUSES, "all")),),
+            said_from=None if since is None else parse_moment("since", since),
+            said_until=None if until is None else parse_moment("until", until),
             alive_at=self._person.clock(),
             valid_at=None if as_of is None else parse_moment("as_of", as_of),
             newest_first=newest_first,
@@ -244,6 +255,15 @@ class Recalling:
         with self._reading() as reader:
             return [] if reader.state().mode == "incognito" else similar(self._person, reader, wanted, most)
 
+    def rank(self, items: Iterable[Any], *, limit: int | None = None) -> list[Ranked]:
+        """Items by what the person cares about: what they like and work on first, what they dislike last.
+
+        An item is a text, or has a ``title``, a ``text`` or ``topics``, as a mapping or as attributes. Each comes
+        back with a score from -1 to 1 and the reasons, which name the memories; equals stay in their order.
+        """
+        with self._reading(notes=True) as reader:
+            return rank(self._person, reader, items, limit, within=self._open.last_seq if self._open else None)
+
     def sessions(self, *, limit: int = 20, offset: int = 0) -> list[Session]:
         """The conversations whose messages are kept, the latest first."""
         with self._reading() as reader:
@@ -318,6 +338,17 @@ class Recalling:
             return reader.interactions(
                 since=begin, until=end, kinds=wanted, session=where, newest_first=newest_first, limit=most
             )
+
+    def unread(self, marks: Iterable[Mark] = (), *, until: Moment, session: str | None = None) -> Unread:
+        """Messages and interactions that happened before a moment and lie behind all of these marks.
+
+        It goes by when they were stored: what tells of last week is unread if it came after the mark was made.
+        """
+        end, where = parse_moment("until", until), check.optional_line("session", session)
+        with self._reading() as reader:
+            hidden = reader.state().mode == "incognito"
+            found = unread(reader, marks, until=end, session=where, alive_at=self._person.clock())
+        return replace(found, messages=(), interactions=()) if hidden else found
 
     def runs(
         self, *, since: date | str | None = None, kind: str | None = None, limit: int | None = 20

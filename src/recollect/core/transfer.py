@@ -287,7 +287,7 @@ def _merge_interactions(person: Person, interactions: list[Interaction], report:
                 report.refused += 1
                 report.skipped.append(f"interactions: {refused.message}")
             else:
-                report.interactions = sum(outcome.fresh for outcome in events.report(tx, interactions))
+                report.interactions = sum(outcome.fresh for outcome in events.report(tx, interactions, person.clock()))
             if dry_run:
                 raise _Stop
     except _Stop:

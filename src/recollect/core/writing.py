@@ -7,10 +7,10 @@ Knows nothing about Markdown; `recollect.core.files` brings the files up to date
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
 from typing import Any
 
 from recollect.config import Config
@@ -53,6 +53,8 @@ class Acting:
     run: str | None = None
     call: str | None = None
     trusted: bool = True
+    may_be_done: Callable[[], bool] | None = field(default=None, compare=False, repr=False)
+    """Whether another process may have done the same call meanwhile: what it has done is not done again."""
 
     @property
     def is_person(self) -> bool:
@@ -66,6 +68,10 @@ class Acting:
             return USER_EDIT
         name = self.agent if self.actor == "person" else self.actor
         return f"tool:{(name or '').removeprefix('tool:')}"
+
+
+class DoneAlreadyError(Exception):
+    """Another process has done this call; nothing was done here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +100,14 @@ class Write:
 
     # the verbs
 
-    def remember(self, record: Record, *, durable: bool = True) -> Outcome:
-        """A new record, if the policy agrees."""
+    def remember(self, record: Record, *, durable: bool = True, day: date | None = None) -> Outcome:
+        """A new record, if the policy agrees. What is no fact is noted on a day, today unless another is given."""
         record = self._clean(record)
         if refused := self.refusal(record):
             return refused
         if isinstance(record, Fact):
             if not durable or record.confidence < self.config.confidence_threshold:
-                return self._to_daily_note(record, demoted=durable)
+                return self._to_daily_note(record, demoted=durable, day=day)
             if known := self.same_key(record):
                 return self._known_key(record, known)
         similar: list[Record] = []
@@ -323,8 +329,11 @@ class Write:
             )
         return None
 
-    def _to_daily_note(self, fact: Fact, *, demoted: bool) -> Outcome:
-        day = self.now.date()
+    def _to_daily_note(self, fact: Fact, *, demoted: bool, day: date | None = None) -> Outcome:
+        today, kept = self.now.date(), self.config.daily_retention_days
+        if day is None or day > today or daily_expiry(day, kept) <= self.now:
+            day = today
+        when = "today" if day == today else day.isoformat()
         entry = DailyEntry(
             id=new_id("daily"),
             content=fact.text,
@@ -337,7 +346,7 @@ class Write:
             session=fact.session,
             source=fact.source,
             confidence=fact.confidence,
-            expires_at=fact.expires_at or daily_expiry(day, self.config.daily_retention_days),
+            expires_at=fact.expires_at or daily_expiry(day, kept),
             excerpt=fact.excerpt,
             messages=fact.messages,
             agent=fact.agent,
@@ -348,10 +357,10 @@ class Write:
         )
         written = self.apply("remember", None, entry)
         if not demoted:
-            return Written(message=f"Noted for today: {written.text}", record=written)
+            return Written(message=f"Noted for {when}: {written.text}", record=written)
         threshold = self.config.confidence_threshold
         return Demoted(
-            message=f"Confidence {fact.confidence:.2f} is below {threshold:.2f}: noted for today only: {written.text}",
+            message=f"Confidence {fact.confidence:.2f} is below {threshold:.2f}: noted for {when} only: {written.text}",
             record=written,
         )
 

@@ -38,6 +38,7 @@ class Query:
     """Records that carry all of these."""
     said_from: datetime | None = None
     said_until: datetime | None = None
+    """From this moment on and before that one, by when it was said or has held since."""
     changed_after: int | None = None
     """Only what changed after this sequence number."""
     alive_at: datetime | None = None
@@ -229,6 +230,7 @@ class Reader(Protocol):
         session: str | None = None,
         ids: Sequence[str] | None = None,
         after: tuple[datetime, str] | None = None,
+        reported_after: datetime | None = None,
         newest_first: bool = False,
         limit: int | None = None,
     ) -> list[Interaction]:
@@ -236,6 +238,10 @@ class Reader(Protocol):
 
         ``after`` is the time and id of the last one seen: only what comes behind it, in the order asked for.
         """
+        ...
+
+    def last_reported(self) -> datetime | None:
+        """The latest ``reported_at`` of all interactions, if there are any. One look-up."""
         ...
 
     def run(self, day: date, kind: str) -> ExtractionRun | None:

@@ -230,12 +230,17 @@ ON CONFLICT (user_id, name) DO UPDATE SET at = excluded.at
 DELETE FROM memory_consents WHERE user_id = %s AND name = %s
 
 -- name: interactions
-SELECT id, at, kind, item, title, value, topics, text, session, metadata FROM memory_interactions WHERE user_id = %s
+SELECT id, at, kind, item, title, value, topics, text, session, metadata, reported_at FROM memory_interactions
+WHERE user_id = %s
+
+-- name: last_reported
+SELECT max(reported_at) FROM memory_interactions WHERE user_id = %s
 
 -- name: put_interaction
 -- What is reported twice stays as it was reported first.
-INSERT INTO memory_interactions (user_id, id, at, kind, item, title, value, topics, text, session, metadata)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+INSERT INTO memory_interactions (user_id, id, at, kind, item, title, value, topics, text, session, metadata,
+    reported_at)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 ON CONFLICT (user_id, id) DO NOTHING
 
 -- name: drop_interactions

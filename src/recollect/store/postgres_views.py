@@ -179,12 +179,14 @@ class PostgresReader:
         session: str | None = None,
         ids: Sequence[str] | None = None,
         after: tuple[datetime, str] | None = None,
+        reported_after: datetime | None = None,
         newest_first: bool = False,
         limit: int | None = None,
     ) -> list[Interaction]:
         wanted: dict[str, Any] = {
             "at >= %s": None if since is None else to_text(since),
             "at < %s": None if until is None else to_text(until),
+            "reported_at > %s": None if reported_after is None else to_text(reported_after),
             "kind = ANY(%s)": list(kinds) or None,
             "session = %s": session,
             "id = ANY(%s)": None if ids is None else list(ids),
@@ -192,6 +194,10 @@ class PostgresReader:
         }
         rows = self._fitting("interactions", wanted, ("at", "id"), newest_first, limit)
         return [interaction_from_row(row) for row in rows]
+
+    def last_reported(self) -> datetime | None:
+        rows = self._rows(_SQL["last_reported"])
+        return from_text(rows[0][0]) if rows and rows[0][0] is not None else None
 
     def run(self, day: date, kind: str) -> ExtractionRun | None:
         rows = self._rows(_SQL["runs"] + " AND run_date = %s AND kind = %s", day, kind)

@@ -221,7 +221,8 @@ def interaction_to_row(interaction: Interaction) -> tuple[Any, ...]:
     """An interaction as a row; topics and metadata as JSON text."""
     about = (interaction.item, interaction.title, interaction.value, json.dumps(interaction.topics, ensure_ascii=False))
     told = (interaction.text, interaction.session, dump(interaction.metadata))
-    return (interaction.id, to_text(interaction.at), interaction.kind, *about, *told)
+    reported = to_text(interaction.reported_at or interaction.at)
+    return (interaction.id, to_text(interaction.at), interaction.kind, *about, *told, reported)
 
 
 @readable
@@ -238,6 +239,7 @@ def interaction_from_row(row: tuple[Any, ...]) -> Interaction:
         text=row[7],
         session=row[8],
         metadata=json.loads(row[9]),
+        reported_at=from_text(row[10]),
     )
 
 

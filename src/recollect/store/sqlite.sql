@@ -122,12 +122,19 @@ INSERT OR REPLACE INTO consents (name, at) VALUES (?, ?)
 DELETE FROM consents WHERE name = ?
 
 -- name: interactions
-SELECT id, at, kind, item, title, value, topics, text, session, metadata FROM interactions
+SELECT id, at, kind, item, title, value, topics, text, session, metadata, reported_at FROM interactions
+
+-- name: old_interactions
+-- Before it was known when they were reported.
+SELECT id, at, kind, item, title, value, topics, text, session, metadata, at AS reported_at FROM interactions
+
+-- name: last_reported
+SELECT max(reported_at) FROM interactions
 
 -- name: put_interaction
 -- What is reported twice stays as it was reported first.
-INSERT INTO interactions (id, at, kind, item, title, value, topics, text, session, metadata)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING
+INSERT INTO interactions (id, at, kind, item, title, value, topics, text, session, metadata, reported_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING
 
 -- name: drop_interactions
 -- Without a moment, all of them: a letter comes after every moment.

@@ -38,8 +38,8 @@ from recollect.times import from_text, to_text, utc_now
 
 _SQL = load_queries(Path(__file__).parent / "sqlite.sql")
 _moment = readable(from_text)
-_WITH_VECTORS, _WITH_CALLS, _WITH_INTERACTIONS = 2, 3, 4
-"""The schemas that brought these tables."""
+_WITH_VECTORS, _WITH_CALLS, _WITH_INTERACTIONS, _WITH_REPORTS = 2, 3, 4, 5
+"""The schemas that brought these tables, and when interactions were reported."""
 
 
 class SqliteReader:
@@ -177,21 +177,31 @@ class SqliteReader:
         session: str | None = None,
         ids: Sequence[str] | None = None,
         after: tuple[datetime, str] | None = None,
+        reported_after: datetime | None = None,
         newest_first: bool = False,
         limit: int | None = None,
     ) -> list[Interaction]:
-        if self._schema() < _WITH_INTERACTIONS:
+        schema = self._schema()
+        if schema < _WITH_INTERACTIONS:
             return []
         wanted = {
             "at >= ?": None if since is None else to_text(since),
             "at < ?": None if until is None else to_text(until),
+            "reported_at > ?": None if reported_after is None else to_text(reported_after),
             "kind IN (SELECT value FROM json_each(?))": json.dumps(list(kinds)) if kinds else None,
             "session = ?": session,
             "id IN (SELECT value FROM json_each(?))": None if ids is None else json.dumps(list(ids)),
             f"(at, id) {'<' if newest_first else '>'} (?, ?)": None if after is None else (to_text(after[0]), after[1]),
         }
-        rows = self._rows("interactions", wanted, ("at", "id"), newest_first, limit)
+        name = "interactions" if schema >= _WITH_REPORTS else "old_interactions"
+        rows = self._rows(name, wanted, ("at", "id"), newest_first, limit)
         return [interaction_from_row(row) for row in rows]
+
+    def last_reported(self) -> datetime | None:
+        if self._schema() < _WITH_REPORTS:
+            return max((one.at for one in self.interactions()), default=None)
+        [last] = self.db.execute(_SQL["last_reported"]).fetchone()
+        return None if last is None else _moment(last)
 
     def run(self, day: date, kind: str) -> ExtractionRun | None:
         if self._schema() < _WITH_INTERACTIONS:

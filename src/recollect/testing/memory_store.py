@@ -269,6 +269,7 @@ class MemoryReader:
         session: str | None = None,
         ids: Sequence[str] | None = None,
         after: tuple[datetime, str] | None = None,
+        reported_after: datetime | None = None,
         newest_first: bool = False,
         limit: int | None = None,
     ) -> list[Interaction]:
@@ -278,12 +279,16 @@ class MemoryReader:
             for one in self.data.interactions.values()
             if (since is None or one.at >= since)
             and (until is None or one.at < until)
+            and (reported_after is None or _reported(one) > reported_after)
             and (not kinds or one.kind in kinds)
             and (session is None or one.session == session)
             and (named is None or one.id in named)
             and (after is None or ((one.at, one.id) < after if newest_first else (one.at, one.id) > after))
         ]
         return sorted(found, key=lambda one: (one.at, one.id), reverse=newest_first)[:limit]
+
+    def last_reported(self) -> datetime | None:
+        return max(map(_reported, self.data.interactions.values()), default=None)
 
     def run(self, day: date, kind: str) -> ExtractionRun | None:
         return self.data.runs.get((day, kind))
@@ -389,7 +394,7 @@ class MemoryTransaction(MemoryReader):
 
     def put_interactions(self, interactions: Iterable[Interaction]) -> None:
         for one in interactions:
-            self.data.interactions.setdefault(one.id, one)
+            self.data.interactions.setdefault(one.id, replace(one, reported_at=_reported(one)))
 
     def drop_interactions(self, before: datetime | None = None) -> int:
         kept = {one.id: one for one in self.data.interactions.values() if before is not None and one.at >= before}
@@ -438,6 +443,10 @@ class MemoryTransaction(MemoryReader):
 
     def after_commit(self, hook: Callable[[], None]) -> None:
         self.hooks.append(hook)
+
+
+def _reported(one: Interaction) -> datetime:
+    return one.reported_at or one.at
 
 
 def _fits(record: Record, query: Query) -> bool:

@@ -21,7 +21,7 @@ from recollect.policy.code import looks_like_code
 from recollect.policy.secrets import find_secrets
 from recollect.records import CATEGORY_OF_TYPE
 
-__all__ = ["CLEAR", "SOFT", "TOLD", "Event", "Explicit", "Learned", "Sort", "sort_of", "storable"]
+__all__ = ["ANYTHING", "CLEAR", "SOFT", "TOLD", "Event", "Explicit", "Learned", "Sort", "sort_of", "storable"]
 
 Action = Literal["add", "update", "remove"]
 LearnedKind = Literal["fact", "insight"]
@@ -35,11 +35,17 @@ SOFT: Final = 0.6
 """The confidence of what they only guess: below the usual threshold, so it goes to the daily note."""
 
 MAX_CONTENT: Final = 300
+ANYTHING: Final = "*"
+"""Among what a statement ends: whatever is known under its key, as "I sold the car" does not say which."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learned:
-    """One thing learned from a message. ``previous`` is the value that no longer holds, if the person named it."""
+    """One thing learned from a message. ``previous`` is the value that no longer holds, if the person named it.
+
+    ``ends`` are the lines that may stand in the memory and cannot be true beside it: "Loves jazz" once jazz is hated.
+    What has a key is named with it, "location: Kyiv". A line `ANYTHING` is whatever stands under the key.
+    """
 
     content: str
     key: str | None
@@ -54,6 +60,7 @@ class Learned:
     explicit: bool = False
     several: bool = False
     previous: str | None = None
+    ends: tuple[str, ...] = ()
 
     @property
     def fact_key(self) -> str | None:

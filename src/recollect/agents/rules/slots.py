@@ -26,6 +26,7 @@ _NAME_LINKS = frozenset(
 _LINKS_IN_LISTS = re.compile(
     r"\s*(?:,\s*(?:and|und|et|y|e|та|і|й|и|i|oraz|&)?\s+|\s(?:and|und|et|y|e|та|і|й|и|i|oraz|&|/)\s)\s*"
 )
+_IN_QUOTES = re.compile(r"^[\"']([^\"']+)[\"'](?=[.!]*$)")
 _OWNER = re.compile(r"(?<!\w)(?:my|our) (?=\w)", re.IGNORECASE)
 _POOR = re.compile(
     r"(?:kein\w*|nicht|не|ни|ні|nie|pas|not|terrible|bad|good|great|lousy|horrible|mediocre|decent|real|born|natural|total|amateur|hobby|aspiring|wannabe"
@@ -41,7 +42,7 @@ def fill(kind: str, raw: str, language: Language, lower: bool) -> str | None:
     """The value of a gap of this kind, or None. ``lower`` says that its author writes without capitals."""
     if HIDDEN in raw or "?" in raw or "http" in raw or not raw.strip():
         return None
-    value = _KINDS[kind](raw.strip(), language, lower)
+    value = _KINDS[kind](_IN_QUOTES.sub(r"\1", raw.strip()), language, lower)
     value = value and without_owner(value)
     if value is None or language.nowhere.search(value):
         return None
@@ -154,11 +155,13 @@ def _place(raw: str, language: Language, lower: bool) -> str | None:
     if found is None:
         return None
     name, rest = found
-    if name.lower() in word_set("technologies") or name[0].isdigit() or (name.islower() and len(name) < 3):
+    other = name.lower() in word_set("technologies") or name.lower() in word_set("no_city")
+    if other or name[0].isdigit() or (name.islower() and len(name) < 3):
         return None
     region = re.match(r",\s*([A-ZÀ-ÝА-ЯІЇЄҐ][\w.'-]*(?: [A-ZÀ-ÝА-ЯІЇЄҐ][\w'-]*){0,2})(?=\s*(?:$|[.,!]))", rest)
     if region:
         return f"{name}, {region[1].rstrip('.')}"
+    name = " ".join(word.capitalize() if word.isupper() and len(word) > 3 else word for word in name.split())
     return capitalized(name) if _goes_on_well(rest, language) else None
 
 
@@ -166,7 +169,7 @@ def _company(raw: str, language: Language, lower: bool) -> str | None:
     if re.match(r"(?:an?|ein(?:em|er)?|une?|una?)\s", raw, re.IGNORECASE):
         text = phrase(raw, language, 7)
         known = text and set(text.lower().split()) & word_set("workplaces")
-        return capitalized(text) if text and known else None
+        return text if text and known else None
     article = re.match(r"the (?=[A-Z])", raw)
     found = _named(raw[article.end() :] if article else raw, language, lower, 4, language.no_place)
     if found is None or (found[0][0].isdigit() and found[0].replace(".", "").isdigit()):

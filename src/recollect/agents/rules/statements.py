@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from recollect.agents.rules.learned import SOFT, Action, Learned, sort_of
 from recollect.agents.rules.reading import HIDDEN
 from recollect.agents.rules.slots import capitalized, fill, phrase, without_owner
-from recollect.agents.rules.tables import CODES, Language, Rule, language, union
+from recollect.agents.rules.tables import CODES, Language, Rule, language, union, wordings
 from recollect.document.labels import key_of
 
 __all__ = ["Manner", "in_order", "learned_from"]
@@ -24,15 +24,21 @@ _TAG = 2
 _END = " \t.!…,;:-–—"
 _AT = re.compile(r" (?:at|bei|chez|w|в|у) (?P<company>[^,]+)$")
 _CYRILLIC = re.compile(r"[\u0400-\u052f]")
+_ALIKE = {"likes": ("likes", "interested_in"), "interested_in": ("interested_in", "likes"), "language": ()}
+"""What ends together with a thing that is over."""
+_OPPOSITE = {"likes": ("dislikes",), "interested_in": ("dislikes",), "dislikes": ("likes", "interested_in")}
+"""What cannot be said of one thing at the same time: the later word stands."""
+_GAP = re.compile(r"\{(\w+)\}")
 _ARTICLE = re.compile(r"(?:(?:the|an?|der|die|das|den|le|la|les|el|los|las) |l')(?=\w)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How a message is written: without capitals; with a greeting before what it says."""
+    """How a message is written: without capitals, or in nothing else; with a greeting before what it says."""
 
     lower: bool = False
     greeted: bool = False
+    shouted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +86,8 @@ def _answered(said: str, tables: Language) -> str:
 
 def _in_language(said: str, excerpt: str, tables: Language, manner: Manner) -> list[Learned]:
     whole = _clause(said, tables, whole=True)
-    for rule in tables.rules:
-        if any(slot.name == "previous" for slot in rule.slots) and (
-            found := _apply(rule, whole, excerpt, tables, manner)
-        ):
+    for rule in tables.changes:
+        if found := _apply(rule, whole, excerpt, tables, manner):
             return [found]
     learned: list[Learned] = []
     former: Learned | None = None
@@ -160,10 +164,19 @@ def _matched(clause: _Clause, excerpt: str, tables: Language, manner: Manner) ->
         corrected = replace(_clause(clause.text[: instead.start()], tables), corrects=True, soft=clause.soft)
     for rule in tables.rules:
         if found := _apply(rule, corrected, excerpt, tables, manner):
+            if rule.contrasted and found.key == "name" and not (previous and _misheard(found.content, previous)):
+                continue  # "it's Lviv, not Kyiv"
             if previous and not found.several:
                 found = replace(found, previous=_bare(previous))
-            return [found, *_employer(found, tables, manner)]
+            elif previous:
+                found = replace(found, ends=(*found.ends, *_worded(tables, (_sort(rule),), _bare(previous))))
+            return _employed(found, tables, manner)
     return []
+
+
+def _misheard(name: str, other: str) -> bool:
+    """Whether one name may have been taken for the other."""
+    return name[:1].casefold() == other[:1].casefold()
 
 
 def _apply(rule: Rule, clause: _Clause, excerpt: str, tables: Language, manner: Manner) -> Learned | None:
@@ -178,14 +191,10 @@ def _apply(rule: Rule, clause: _Clause, excerpt: str, tables: Language, manner: 
         value = fill(gaps[name], raw, tables, manner.lower) if name in gaps else _captured(raw, rule, tables)
         if value is None:
             return None
-        values[name] = value
-    content = rule.content
+        values[name] = _spelled(value) if manner.shouted and gaps.get(name) == "company" else value
+    content = _filled(rule.content, values, tables)
     key = rule.key
     for name, value in values.items():
-        if f"{{{name}3}}" in content:
-            verb, _, rest = value.partition(" ")
-            content = content.replace(f"{{{name}3}}", f"{tables.verbs.get(verb.lower(), verb)} {rest}".strip())
-        content = content.replace(f"{{{name}}}", value)
         if f"{{{name}}}" in key:
             if len(value.split()) > 4:
                 return None
@@ -196,7 +205,7 @@ def _apply(rule: Rule, clause: _Clause, excerpt: str, tables: Language, manner: 
     line = phrase(content, tables, 24)
     if not line or not key:
         return None
-    previous = values.get("previous")
+    previous = values.get("previous") or values.get("from")
     return Learned(
         content=capitalized(line),
         key=None if rule.kind == "insight" else key,
@@ -208,9 +217,51 @@ def _apply(rule: Rule, clause: _Clause, excerpt: str, tables: Language, manner: 
         durable=rule.durable,
         several=rule.sort.several,
         previous=capitalized(previous) if previous else None,
+        ends=_ends(rule, values, tables),
         excerpt=excerpt,
         rule=rule.name,
     )
+
+
+def _filled(template: str, values: dict[str, str], tables: Language) -> str:
+    for name, value in values.items():
+        if f"{{{name}3}}" in template:
+            verb, _, rest = value.partition(" ")
+            template = template.replace(f"{{{name}3}}", f"{tables.verbs.get(verb.lower(), verb)} {rest}".strip())
+        template = template.replace(f"{{{name}}}", value)
+    return template
+
+
+def _sort(rule: Rule) -> str:
+    return rule.name.partition(":")[2]
+
+
+def _ends(rule: Rule, values: dict[str, str], tables: Language) -> tuple[str, ...]:
+    """What cannot be true beside a statement: what the rule says itself, and all ways to put the opposite."""
+    lines = [capitalized(_filled(each, values, tables)) for each in rule.ends]
+    gaps = _GAP.findall(rule.content)
+    value = values.get(gaps[0], "") if len(gaps) == 1 else ""
+    sort = _sort(rule)
+    if rule.action == "remove":
+        lines += _worded(tables, _ALIKE.get(sort, (sort,)), value)
+    else:
+        lines += _worded(tables, _OPPOSITE.get(sort, ()), value)
+    if rule.sort.several and (previous := values.get("previous") or values.get("from")):
+        lines += _worded(tables, (sort,), previous)
+    return tuple(dict.fromkeys(lines))
+
+
+def _worded(tables: Language, sorts: tuple[str, ...], value: str) -> list[str]:
+    if not value:
+        return []
+    codes = ("uk", "ru") if tables.code in ("uk", "ru") else (tables.code,)  # which of them is often a guess
+    said = (each for code in codes for sort in sorts for each in wordings(code, sort))
+    return [capitalized(each.replace("{}", value)) for each in said]
+
+
+def _spelled(shouted: str) -> str:
+    """A name of which only capitals were given: IBM, but Oslo."""
+    return " ".join(word.upper() if len(word) <= 3 else capitalized(word) for word in shouted.split())
 
 
 def _captured(raw: str, rule: Rule, tables: Language) -> str | None:
@@ -222,16 +273,18 @@ def _captured(raw: str, rule: Rule, tables: Language) -> str | None:
     return None if HIDDEN in own or points else own
 
 
-def _employer(found: Learned, tables: Language, manner: Manner) -> list[Learned]:
-    """The company of somebody who says what they do there."""
+def _employed(found: Learned, tables: Language, manner: Manner) -> list[Learned]:
+    """The role, and beside it the company of somebody who says what they do there: either may change alone."""
     if found.key != "role" or found.action == "remove":
-        return []
+        return [found]
     where = _AT.search(found.content)
     name = fill("company", where["company"], tables, manner.lower) if where else None
-    if name is None or (name[:2] in ("A ", "An") and " " in name):
-        return []
+    if where is None or name is None or _ARTICLE.match(name):
+        return [found]
     sort = sort_of("company")
-    return [replace(found, key="company", content=name, previous=None, type=sort.type, category=sort.category)]
+    name = _spelled(name) if manner.shouted else name
+    company = replace(found, key="company", content=name, previous=None, type=sort.type, category=sort.category)
+    return [replace(found, content=found.content[: where.start()]), company]
 
 
 def _formerly(clause: _Clause, excerpt: str, tables: Language, manner: Manner) -> list[Learned]:
@@ -269,6 +322,7 @@ def _formerly(clause: _Clause, excerpt: str, tables: Language, manner: Manner) -
                 type=sort.type,
                 category=sort.category,
                 previous=old.content,
+                ends=(old.content if old.several else f"{old.key}: {old.content}",),
             )
         ]
     return []

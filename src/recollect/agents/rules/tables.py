@@ -10,10 +10,10 @@ The pattern is a regular expression for a whole clause, in lower case, with gaps
 place may fill, ``{previous:place}`` the same under another name. ``<name>`` is a macro. The content is what will stand
 in MEMORY.md, with the same gaps. The flags: ``update`` and ``remove`` (what to do with what is known), ``daily`` (not
 durable), ``insight`` (a decision and no fact), ``greeted`` (only after a greeting), ``contrasted``
-(only against what was said to be wrong or past), ``~0.8`` (how sure). A named group
-of the expression may stand in the content, too; with a 3 after its name its verb is put into the third person. All
-other sections are lists, an item a line or
-several between bars; `Language` says what each is for.
+(only against what was said to be wrong or past), ``~0.8`` (how sure). A named group of the expression may stand in the
+content, too; with a 3 after its name its verb is put into the third person. After the content may stand, each after a
+bar, what cannot be true beside it: ``No longer has {food} | Drinks {food}``. All other sections are lists, an item a
+line or several between bars; `Language` says what each is for.
 
 Knows nothing of messages; what may fill a gap is in `slots`.
 """
@@ -28,7 +28,19 @@ from typing import Final, NamedTuple
 
 from recollect.agents.rules.learned import CLEAR, Action, LearnedKind, Sort, sort_of
 
-__all__ = ["CODES", "TRIGGER_CODES", "Language", "Rule", "Triggers", "language", "triggers", "union", "word_set"]
+__all__ = [
+    "CODES",
+    "TRIGGER_CODES",
+    "Language",
+    "Rule",
+    "Triggers",
+    "language",
+    "rewrites",
+    "triggers",
+    "union",
+    "word_set",
+    "wordings",
+]
 
 CODES: Final = ("en", "de", "fr", "es", "uk", "ru", "pl")
 """The languages whose statements are understood."""
@@ -37,6 +49,7 @@ TRIGGER_CODES: Final = (*CODES, "pt", "it", "nl", "tr", "zh", "ja", "ko", "ar", 
 
 _FOLDER: Final = Path(__file__).parent / "languages"
 _NEVER: Final = r"(?!)"
+_VALUE: Final = r"[\w'+#.&-]{1,30}(?: [\w'+#.&-]{1,30}){0,3}?"
 
 
 class Slot(NamedTuple):
@@ -56,6 +69,7 @@ class Rule:
     pattern: re.Pattern[str]
     slots: tuple[Slot, ...]
     content: str
+    ends: tuple[str, ...] = ()
     confidence: float = CLEAR
     action: Action = "add"
     kind: LearnedKind = "fact"
@@ -70,6 +84,8 @@ class Language:
 
     code: str
     rules: tuple[Rule, ...]
+    changes: tuple[Rule, ...]
+    """Those of the rules that read a whole sentence, for it says what was before and what is now."""
     joint: re.Pattern[str]
     """Where one clause ends and the next, with its own subject, begins."""
     elided: re.Pattern[str]
@@ -120,6 +136,14 @@ class Language:
     """What is done at work on a task, and not as a habit."""
     frames: re.Pattern[str]
     """A phrase before a clause that says where or for whom alone it holds."""
+    subjects: re.Pattern[str]
+    """What one calls oneself."""
+    naming: str
+    """What one's name follows."""
+    addressed: tuple[tuple[re.Pattern[str], str], ...]
+    """How one is spoken to, and how one would say the same of oneself."""
+    amends: tuple[re.Pattern[str], ...]
+    """How one puts right a single value: ``new``, and often the ``old`` one."""
     strip: tuple[str, ...]
     """What a sentence in the first person may begin with and a memory need not."""
 
@@ -189,6 +213,7 @@ _GAP = re.compile(r"\{([a-z]\w*)(?::(\w+))?\}")
 def _rule(line: str, macros: dict[str, str], code: str) -> Rule:
     head, _, rest = line.partition(": ")
     source, _, content = rest.partition(" => ")
+    said, *ends = content.split(" | ")
     named, *flags = head.split()
     sort, _, key = named.partition("=")
     slots: list[Slot] = []
@@ -209,7 +234,8 @@ def _rule(line: str, macros: dict[str, str], code: str) -> Rule:
         sort=sort_of(sort),
         pattern=pattern,
         slots=tuple(slots),
-        content=content.strip(),
+        content=said.strip(),
+        ends=tuple(each.strip() for each in ends),
         confidence=sure,
         action="remove" if "remove" in flags else "update" if "update" in flags else "add",
         kind="insight" if "insight" in flags else "fact",
@@ -241,14 +267,12 @@ def language(code: str) -> Language:
     subjects = "|".join(items("subjects"))
     joins = "|".join(items("joins"))
     adverbs, softeners = "|".join(items("adverbs")) or _NEVER, "|".join(items("softeners")) or _NEVER
-    formerly = []
-    for line in table.get("formerly", []):
-        then, _, today = line.partition(" => ")
-        formerly.append((then, today))
     pairs = (line.split("=") for line in " ".join(table.get("verbs", [])).split())
+    rules = tuple(_rule(line, macros, code) for line in table["rules"])
     return Language(
         code=code,
-        rules=tuple(_rule(line, macros, code) for line in table["rules"]),
+        rules=rules,
+        changes=tuple(rule for rule in rules if any(slot.name == "previous" for slot in rule.slots)),
         joint=re.compile(
             rf"\s*(?:[,;]|\s[-–—])\s*(?:(?:{joins})\s+)*(?=(?:{subjects}|{elided})(?!\w))"
             rf"|\s+(?:{joins})\s+(?:(?:{joins})\s+)?(?=(?:{subjects}|{elided})(?!\w))",
@@ -268,7 +292,7 @@ def language(code: str) -> Language:
             r"|\s+(?=and not |instead |rather than |statt |au lieu |en vez |en lugar |замість |вместо |zamiast ))",
             r"\s+(?P<previous>[^,;]{1,60})$",
         ),
-        formerly=tuple(formerly),
+        formerly=tuple(_pairs(table, "formerly")),
         cuts=_cuts(items("cuts")),
         fillers=_any(items("fillers"), r"[\s,]+", r"[\s!.,)]*$"),
         not_first=_any(items("not_first"), "", r"(?!\w)"),
@@ -288,8 +312,51 @@ def language(code: str) -> Language:
         habits=_words(table.get("habits", [])),
         no_habit=_any(items("no_habit"), r"(?<!\w)", r"(?!\w)"),
         frames=_any(items("frames"), r"\s*", r"(?!\w)"),
+        subjects=re.compile(rf"(?<!\w)(?:{subjects})(?!\w)", re.IGNORECASE),
+        naming="".join(items("naming")),
+        addressed=tuple(
+            (re.compile(rf"(?<!\w)(?:{then})(?!\w)", re.IGNORECASE), own) for then, own in _pairs(table, "addressed")
+        ),
+        amends=tuple(
+            re.compile(
+                line.replace("<new>", f"(?P<new>{_VALUE})").replace("<old>", f"(?P<old>{_VALUE})"), re.IGNORECASE
+            )
+            for line in table.get("amends", [])
+        ),
         strip=tuple(items("strip")),
     )
+
+
+def _pairs(table: dict[str, list[str]], name: str) -> list[tuple[str, str]]:
+    """A section whose lines say what becomes of what."""
+    return [(then, now) for then, _, now in (line.partition(" => ") for line in table.get(name, []))]
+
+
+class Rewrite(NamedTuple):
+    """A roundabout way to say something, with letters that it always has, and what the rules read instead."""
+
+    hint: str
+    pattern: re.Pattern[str]
+    plainly: str
+
+
+@lru_cache(maxsize=1)
+def rewrites() -> tuple[Rewrite, ...]:
+    """The rewrites of all languages. A line of ``[rewrites]`` is ``hint :: pattern => what to read``."""
+    found = []
+    for code in CODES:
+        for line, plainly in _pairs(_table(code), "rewrites"):
+            hint, _, pattern = line.partition(" :: ")
+            found.append(Rewrite(hint.strip(), re.compile(rf"(?<!\w)(?:{pattern})(?!\w)", re.IGNORECASE), plainly))
+    return tuple(found)
+
+
+@lru_cache(maxsize=128)
+def wordings(code: str, sort: str) -> tuple[str, ...]:
+    """The contents that the rules of a language write for a sort, each with a single gap, called ``{}``."""
+    written = (rule for rule in language(code).rules if rule.name == f"{code}:{sort}" and rule.action != "remove")
+    gaps = ((rule.content, re.findall(r"\{\w+\}", rule.content)) for rule in written)
+    return tuple(dict.fromkeys(content.replace(gap[0], "{}") for content, gap in gaps if len(gap) == 1))
 
 
 @lru_cache(maxsize=16)

@@ -8,12 +8,12 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from recollect.errors import InvalidInputError
+from recollect.errors import InvalidInputError, StoreError
 from recollect.records import INTERACTION_KINDS, ExtractionRun, Interaction, InteractionKind, Refused, Reported
 from recollect.surfaces.cli.options import Everyone, Files, FromSession, Json, Meta, Root, Since, Until, User
 from recollect.surfaces.cli.output import SHORT_ID, progress, shortened, when
 from recollect.surfaces.cli.program import AGENTS, Group, app, command, command_below
-from recollect.surfaces.cli.session import DONE, Session, content_of, pairs, text_of
+from recollect.surfaces.cli.session import DONE, STORAGE, Session, content_of, pairs, text_of
 from recollect.times import utc_now
 
 _Verb = TypeVar("_Verb", bound=Callable[..., int | None])
@@ -195,21 +195,26 @@ def runs(
     ] = None,
     limit: _Last = 20,
     all: Everyone = False,
-) -> None:
+) -> int:
     """Show how learning from each day went, newest first."""
     most = limit or 1_000_000
+    unread: dict[str, StoreError] = {}
     if all:
-        found = session.recollect.runs(kind=kind, limit=most)
-        session.out.document([{"user": user, "run": run} for user, run in found])
+        found = session.recollect.runs(kind=kind, limit=most, unreadable=unread.__setitem__)
+        problems = [{"user": user, "problem": str(error)} for user, error in unread.items()]
+        session.out.document([{"user": user, "run": run} for user, run in found] + problems)
+        for user, error in unread.items():
+            session.out.aside(f"{user} is left out: {error}")
     else:
         found = [(session.user, run) for run in session.known.runs(kind=kind, limit=most)]
         session.out.document([run for _, run in found])
     if not found:
-        session.out.aside("Nothing was extracted yet.")
-        return
+        session.out.aside("Nothing was extracted yet." if kind is None else f"There is no run of the kind {kind}.")
+        return STORAGE if unread else DONE
     head = ("day", "kind", "status", "interactions", "written", "updated", "tokens", "ms", "error")
     rows = [(user, *_row(run)) if all else _row(run) for user, run in found]
     session.out.table(("user", *head) if all else head, rows, right=head[3:-1])
+    return STORAGE if unread else DONE
 
 
 def _row(run: ExtractionRun) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from recollect.errors import InvalidInputError
 from recollect.surfaces.cli.options import DryRun, Everyone
 from recollect.surfaces.cli.output import plain_data, progress
 from recollect.surfaces.cli.program import AGENTS, command
-from recollect.surfaces.cli.session import DONE, STORAGE, Session, content_of
+from recollect.surfaces.cli.session import DONE, NOT_FOUND, STORAGE, Session, content_of
 from recollect.times import parse_day, utc_now
 
 if TYPE_CHECKING:
@@ -32,11 +32,14 @@ def extract(
     session: Session, user_id: _UserId = None, all: Everyone = False, date: _Date = None, dry_run: DryRun = False
 ) -> int:
     """Learn from what people did and said on a day, once a day."""
-    from recollect.agents.extract import extract_all
+    from recollect.agents.extract import UNKNOWN, extract_all
 
-    if not (session.config.extraction_model or session.config.model):
-        session.out.aside("No model is set (MEMORY_MODEL): by rules.")
+    if all and user_id is not None:
+        raise InvalidInputError("--all", "is everyone; leave out --user-id, or --all")
     day = utc_now().date() if date is None else parse_day("--date", date)
+    config = session.config
+    if not (config.extraction_model or config.model or config.local_model):
+        session.out.aside("No model is set (MEMORY_MODEL): by rules.")
     users = list(session.recollect.users()) if all else [user_id or session.user]
     done: list[Extracted] = []
     with progress("Learning") as tell:
@@ -55,7 +58,11 @@ def extract(
             _show(session, one, dry_run)
     session.out.line(f"{summary}.")
     session.changed_nothing(dry_run)
-    return STORAGE if summary.failed else DONE
+    if dry_run and summary.tokens:
+        session.out.aside(f"The model was asked all the same: its {summary.tokens:,} tokens are in the ledger.")
+    if summary.failed:
+        return STORAGE
+    return NOT_FOUND if not all and done[0].skipped == UNKNOWN else DONE
 
 
 @command(
@@ -103,16 +110,17 @@ def _show(session: Session, one: Extracted, dry_run: bool) -> None:
     if one.run is not None and one.run.error:
         session.out.line(f"{one.user_id}: failed: {one.run.error}")
         return
-    session.out.line(f"{one.user_id}:")
+    session.out.line(f"{one.user_id} (dry run):" if dry_run else f"{one.user_id}:")
     for outcome in one.kept.outcomes:
         session.out.line(f"  {outcome.message}")
-    for section, line in one.notes:
-        session.out.line(f"  {section}: {line}")
+    for line in one.notes:
+        day = f" ({line.day})" if line.day not in (None, one.run and one.run.day) else ""
+        session.out.line(f"  {line.section}{day}: {line.text}")
     if not one.kept.outcomes and not one.notes:
         session.out.line("  nothing to learn")
-    problem = None if one.run is None else one.run.details.get("problem")
-    if problem:
-        session.out.aside(f"  Note: {problem}")
+    for name in ("problem", "remark"):
+        if one.run is not None and name in one.run.details:
+            session.out.aside(f"  Note: {one.run.details[name]}")
 
 
 def _transcript(text: str) -> list[Said]:

@@ -57,6 +57,7 @@ def show(session: Session, raw: Raw = False) -> None:
     RECALL,
     "recollect read --category preference",
     "recollect read --kind note --tag work --newest --limit 10",
+    "recollect read --kind message --since 2026-02-12",
     "recollect read --key city --as-of 2025-06-01",
 )
 def read(
@@ -71,6 +72,8 @@ def read(
     conversation: FromSession = None,
     source: FromSource = None,
     status: Status = "active",
+    since: Since = None,
+    until: Until = None,
     as_of: Annotated[str | None, typer.Option("--as-of", help="What held then.", metavar="DATE")] = None,
     newest: Annotated[bool, typer.Option("--newest", help="The newest first.")] = False,
     limit: Limit = None,
@@ -87,6 +90,8 @@ def read(
         session=conversation,
         source=source,
         status=status,
+        since=since,
+        until=until,
         as_of=as_of,
         newest_first=newest,
         limit=limit,

@@ -67,7 +67,11 @@ def remember(
     key: _Key = None,
     category: _Category = None,
     type: _Type = None,
-    daily: Annotated[bool, typer.Option("--daily", help="For today's daily note, not for MEMORY.md.")] = False,
+    daily: Annotated[bool, typer.Option("--daily", help="For the daily note, not for MEMORY.md.")] = False,
+    day: Annotated[
+        str | None,
+        typer.Option("--day", help="Which daily note, if it goes to one; today's otherwise.", metavar="DATE"),
+    ] = None,
     confidence: Confidence = 1.0,
     importance: Importance = 0.5,
     source: Source = "explicit",
@@ -95,6 +99,7 @@ def remember(
         valid_from=since,
         expires_at=expires,
         pinned=pin,
+        day=day,
         metadata=pairs(meta),
     )
     return session.answer(outcome)
@@ -168,11 +173,22 @@ def observe(
     tag: Tags = None,
     source: Source = "explicit",
     confidence: Confidence = 1.0,
+    excerpt: _Excerpt = None,
+    message: _Messages = None,
+    at: Annotated[str | None, typer.Option("--at", help="When it was said, if not now.", metavar="DATE")] = None,
     meta: Meta = None,
 ) -> int:
     """Keep a finding, an insight or a lesson."""
     outcome = session.memory.observe(
-        text_of(content), category, source=source, confidence=confidence, tags=tag or (), metadata=pairs(meta)
+        text_of(content),
+        category,
+        source=source,
+        confidence=confidence,
+        excerpt=excerpt,
+        messages=message or (),
+        tags=tag or (),
+        said_at=at,
+        metadata=pairs(meta),
     )
     return session.answer(outcome)
 
@@ -288,6 +304,7 @@ def update(
     tag: Tags = None,
     source: Annotated[str | None, typer.Option("--source", help="Where it comes from.", metavar="TEXT")] = None,
     excerpt: _Excerpt = None,
+    message: _Messages = None,
     because: Annotated[
         ChangeReason,
         typer.Option("--because", help="After a correction or refinement, the old value never held."),
@@ -308,6 +325,7 @@ def update(
         tags=tag,
         source=source,
         excerpt=excerpt,
+        messages=message,
         reason=because,
         note=reason,
         valid_from=since,

@@ -1,6 +1,7 @@
-"""The threads in which tools run, one pool for the process. Begun when first needed, and anew after a fork.
+"""The threads in which memory is worked on for those who do not wait: one pool for the process, begun when first
+needed, and anew after a fork.
 
-Nobody gets all of them: the calls of one user, who may have to wait for each other, leave room for those of others.
+Nobody gets all of them: the work of one user, which may have to wait for itself, leaves room for that of others.
 """
 
 from __future__ import annotations

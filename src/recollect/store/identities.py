@@ -1,0 +1,135 @@
+"""What is stored about identities and links: one row a link, the codes only as hashes, the same in both databases.
+
+An `IdentityStore` lends a `View` for reading, or for writing: then no other process writes, so that whoever looks
+first and changes then does it alone. Knows no policy: what a state means is decided in `recollect.identity`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+from recollect.errors import ConfigError
+from recollect.store.rows import load_queries, readable
+from recollect.times import from_text
+
+_COLUMNS = (
+    "id, state, made_at, until, shown_channel, shown_name, shown_user, shown_ok, entered_channel, entered_name, "
+    "entered_user, entered_ok, survivor, joined, merged, undoable, secret, details"
+)
+QUERIES = {
+    name: sql.format(columns=_COLUMNS) for name, sql in load_queries(Path(__file__).with_name("identities.sql")).items()
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One attempt to join two identities, from the code that was shown to the joined memory. Its id is its run's."""
+
+    id: str
+    state: str
+    """shown, entered, joining, joined, unlinking; or over: replaced, declined, unlinked."""
+    made_at: datetime
+    until: datetime
+    """How long the code is good, or may be confirmed; once joined, how long that can be undone."""
+    shown: tuple[str, str]
+    entered: tuple[str, str] | None
+    agreed: tuple[bool, bool]
+    """Whether the side that showed the code has confirmed, and the side that entered it."""
+    survivor: str
+    joined: str
+    merged: bool
+    """All of the joined memory is in the surviving one, and may be removed where it was."""
+    undoable: bool
+    secret: str
+    """What the tombstones of the joined memory are keyed with; empty if there was no memory."""
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+@readable
+def link_from_row(row: tuple[Any, ...]) -> Link:
+    """The link of a row."""
+    (link_id, state, made, until, shown_channel, shown_name, _, shown_ok, channel, name, _, entered_ok, *rest) = row
+    survivor, joined, merged, undoable, secret, details = rest
+    return Link(
+        id=link_id,
+        state=state,
+        made_at=from_text(made),
+        until=from_text(until),
+        shown=(shown_channel, shown_name),
+        entered=None if channel is None else (channel, name),
+        agreed=(bool(shown_ok), bool(entered_ok)),
+        survivor=survivor or "",
+        joined=joined or "",
+        merged=bool(merged),
+        undoable=bool(undoable),
+        secret=secret,
+        details=json.loads(details),
+    )
+
+
+class View(Protocol):
+    """The tables, as one transaction sees them. Queries are named as in ``identities.sql``."""
+
+    def rows(self, query: str, **values: Any) -> list[tuple[Any, ...]]:
+        """What a query gives."""
+        ...
+
+    def run(self, query: str, **values: Any) -> int:
+        """Change something, and say how many rows it were."""
+        ...
+
+
+class IdentityStore(Protocol):
+    """Where identities and links are kept."""
+
+    def read(self) -> AbstractContextManager[View | None]:
+        """A view; None if nothing was ever stored, for reading creates nothing."""
+        ...
+
+    def write(self) -> AbstractContextManager[View]:
+        """The one open transaction of all processes; an exception inside rolls it back."""
+        ...
+
+    def scrub(self) -> None:
+        """What was removed must not survive in a log."""
+        ...
+
+    def close(self) -> None:
+        """Let go of files; the next use opens them again."""
+        ...
+
+
+class NoIdentities:
+    """For a store of one's own: everybody is who they are, and nobody can be joined."""
+
+    @contextmanager
+    def read(self) -> Iterator[View | None]:
+        yield None
+
+    @contextmanager
+    def write(self) -> Iterator[View]:
+        raise ConfigError("identities can be joined in a folder or in PostgreSQL only")
+        yield  # pragma: no cover
+
+    def scrub(self) -> None:
+        """There is nothing."""
+
+    def close(self) -> None:
+        """There is nothing."""
+
+
+def one_link(view: View, query: str, **values: Any) -> Link | None:
+    """The link a query gives, if it gives one."""
+    rows = view.rows(query, **values)
+    return link_from_row(rows[0]) if rows else None
+
+
+def links(view: View, query: str, **values: Any) -> list[Link]:
+    """The links a query gives."""
+    return [link_from_row(row) for row in view.rows(query, **values)]
