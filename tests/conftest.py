@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
 
 from recollect.testing.postgres import PostgresServer
+
+os.environ["MEMORY_TOOL_ASYNC"] = "false"
+"""Tests wait for what they call, however busy the machine is. Those of the calls that are queued say otherwise."""
 
 
 @pytest.fixture(scope="session")

@@ -839,6 +839,8 @@ def test_U4_a_signal_lets_the_running_call_finish(pipes: Pipes, tmp_path: Path) 
 
 def test_U4_what_the_client_cancels_is_not_answered_and_ends_in_the_journal(pipes: Pipes, tmp_path: Path) -> None:
     pipes.initialize()
+    pipes.send({"id": 9, "method": "tools/list"})
+    pipes.answer(9)  # the tools are there: a call is logged from its beginning
     with recollect.open(tmp_path) as opened:
         memory = opened.user("u1")
         with memory.batch() as held:

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from recollect.errors import InvalidInputError, QueueFullError, StoreCorruptErro
 from recollect.store.postgres import PostgresStore
 from recollect.testing import FrozenClock
 from recollect.testing.queue import MemoryQueue
+from recollect.times import utc_now
 from recollect.work.contract import Done, Failed, Keeping, Lease, Outcome, Queue, Returned
 from recollect.work.distributed import DistributedQueue
 from recollect.work.embedded import EmbeddedQueue
@@ -326,6 +327,18 @@ def test_W2_the_servers_clock_counts(postgres_url: str, connect: Open) -> None:
     job = queue.job(put.id)
     assert job is not None and abs(job.created_at.timestamp() - float(row[0])) < 60
     queue.recover()  # sets it anew
+
+
+def test_W2_the_servers_clock_counts_for_the_queue_of_an_app_too(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def an_hour_late() -> datetime:
+        return utc_now() - timedelta(hours=1)
+
+    monkeypatch.setattr("recollect.work.distributed.utc_now", an_hour_late)  # the clock of this machine, as it were
+    with DistributedQueue(postgres_url, clock=an_hour_late) as queue:
+        job = queue.job(queue.put(task()).id)
+        assert job is not None and abs(job.created_at - utc_now()) < timedelta(minutes=30)
 
 
 def test_W2_no_error_of_the_database_quotes_what_was_put(postgres_url: str, connect: Open) -> None:

@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 import recollect
 from recollect import errors
 from recollect.core.memory import Memory
+from recollect.core.workers import Workers
 from recollect.records import ToolCall
 from recollect.testing import MemoryStore
 from recollect.testing.memory_store import MemoryTransaction, MemoryUser
@@ -31,7 +32,6 @@ from recollect.tools.parameters import Parameter
 from recollect.tools.phrasing import phrased
 from recollect.tools.suite import MAX_OUTPUT, Result, Status, Suite
 from recollect.tools.tool import Answer, Scope, Tool, tool
-from recollect.tools.workers import Workers
 from tests.tooling import SEED_TOOLS, Forked, SlowStore, forked
 
 TOOLS = tools_of()
@@ -703,7 +703,7 @@ def test_R5_an_await_that_is_cancelled_leaves_the_call_to_its_end_and_in_the_log
 
 
 def test_R5_an_await_that_is_cancelled_before_the_call_began_is_never_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("recollect.tools.workers._MOST", 1)
+    monkeypatch.setattr("recollect.core.workers._MOST", 1)
     monkeypatch.setattr("recollect.tools.suite.WORKERS", Workers())
     store = SlowStore()
 
@@ -738,7 +738,7 @@ def test_R5_a_call_that_ends_after_its_loop_is_closed_disturbs_nobody(caplog: py
 
 
 def test_R5_a_call_that_had_not_begun_is_never_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("recollect.tools.workers._MOST", 1)
+    monkeypatch.setattr("recollect.core.workers._MOST", 1)
     monkeypatch.setattr("recollect.tools.suite.WORKERS", Workers())
     store = SlowStore()
     with recollect.open(store) as app:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,8 @@ from recollect.core.files import Files, NoFiles
 from recollect.core.meaning import Embedding
 from recollect.core.memory import Memory
 from recollect.core.person import Person
-from recollect.errors import InvalidInputError
+from recollect.errors import InvalidInputError, StoreError
+from recollect.identity.watching import WatchedPerson
 from recollect.records import ExtractionRun, Receipt
 from recollect.store.contract import Store
 from recollect.store.forks import renew_after_forks
@@ -25,12 +27,18 @@ from recollect.userid import check_user_id, folder_name
 
 if TYPE_CHECKING:
     from recollect.agents.extract import Extractor
+    from recollect.core.trends import Trend
+    from recollect.identity.links import Identities
     from recollect.search.embedders.embedder import Embedder
+    from recollect.store.identities import IdentityStore
+    from recollect.tools.late import Late, Patience
     from recollect.tools.log import CallLog
     from recollect.tools.suite import Suite, Telemetry
     from recollect.work.contract import Queue
+    from recollect.work.late import LateCalls
     from recollect.work.worker import Worker
 
+LOGGER = logging.getLogger("recollect")
 _MOST_REMEMBERED = 256
 _MOST_INDEXED = 1_000_000
 """Records in the indexes that are kept in memory, of all users together: half a gigabyte. One user's is kept anyway."""
@@ -53,19 +61,24 @@ class Recollect:
         self._store = store
         self._folder = folder
         self._clock = clock
-        self._people: OrderedDict[str, Person] = OrderedDict()
+        self._people: OrderedDict[str, WatchedPerson] = OrderedDict()
         self._searched: OrderedDict[int, Person] = OrderedDict()
         self._guard = threading.Lock()
         self._log: CallLog | None = None
+        self._late: LateCalls | None = None
+        self._identities: Identities | None = None
         renew_after_forks(self, Recollect._renew)
 
     def user(self, user_id: str | int) -> Memory:
         """The memory of one user. Nothing is created until something is stored."""
-        name = check_user_id(user_id)
+        return Memory(self._person(check_user_id(user_id)))
+
+    def _person(self, name: str) -> WatchedPerson:
         with self._guard:
             person = self._people.get(name)
             if person is None:
-                person = self._people[name] = Person(
+                person = self._people[name] = WatchedPerson(
+                    lambda: self.identities,
                     self._store.user(name),
                     self._files(name),
                     self.config,
@@ -77,7 +90,32 @@ class Recollect:
             self._people.move_to_end(name)
             while len(self._people) > _MOST_REMEMBERED:
                 self._people.popitem(last=False)
-        return Memory(person)
+        return person
+
+    @property
+    def identities(self) -> Identities:
+        """Who is who on several channels: which user an identity is, and joining two of them by a one-time code."""
+        from recollect.identity.links import Identities, People
+
+        with self._guard:
+            if self._identities is None:
+                people = People(self._person, self._remove_user, self.config, self._clock)
+                self._identities = Identities(self._identity_store(), people)
+            return self._identities
+
+    def _identity_store(self) -> IdentityStore:
+        if isinstance(self._store, SqliteStore):
+            from recollect.store.identities_sqlite import SqliteIdentities
+
+            return SqliteIdentities(self._store.root)
+        from recollect.store.identities_postgres import PostgresIdentities
+        from recollect.store.postgres import PostgresStore
+
+        if isinstance(self._store, PostgresStore):
+            return PostgresIdentities(self._store)
+        from recollect.store.identities import NoIdentities
+
+        return NoIdentities()
 
     def tools(
         self,
@@ -88,12 +126,14 @@ class Recollect:
         agent: str | None = None,
         others: Sequence[str | int] = (),
         fixed_user: bool | None = None,
+        patient: bool = False,
     ) -> Suite:
         """The tools of these suites, or of all, over the memory of one user.
 
         ``session`` is the conversation they are called in, ``chat`` the chat that it belongs to: facts learned in
         one are not recalled in another by the facts suite. ``others`` are users who take part in it: what takes a
-        ``user_id`` reaches them too. With ``fixed_user`` nothing takes one.
+        ``user_id`` reaches them too. With ``fixed_user`` nothing takes one. A ``patient`` host waits for each call as
+        long as the tool says, rather than MEMORY_TOOL_TIMEOUT_MS.
         """
         from recollect.tools.catalog import tools_of
         from recollect.tools.suite import Suite
@@ -109,6 +149,7 @@ class Recollect:
             calls_per_response=self.config.tool_calls_per_response,
             log=self._call_log(),
             telemetry=self._telemetry(),
+            patience=None if patient else self._patience(),
             clock=self._clock,
         )
 
@@ -119,6 +160,35 @@ class Recollect:
             if self._log is None:
                 self._log = CallLog(lambda name: self.user(name)._person, self.config, self._clock)
             return self._log
+
+    def _patience(self) -> Patience | None:
+        """How long a reply waits for a tool; None, as long as the tool says, if there is no queue or no wish for it."""
+        config = self.config
+        if not config.tool_async or not (config.database_url or isinstance(self._store, SqliteStore)):
+            return None
+        from recollect.core.recall import load
+        from recollect.tools.late import Patience
+
+        load()  # now, and not while a reply waits
+        seconds = config.tool_timeout_ms / 1000
+        embedding = 0.0 if self._embedding is None else config.embedder_timeout_ms / 1000
+        return Patience(seconds + embedding, seconds, self._late_calls())
+
+    def _late_calls(self, *, resume: bool = True) -> LateCalls:
+        from recollect.work.late import LateCalls
+
+        with self._guard:
+            if self._late is not None:
+                return self._late
+            late = self._late = LateCalls(self.queue, self._tools_for)
+        if resume and isinstance(self._store, SqliteStore) and (self._store.root / "queue.db").exists():
+            # what a process left that died; with PostgreSQL there are workers for that
+            threading.Thread(target=late.resume_if_any, name="recollect-resume", daemon=True).start()
+        return late
+
+    def _tools_for(self, late: Late) -> Suite:
+        others = [name for name in late.people if name != late.user]
+        return self.tools(late.user, session=late.session, chat=late.chat, agent=late.agent, others=others)
 
     def _telemetry(self) -> Telemetry | None:
         if not self.config.telemetry:
@@ -144,10 +214,12 @@ class Recollect:
     def worker(self, queue: Queue, *, concurrency: int = 4) -> Worker:
         """Does what is in the queue, and what the schedule says. By the model of the settings, or by rules."""
         from recollect.work.jobs import Jobs, schedule
+        from recollect.work.late import TOOL
         from recollect.work.worker import Worker
 
         jobs = Jobs(queue, self.user, self.users, extractor=self.extractor(), clock=self._clock)
-        return Worker(queue, jobs.handlers(), concurrency=concurrency, schedule=schedule(queue, self.config))
+        handlers = {**jobs.handlers(), TOOL: self._late_calls(resume=False).do}
+        return Worker(queue, handlers, concurrency=concurrency, schedule=schedule(queue, self.config))
 
     def extractor(self) -> Extractor:
         """What reads a day and says what to keep: the model of the settings, or the rules."""
@@ -198,17 +270,51 @@ class Recollect:
         """The ids of everyone who has a memory here."""
         return self._store.users()
 
-    def runs(self, *, kind: str | None = None, limit: int = 20) -> list[tuple[str, ExtractionRun]]:
-        """How learning went, for everyone: user and run, the latest day first; of one kind or of all."""
+    def runs(
+        self,
+        *,
+        kind: str | None = None,
+        limit: int = 20,
+        unreadable: Callable[[str, StoreError], None] | None = None,
+    ) -> list[tuple[str, ExtractionRun]]:
+        """How learning went, for everyone: user and run, the latest day first; of one kind or of all.
+
+        Of someone whose data cannot be read there are none: ``unreadable`` is told who and why, or else the log.
+        """
         found: list[tuple[str, ExtractionRun]] = []
         for name in self.users():
-            with self._store.user(name).read() as reader:
-                found += [(name, run) for run in reader.runs(kind=kind, newest_first=True, limit=limit)]
+            try:
+                with self._store.user(name).read() as reader:
+                    found += [(name, run) for run in reader.runs(kind=kind, newest_first=True, limit=limit)]
+            except StoreError as error:
+                if unreadable is None:
+                    LOGGER.warning("the runs of a user cannot be read: %s", type(error).__name__)
+                else:
+                    unreadable(name, error)
         return sorted(found, key=lambda one: (one[1].day, one[1].started_at), reverse=True)[:limit]
+
+    def trends(self, *, k: int = 5, days: int = 30) -> list[Trend]:
+        """Topics that at least ``k`` users share who consented to being counted ("trends"), most shared first.
+
+        Of the last 7, 30, 90 or 365 days, today not included. Numbers are rounded down, and nobody is named.
+        """
+        from recollect.core.trends import trends
+
+        people = ((self._store.user(name), self._files(name)) for name in self.users() if self.config.enabled)
+        return trends(people, k=k, days=days, now=self._clock(), code=self.config.language)
 
     def erase_user(self, user_id: str | int) -> Receipt:
         """Remove a user and everything about them, everywhere."""
         name = check_user_id(user_id)
+        # first: a copy of what was joined with them must not outlive them, nor a joining go on
+        linked, unfinished = self.identities.erase_user(name)
+        places = self._remove_user(name)
+        for other in unfinished:
+            self._remove_user(other)
+        return Receipt(at=self._clock(), ids=(), places=places | linked)
+
+    def _remove_user(self, name: str, check: Callable[[], None] | None = None) -> dict[str, int]:
+        """Remove a user's memory and what waits to be done for them, unless the check under their lock raises."""
         if self._log is not None:
             self._log.forget(name)
         with self._guard:
@@ -217,14 +323,21 @@ class Recollect:
             person.catalogue.forget()
         jobs = self._erase_jobs(name)  # first: a job that is done later would bring the user back
         folder = None if self._folder is None else self._folder / folder_name(name)
-        if folder is None or (isinstance(self._store, SqliteStore) and self._store.root == self._folder):
-            places = self._store.erase_user(name)
-        else:
-            # while the store keeps other writers out, or what they write would be deleted, or what is deleted read
-            removed: list[int] = []
-            places = self._store.erase_user(name, lambda: removed.append(_remove_folder(folder)))
+        if folder is not None and isinstance(self._store, SqliteStore) and self._store.root == self._folder:
+            folder = None  # the store's own, which removes it
+        removed: list[int] = []
+
+        def under_lock() -> None:
+            if check is not None:
+                check()
+            if folder is not None:
+                # while the store keeps other writers out, or what they write would be deleted, or what is deleted read
+                removed.append(_remove_folder(folder))
+
+        places = self._store.erase_user(name, None if check is None and folder is None else under_lock)
+        if folder is not None:
             places["files"] = places.get("files", 0) + sum(removed)
-        return Receipt(at=self._clock(), ids=(), places=places | ({"jobs": jobs} if jobs else {}))
+        return places | ({"jobs": jobs} if jobs else {})
 
     def _erase_jobs(self, name: str) -> int:
         """Remove what waits to be done for a user, if there is a queue at all."""
@@ -238,6 +351,8 @@ class Recollect:
 
     def close(self) -> None:
         """Let go of files and connections. Memories in use open them again."""
+        if self._late is not None:
+            self._late.close()
         if self._log is not None:
             self._log.close()
         if self._embedding is not None:
@@ -248,6 +363,8 @@ class Recollect:
             self._searched.clear()
         for person in left:
             person.catalogue.close()
+        if self._identities is not None:
+            self._identities.close()
         self._store.close()
 
     def __enter__(self) -> Recollect:

@@ -96,6 +96,12 @@ class Config:
     extraction_schedule: str = _setting(
         "0 23 * * *", "MEMORY_EXTRACTION_SCHEDULE", "when a worker learns from the day: cron, in UTC"
     )
+    tool_async: bool = _setting(
+        True, "MEMORY_TOOL_ASYNC", "let a tool that takes too long for a reply go on in the background"
+    )
+    tool_timeout_ms: int = _setting(
+        200, "MEMORY_TOOL_TIMEOUT_MS", "how long a reply waits for a tool, in milliseconds", 1, 600_000
+    )
     tool_queue_size: int = _setting(
         1000, "MEMORY_TOOL_QUEUE_SIZE", "how many background jobs may wait; more are refused", 1, 10_000_000
     )

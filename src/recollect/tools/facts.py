@@ -216,7 +216,7 @@ def merge_facts(
         "status": "success",
         "fact_id": number_of(scope.memory, record),
         "merged": list(scope.memory.numbers([fact.id for fact in facts]).values()),
-        "message": f"Merged {len(facts)} facts into: {said(record.text)}",
+        "message": f"Merged {len({fact.id for fact in facts})} facts into: {said(record.text)}",
     }
     return Answer(told, outcome_of(outcome))
 

@@ -9,12 +9,14 @@ kept.
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
+from typing import Any
 
 from recollect.config import Config
 from recollect.core.person import Person
@@ -37,14 +39,14 @@ class _Row:
     """A call that waits to be written. ``said`` and ``told`` are counted then, and dropped."""
 
     call: ToolCall
-    said: str = ""
+    said: Any = ""
     told: str = ""
     again: bool = False
     """The end of a call that was logged before: takes its place, and is charged already."""
 
     def counted(self) -> _Row:
         call = self.call
-        tokens_in, tokens_out = call.tokens_in + _tokens(self.said), call.tokens_out + _tokens(self.told)
+        tokens_in, tokens_out = call.tokens_in + _tokens(_as_said(self.said)), call.tokens_out + _tokens(self.told)
         return replace(self, call=replace(call, tokens_in=tokens_in, tokens_out=tokens_out), said="", told="")
 
 
@@ -66,7 +68,7 @@ class CallLog:
         renew_after_forks(self, CallLog._renew)
 
     def add(
-        self, user_id: str, call: ToolCall, said: str, told: str, *, again: bool = False, may_wait: bool = False
+        self, user_id: str, call: ToolCall, said: Any, told: str, *, again: bool = False, may_wait: bool = False
     ) -> None:
         """Log a call. Who ``may_wait`` writes it before going on, if there is a budget; nobody else is slowed down."""
         with self._guard:
@@ -212,3 +214,17 @@ def _tokens(text: str) -> int:
     if len(text) <= _MOST_COUNTED:
         return count(text)
     return count(text[:_MOST_COUNTED]) * len(text) // _MOST_COUNTED
+
+
+def _as_said(arguments: Any) -> str:
+    """The arguments about as the model wrote them, to count their tokens."""
+    if isinstance(arguments, str):
+        return arguments
+    try:
+        if isinstance(arguments, bytes | bytearray):
+            return bytes(arguments).decode("utf-8", errors="replace")
+        if isinstance(arguments, Mapping):
+            arguments = dict(arguments)
+        return "" if arguments is None else json.dumps(arguments, ensure_ascii=False)
+    except Exception:  # it is no plain data
+        return ""

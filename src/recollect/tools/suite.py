@@ -1,39 +1,42 @@
 """Tools offered to a model over one memory. `Suite.call` is the single way in: it reads the arguments, keeps to the
 limits, runs the tool in a thread, phrases what came of it, logs it, and never raises.
 
-A call that outlives its timeout is answered so. If it had not begun, it never will; if it had, it goes on, and what
-it changes is in the journal under the id of the call.
+A call that outlives the patience of a reply is kept where no kill can lose it, answered as queued, and goes on. One
+that cannot be kept and outlives its timeout is answered so: if it had not begun, it never will; if it had, it goes
+on. What it changes is in the journal under the id of the call.
 """
 
 from __future__ import annotations
 
-import functools
-import inspect
 import itertools
 import json
 import logging
-import operator
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError, Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
-from types import UnionType
-from typing import Any, Literal, Protocol, Union, get_args, get_origin, get_type_hints
+from typing import Any, Protocol
 
+from recollect.core.aio import in_thread
 from recollect.core.memory import Memory
-from recollect.errors import InvalidInputError, RecollectError, StoreError
+from recollect.core.workers import WORKERS
+from recollect.core.writing import DoneAlreadyError
+from recollect.errors import InvalidInputError, NotFoundError, RecollectError
 from recollect.records import ToolCall, new_id
 from recollect.times import Clock, utc_now
+from recollect.tools.functions import function_of
+from recollect.tools.late import Answers, Late, Patience
 from recollect.tools.log import CallLog
 from recollect.tools.parameters import ArgumentsError, Parameter, read_arguments
 from recollect.tools.phrasing import MAX_OUTPUT as MAX_OUTPUT
 from recollect.tools.phrasing import phrased
+from recollect.tools.results import Result as Result
+from recollect.tools.results import Status, crashed, failed, shown, told
 from recollect.tools.tool import Answer, Scope, Tool
-from recollect.tools.workers import WORKERS
 
 LOGGER = logging.getLogger("recollect.tools")
 
@@ -42,31 +45,9 @@ _PAUSED = {
     "incognito": "Not done: this conversation is incognito. Memory is neither read nor written.",
 }
 
-Status = Literal["ok", "refused", "invalid", "error", "timeout", "limited"]
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
-    """What came of a call. ``text`` is for the model; the rest is for the host."""
-
-    text: str
-    status: Status
-    outcome: str
-    tool: str
-    call: str
-    latency_ms: float
-    content: Any = None
-    """The answer before it became text."""
-    ignored: tuple[str, ...] = ()
-    """Arguments that the tool does not have."""
-
-    @property
-    def is_error(self) -> bool:
-        """Whether the call failed; that the policy refuses something is not a failure."""
-        return self.status not in ("ok", "refused")
-
-    def __str__(self) -> str:
-        return self.text
+_FEW, _SHORT = 20, 4_000
+_DONE = Answer("done meanwhile; the memory has it", "done")
 
 
 class Telemetry(Protocol):
@@ -91,11 +72,32 @@ class _Asked:
     said: Any
     user: str
     ignored: tuple[str, ...] = ()
+    values: dict[str, Any] = field(default_factory=dict, repr=False)
+    late: Late | None = None
+    """As it is kept, or is about to be."""
+    kept: str | None = None
+    writes: bool = False
+    """Whether its first transaction has begun."""
     guard: threading.Lock = field(default_factory=threading.Lock, repr=False)
     """Held by who decides between the two below."""
     result: Result | None = None
     given_up: tuple[ToolCall, str] | None = None
     """How it was logged when it took too long, and what was told."""
+
+    @property
+    def reads(self) -> bool:
+        """Whether it changes nothing."""
+        return self.tool.reads(self.values)
+
+    @property
+    def question(self) -> str:
+        """The same for the same question."""
+        return json.dumps([self.user, self.tool.name, self.values], sort_keys=True, default=repr)
+
+    def may_be_done(self) -> bool:
+        """Asked in each of its transactions: whether another process may have been first. Only the first can say."""
+        first, self.writes = not self.writes, True
+        return first and self.late is not None
 
 
 class _Allowance:
@@ -129,6 +131,7 @@ class Suite:
         calls_per_response: int = 5,
         log: CallLog | None = None,
         telemetry: Telemetry | None = None,
+        patience: Patience | None = None,
         clock: Clock = utc_now,
     ) -> None:
         self.memory = memory
@@ -145,7 +148,9 @@ class Suite:
         self._calls_per_response = calls_per_response
         self._log = log
         self._telemetry = telemetry
+        self._patience = patience
         self._clock = clock
+        self._questions = Answers[Result]()
         self._allowance: _Allowance | None = None
         self._habits = _Habits(telemetry)
 
@@ -170,7 +175,7 @@ class Suite:
 
     def functions(self) -> dict[str, Callable[..., str]]:
         """The tools as plain functions with typed signatures, for whatever takes functions."""
-        return {name: self._function(tool) for name, tool in self.tools.items()}
+        return {name: function_of(self, tool) for name, tool in self.tools.items()}
 
     def find(self, name: object) -> Tool | None:
         """The tool that a name means. Clients put a name of theirs before ours, models vary how words are joined."""
@@ -183,11 +188,18 @@ class Suite:
 
     def call(self, name: str, arguments: Any = None) -> Result:
         """Call a tool. ``arguments`` are a mapping or JSON; whatever happens, the answer is a result."""
-        asked, begun = self._begin(name, arguments)
+        asked, begun = self._ask(name, arguments)
         if not isinstance(begun, Future):
-            return self._end(asked, *begun)
+            return begun
+        soon, later = self._times(asked)
         try:
-            return begun.result(asked.tool.timeout)
+            return begun.result(soon)
+        except (FutureTimeoutError, CancelledError):
+            pass
+        if later and (answered := self._set_aside(asked, begun)) is not None:
+            return answered
+        try:
+            return begun.result(later)
         except (FutureTimeoutError, CancelledError):
             return self._give_up(asked, begun)
 
@@ -195,18 +207,52 @@ class Suite:
         """`call`, awaited; the event loop goes on meanwhile."""
         import asyncio
 
-        asked, begun = self._begin(name, arguments)
+        in_batch = any(memory._person.has_batch_here for memory in self._people.values())
+        if in_batch or _is_short(name, arguments):
+            asked, begun = self._ask(name, arguments)
+        else:  # to read it takes longer than the event loop can spare
+            asked, begun = await in_thread("", self._ask, name, arguments)
         if not isinstance(begun, Future):
-            return self._end(asked, *begun)
+            return begun
+        soon, later = self._times(asked)
         waiting = asyncio.wrap_future(begun)
         try:
-            done, _ = await asyncio.wait([waiting], timeout=asked.tool.timeout)
+            done, _ = await asyncio.wait([waiting], timeout=soon)
+            if not done and later:
+                if (answered := await in_thread("", self._set_aside, asked, begun)) is not None:
+                    return answered
+                done, _ = await asyncio.wait([waiting], timeout=later)
             return begun.result() if done else self._give_up(asked, begun)
         except asyncio.CancelledError:
             self._give_up(asked, begun)
             raise
         finally:
             waiting.cancel()  # the loop may be closed when a late one ends
+
+    def finished(self) -> list[Result]:
+        """What was queued in this conversation, and has been done since this was asked last."""
+        return [] if self._patience is None else self._patience.backlog.finished(self.memory.user_id, self.session)
+
+    def redo(self, late: Late) -> Result:
+        """Do what a process was asked that may have died since. What it has done already is not done again."""
+        tool = self.find(late.tool)
+        if tool is None:
+            raise NotFoundError(f"there is no tool {shown(late.tool)}")
+        asked = _Asked(tool, late.call, time.perf_counter_ns(), late.arguments, late.user, late=late)
+        try:
+            asked.values, asked.ignored = read_arguments(self._reading[tool.name], late.arguments)
+            result = self._result(asked, *self._done(asked, self._people[late.user], asked.values))
+        except RecollectError as error:
+            result = self._result(asked, *failed(asked.tool, error))
+        if self._log is not None:
+            row = replace(self._row(asked, result), status="queued")
+            self._log.add(asked.user, row, late.arguments, result.text, again=True, may_wait=True)
+        return result
+
+    def _ask(self, name: str, given: Any) -> tuple[_Asked, Future[Result] | Result]:
+        """Begin a call; what comes of it, or what is to be said at once."""
+        asked, begun = self._begin(name, given)
+        return asked, begun if isinstance(begun, Future) else self._end(asked, *begun)
 
     def _begin(self, name: str, given: Any) -> tuple[_Asked, Future[Result] | tuple[Answer, Status]]:
         """Read, check, and hand over to a thread; or the answer, if it need not come so far."""
@@ -215,26 +261,31 @@ class Suite:
         asked = _Asked(tool or _unknown(), new_id("call"), began, given, self.memory.user_id)
         if tool is None:
             names = ", ".join(self.tools)
-            return asked, (Answer(f"there is no tool {_shown(name)}; there are {names}", "unknown tool"), "invalid")
+            return asked, (Answer(f"there is no tool {shown(name)}; there are {names}", "unknown tool"), "invalid")
         if self._allowance is not None and not self._allowance.take():
             most = self._allowance.calls
             said = f"not done: a response may make {most} memory calls, and {most} were made; answer the person now"
             return asked, (Answer(said, "too many calls"), "limited")
         try:
             values, asked.ignored = read_arguments(self._reading[tool.name], given)
+            asked.values = values
             memory = self._whose(tool, values)
             asked.user = memory.user_id
             memory._person.check_no_batch()  # the thread that does it would wait for this one
         except RecollectError as error:
-            return asked, _failed(asked, error)
+            return asked, failed(asked.tool, error)
         except Exception as error:
             LOGGER.warning("the arguments of %s could not be read: %s", tool.name, type(error).__name__)
             return asked, (Answer("the arguments are not plain data; give one JSON object", "bad arguments"), "invalid")
         try:
+            if self._questions and not asked.reads:
+                self._questions.forget()
+            if self._questions and (known := self._questions.take(asked.question)) is not None:
+                return asked, self._joined(asked, known)
             # in the context of the caller: what is traced there belongs to the host's own trace
             return asked, WORKERS.submit(asked.user, copy_context().run, self._work, asked, memory, values)
         except RuntimeError as error:  # no thread can begin, or the interpreter is ending
-            return asked, _crashed(asked, error)
+            return asked, crashed(asked.tool, asked.call, error)
 
     def _work(self, asked: _Asked, memory: Memory, values: dict[str, Any]) -> Result:
         """In a thread: do it, and log it."""
@@ -243,13 +294,15 @@ class Suite:
             asked.result = result
         if asked.given_up is None:
             self._note(asked, result, may_wait=True)
-        elif self._log is not None:
+            return result
+        if self._log is not None:
             row, told = asked.given_up
             row = replace(row, outcome=result.outcome, latency_ms=result.latency_ms)
             try:
-                self._log.add(asked.user, row, _as_said(asked.said), told, again=True, may_wait=True)
+                self._log.add(asked.user, row, asked.said, told, again=True, may_wait=True)
             except Exception as error:
                 LOGGER.error("the end of the call %s was not logged: %s", asked.call, type(error).__name__)
+        self._settle(asked, result)
         return result
 
     def _done(self, asked: _Asked, memory: Memory, values: dict[str, Any]) -> tuple[Answer, Status]:
@@ -262,22 +315,28 @@ class Suite:
             if mode == "incognito" or (mode == "paused" and not tool.reads(values)):
                 return Answer(_PAUSED[mode], f"refused:{mode}"), "refused"
             here = memory.acting(f"tool:{tool.name}", agent=self.agent, session=self.session, call=asked.call)
+            here = here._unless(asked.may_be_done)
             scope = Scope(memory=here, tool=tool.name, session=self.session, chat=self.chat, people=tuple(self._people))
             answer = tool.run(scope, **values)
             return answer, answer.status
+        except DoneAlreadyError:
+            return _DONE, "ok"
         except RecollectError as error:
-            return _failed(asked, error)
+            # what is to be forgotten is gone, if it was another process that did it
+            if asked.late is not None and memory.history(call=asked.call, limit=1):
+                return _DONE, "ok"
+            return failed(asked.tool, error)
         except BaseException as error:  # the outermost handler: nothing may reach the model's loop
-            return _crashed(asked, error)
+            return crashed(asked.tool, asked.call, error)
 
     def _result(self, asked: _Asked, answer: Answer, status: Status) -> Result:
         """Phrase the answer."""
         try:
-            content = _put(asked.tool, answer, status)
+            content = told(asked.tool, answer, status)
             text = phrased(content, MAX_OUTPUT)
         except Exception as error:  # a tool gave what cannot be told
-            answer, status = _crashed(asked, error)
-            content = _put(asked.tool, answer, status)
+            answer, status = crashed(asked.tool, asked.call, error)
+            content = told(asked.tool, answer, status)
             text = phrased(content, MAX_OUTPUT)
         return Result(
             text=text,
@@ -295,6 +354,81 @@ class Suite:
         result = self._result(asked, answer, status)
         self._note(asked, result)
         return result
+
+    def _joined(self, asked: _Asked, known: Future[Result]) -> Future[Result]:
+        """The answer to a question that is being worked on already."""
+        mine: Future[Result] = Future()
+        mine.set_running_or_notify_cancel()
+
+        def answer(done: Future[Result]) -> None:
+            latency = (time.perf_counter_ns() - asked.began) / 1e6
+            result = replace(done.result(), call=asked.call, latency_ms=latency, ignored=asked.ignored)
+            with asked.guard:
+                asked.result = result
+            if asked.given_up is None:
+                self._note(asked, result)
+            mine.set_result(result)
+
+        known.add_done_callback(answer)
+        return mine
+
+    def _times(self, asked: _Asked) -> tuple[float, float]:
+        """How long a reply waits for this call, and how much longer if it cannot be kept."""
+        if self._patience is None:
+            return asked.tool.timeout, 0.0
+        soon = self._patience.reads if asked.reads else self._patience.writes
+        soon = min(soon, asked.tool.timeout)
+        return soon, asked.tool.timeout - soon
+
+    def _set_aside(self, asked: _Asked, begun: Future[Result]) -> Result | None:
+        """The reply waits no longer: keep the call where no kill can lose it, and say so; None if that cannot be."""
+        assert self._patience is not None
+        if asked.reads:
+            self._questions.keep(asked.question, begun)
+            said = f"{asked.tool.name} takes longer than usual; call it again with the same arguments to get its answer"
+        else:
+            try:
+                asked.late = self._late(asked)
+                asked.kept = self._patience.backlog.keep(asked.late)
+            except Exception as error:
+                LOGGER.warning("the call %s cannot be queued: %s", asked.call, type(error).__name__)
+                return None
+            said = f"{asked.tool.name} takes longer than usual and is done in the background; do not repeat it"
+        with asked.guard:
+            if asked.result is None:
+                answer = {"status": "queued", "task_id": asked.call, "message": said} if asked.tool.json else said
+                result = self._result(asked, Answer(answer, "queued"), "queued")
+                asked.given_up = (self._note(asked, result), result.text)
+                return result
+        self._settle(asked, None)
+        return asked.result
+
+    def _settle(self, asked: _Asked, result: Result | None) -> None:
+        """What was kept has been done, or has to be tried again; without a result, it was answered after all."""
+        if self._patience is None or asked.kept is None or asked.late is None:
+            return
+        backlog = self._patience.backlog
+        try:
+            if result is None:
+                backlog.drop(asked.kept)
+            elif result.status == "error":
+                backlog.failed(asked.kept)
+            else:
+                backlog.done(asked.kept, asked.late, result)
+        except Exception as error:  # it stays kept, and whoever tries it again finds it done
+            LOGGER.warning("the call %s stays queued: %s", asked.call, type(error).__name__)
+
+    def _late(self, asked: _Asked) -> Late:
+        return Late(
+            call=asked.call,
+            user=asked.user,
+            tool=asked.tool.name,
+            arguments=asked.values,
+            session=self.session,
+            chat=self.chat,
+            agent=self.agent,
+            people=tuple(self._people),
+        )
 
     def _give_up(self, asked: _Asked, begun: Future[Result]) -> Result:
         """It takes too long. What has begun goes on; the log is told when it ends."""
@@ -318,7 +452,7 @@ class Suite:
         row = self._row(asked, result)
         try:
             if self._log is not None:
-                self._log.add(asked.user, row, _as_said(asked.said), result.text, may_wait=may_wait)
+                self._log.add(asked.user, row, asked.said, result.text, may_wait=may_wait)
         except Exception as error:
             LOGGER.error("the call %s was not logged: %s", asked.call, type(error).__name__)
         try:
@@ -358,36 +492,9 @@ class Suite:
                 found = self._people.get(named) or self._people.get(named.strip().removesuffix(".0"))
                 if found is None:
                     allowed = " or ".join(self._people)
-                    raise ArgumentsError(f"{parameter.name} is {_shown(named)}; here it can only be {allowed}")
+                    raise ArgumentsError(f"{parameter.name} is {shown(named)}; here it can only be {allowed}")
                 return found
         return self.memory
-
-    def _function(self, tool: Tool) -> Callable[..., str]:
-        shown = [parameter for parameter in tool.parameters if not (parameter.arg.user and self.fixed_user)]
-        takes = inspect.signature(tool.run).parameters
-
-        def function(*args: Any, **kwargs: Any) -> str:
-            named = dict(zip(signature.parameters, args, strict=False))
-            certain = len(named) == len(args) and not named.keys() & kwargs.keys()
-            return self.call(tool.name, named | kwargs if certain else args).text
-
-        hints = {name: _plain_type(hint) for name, hint in get_type_hints(tool.run).items()}
-        # those that must be given first, as a signature wants it
-        ordered = sorted(shown, key=lambda parameter: not parameter.required)
-        signature = inspect.Signature(
-            [
-                takes[parameter.name].replace(
-                    kind=inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=hints[parameter.name]
-                )
-                for parameter in ordered
-            ],
-            return_annotation=str,
-        )
-        function.__name__ = function.__qualname__ = tool.name
-        function.__doc__ = tool.description
-        function.__signature__ = signature  # type: ignore[attr-defined]
-        function.__annotations__ = {parameter.name: hints[parameter.name] for parameter in ordered} | {"return": str}
-        return function
 
 
 class _Habits:
@@ -404,35 +511,6 @@ class _Habits:
             self._looked = True
         elif tool.does in ("remember", "change", "forget"):
             self._telemetry.pattern(f"recall_before_{tool.does}" if self._looked else f"{tool.does}_without_recall")
-
-
-def _plain_type(hint: Any) -> Any:
-    """A type as whoever inspects functions understands it: without choices, which are texts to them."""
-    if get_origin(hint) is Literal:
-        return str
-    if get_origin(hint) in (Union, UnionType):
-        return functools.reduce(operator.or_, [_plain_type(option) for option in get_args(hint)])
-    return hint
-
-
-def _failed(asked: _Asked, error: RecollectError) -> tuple[Answer, Status]:
-    """An error of ours, told to the model in its words."""
-    if isinstance(error, ArgumentsError):
-        return Answer(str(error), "bad arguments"), "invalid"
-    if isinstance(error, InvalidInputError):
-        field, _, item = error.field.partition("[")
-        name = asked.tool.fields.get(field) or (f"{field}[{item}" if item else field)
-        return Answer(f"{name}: {str(error).partition(': ')[2]}", "bad arguments"), "invalid"
-    if isinstance(error, StoreError):
-        LOGGER.error("%s failed: %s", asked.tool.name, type(error).__name__)
-    return Answer(str(error), type(error).__name__), "error"
-
-
-def _crashed(asked: _Asked, error: BaseException) -> tuple[Answer, Status]:
-    # neither the message nor the trace: both may hold what a person said
-    LOGGER.error("%s failed: %s (call %s)", asked.tool.name, type(error).__name__, asked.call)
-    said = "something went wrong inside; whether it was done is in the journal"
-    return Answer(f"{said} (call {asked.call})", type(error).__name__), "error"
 
 
 def _unknown() -> Tool:
@@ -452,34 +530,15 @@ def _unknown() -> Tool:
     )
 
 
-def _put(tool: Tool, answer: Answer, status: Status) -> str | dict[str, Any] | list[Any]:
-    """What is told: what is wrong is marked as wrong, in the way of the suite."""
-    content = answer.content
-    if answer.exact or not isinstance(content, str) or status == "ok":
-        return content
-    if tool.json:
-        return {"status": "refused" if status == "refused" else "error", "message": content}
-    return content if status == "refused" else f"Error: {content}"
-
-
-def _as_said(arguments: Any) -> str:
-    """The arguments about as the model wrote them, to count their tokens."""
-    if isinstance(arguments, str):
-        return arguments
-    try:
-        if isinstance(arguments, bytes | bytearray):
-            return bytes(arguments).decode("utf-8", errors="replace")
-        if isinstance(arguments, Mapping):
-            arguments = dict(arguments)
-        return "" if arguments is None else json.dumps(arguments, ensure_ascii=False)
-    except Exception:  # it is no plain data
-        return ""
-
-
 def _spelling(name: str) -> str:
     return re.sub(r"[\s_\-]+", "", name).casefold()
 
 
-def _shown(value: object) -> str:
-    text = str(value).encode("utf-8", errors="replace").decode("utf-8")
-    return repr(text if len(text) <= 40 else text[:37] + "…")
+def _is_short(name: object, arguments: Any) -> bool:
+    """Whether it is certainly read in no time."""
+    given = [name, *arguments.values()] if isinstance(arguments, dict) and len(arguments) <= _FEW else [name, arguments]
+    for value in given:
+        plain = value is None or isinstance(value, bool | int | float)
+        if not plain and not (isinstance(value, str) and len(value) <= _SHORT):
+            return False
+    return True

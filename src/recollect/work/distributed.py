@@ -70,7 +70,7 @@ class DistributedQueue(Queue):
         super().__init__(size=size, clock=clock, keeping=keeping)
         self._conninfo = parse_url(url)
         self._pool_size = pool_size
-        self._own_clock = clock is not None
+        self._own_clock = clock not in (None, utc_now)
         self._ahead = timedelta()
         # by process: a forked child must neither use nor close its parent's connections
         self._connections: dict[int, Connections] = {}

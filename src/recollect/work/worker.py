@@ -216,8 +216,8 @@ class Worker:
         if not stopping:
             wait = min(wait, self._tick())
         (self._idle.set if idle and self._looked else self._idle.clear)()
-        self._looked = idle
-        if self._outbox or (taken and taken == free):
+        look_again, self._looked = idle and not self._looked, idle
+        if self._outbox or look_again or (taken and taken == free):
             return 0.0
         if free > taken and (due := self._queue.next_at(tuple(self._handlers))) is not None:
             wait = min(wait, self._until(due))

@@ -26,7 +26,7 @@ Arguments = Annotated[
     str, typer.Argument(help="The arguments as JSON; - reads standard input.", metavar="ARGUMENTS", show_default=False)
 ]
 _DOES = {"read_only": "reads", "side_effecting": "writes", "destructive": "forgets"}
-_EXIT = {"ok": DONE, "refused": NO, "limited": NO, "timeout": NO, "invalid": INVALID, "error": NO}
+_EXIT = {"ok": DONE, "queued": DONE, "refused": NO, "limited": NO, "timeout": NO, "invalid": INVALID, "error": NO}
 
 
 @command(
@@ -67,7 +67,7 @@ def tool(
 ) -> int:
     """Call a tool as a model would, and print what it would read."""
     tools = session.recollect.tools(
-        session.user, *(suite or ()), session=session.session, chat=chat, agent=session.agent
+        session.user, *(suite or ()), session=session.session, chat=chat, agent=session.agent, patient=True
     )
     result = tools.call(name, text_of(arguments))
     session.out.document(

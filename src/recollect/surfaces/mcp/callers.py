@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import stat
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,11 +98,14 @@ class TokenFile:
         self._known: dict[bytes, Caller] = {}
         self._version: tuple[int, ...] = ()
         self._problem = ""
+        self._guard = threading.Lock()
         self._load()
 
     def caller(self, headers: _Headers) -> Caller | Stranger:
-        if not self._is_current():
-            return Stranger(503, "the tokens cannot be read; see the log of the server")
+        with self._guard:
+            if not self._is_current():
+                return Stranger(503, "the tokens cannot be read; see the log of the server")
+            all_known = self._known
         given = _values(headers, "authorization")
         if len(given) != 1:
             return Stranger(401, "a bearer token is needed")
@@ -110,7 +114,7 @@ class TokenFile:
             return Stranger(401, "a bearer token is needed")
         digest = hashlib.sha256(token.strip()).digest()
         found: Caller | None = None
-        for known, caller in self._known.items():  # all of them, however early one fits
+        for known, caller in all_known.items():  # all of them, however early one fits
             if hmac.compare_digest(known, digest):
                 found = caller
         return found or Stranger(401, "the bearer token is not known", "invalid_token")

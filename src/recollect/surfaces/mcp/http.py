@@ -30,6 +30,7 @@ from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
 from recollect.app import Recollect
+from recollect.core.aio import in_thread
 from recollect.errors import InvalidInputError, StoreError
 from recollect.surfaces.mcp.callers import Caller, Callers, Stranger
 from recollect.surfaces.mcp.server import MemoryServer
@@ -155,7 +156,7 @@ class _Door:
         self._closed.set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        caller = self._callers.caller(scope["headers"])
+        caller = await in_thread("", self._callers.caller, scope["headers"])  # it may have to look into a file
         if isinstance(caller, Stranger):
             await _refusal(caller)(scope, receive, send)
             return

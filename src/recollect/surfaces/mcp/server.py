@@ -5,11 +5,11 @@ The schemas and the reading of arguments are those of `recollect.tools`; the SDK
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import mcp_types as types
@@ -20,6 +20,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from recollect import __version__
 from recollect.app import Recollect
+from recollect.core.aio import in_thread
 from recollect.core.memory import Memory
 from recollect.errors import InvalidInputError, RecollectError
 from recollect.records import new_id
@@ -71,11 +72,11 @@ class MemoryServer:
     # tools
 
     async def _list_tools(self, ctx: _Context, params: Any) -> types.ListToolsResult:
-        suite = self._suite(ctx)
+        suite = await self._suite(ctx)
         return types.ListToolsResult(tools=[offered(tool, suite) for tool in suite.tools.values()])
 
     async def _call_tool(self, ctx: _Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        suite = self._suite(ctx)
+        suite = await self._suite(ctx)
         result = await suite.acall(params.name, params.arguments or {})
         if result.outcome == "unknown tool":
             raise MCPError(types.INVALID_PARAMS, result.text.removeprefix("Error: "))
@@ -87,7 +88,7 @@ class MemoryServer:
     # resources
 
     async def _list_resources(self, ctx: _Context, params: Any) -> types.ListResourcesResult:
-        found = await asyncio.to_thread(resources.listed, self._memory(ctx))
+        found = await self._of(self._whose(ctx).user, resources.listed)
         return types.ListResourcesResult(resources=found)
 
     async def _list_templates(self, ctx: _Context, params: Any) -> types.ListResourceTemplatesResult:
@@ -95,7 +96,7 @@ class MemoryServer:
 
     async def _read_resource(self, ctx: _Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         try:
-            text = await asyncio.to_thread(resources.read, self._memory(ctx), params.uri)
+            text = await self._of(self._whose(ctx).user, lambda memory: resources.read(memory, params.uri))
         except resources.UnknownResourceError:
             raise MCPError(types.INVALID_PARAMS, "Unknown resource", {"uri": params.uri[:1000]}) from None
         contents = types.TextResourceContents(uri=params.uri, mime_type=resources.MARKDOWN, text=text)
@@ -117,9 +118,7 @@ class MemoryServer:
         return await self.changes.listen(self._whose(ctx).user, ctx, params)
 
     async def _digests(self, user: str, uris: Sequence[str]) -> dict[str, str]:
-        memory = self._app.user(user)
-
-        def now() -> dict[str, str]:
+        def now(memory: Memory) -> dict[str, str]:
             found = {}
             for uri in uris:
                 try:
@@ -128,7 +127,7 @@ class MemoryServer:
                     found[uri] = ""  # may come to be
             return found
 
-        return await asyncio.to_thread(now)
+        return await self._of(user, now)
 
     # prompts
 
@@ -136,11 +135,10 @@ class MemoryServer:
         return types.ListPromptsResult(prompts=PROMPTS)
 
     async def _get_prompt(self, ctx: _Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        suite = self._suite(ctx)
+        suite = await self._suite(ctx)
+        arguments, tools = params.arguments or {}, tuple(suite.tools.values())
         try:
-            text = await asyncio.to_thread(
-                prompt, params.name, params.arguments or {}, suite.memory, tuple(suite.tools.values())
-            )
+            text = await self._of(suite.memory.user_id, lambda memory: prompt(params.name, arguments, memory, tools))
         except PromptError as error:
             raise MCPError(types.INVALID_PARAMS, str(error)) from None
         message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
@@ -148,19 +146,23 @@ class MemoryServer:
 
     # whose
 
-    def _memory(self, ctx: _Context) -> Memory:
-        return self._app.user(self._whose(ctx).user)
+    async def _of(self, user: str, what: Callable[[Memory], _T]) -> _T:
+        """Something of a user's memory, found out in a thread."""
+        return await in_thread(user, lambda: what(self._app.user(user)))
 
-    def _suite(self, ctx: _Context) -> Suite:
+    async def _suite(self, ctx: _Context) -> Suite:
         """The tools for this connection; kept, because a suite knows what was called before."""
         caller = self._whose(ctx)
         session = self._session(ctx) or None
         agent = _named(ctx)
         key = (caller, session, agent)
-        suite = self._suites.pop(key, None)
-        if suite is None:
-            suite = self._app.tools(caller.user, *caller.suites, session=session, agent=agent, fixed_user=True)
-        self._suites[key] = suite
+        if key not in self._suites:
+            make = partial(self._app.tools, session=session, agent=agent, fixed_user=True, patient=True)
+            # among nobody's work: it waits for no lock of the user's
+            made = await in_thread("", make, caller.user, *caller.suites)
+            self._suites.setdefault(key, made)  # another request may have been first
+        suite = self._suites[key]
+        self._suites.move_to_end(key)
         while len(self._suites) > _MOST_SUITES:
             self._suites.popitem(last=False)
         return suite

@@ -1,0 +1,76 @@
+"""What is told of a call: the result, and how what went wrong is put into words."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from recollect.errors import InvalidInputError, RecollectError, StoreError
+from recollect.tools.parameters import ArgumentsError
+from recollect.tools.tool import Answer, Tool
+
+LOGGER = logging.getLogger("recollect.tools")
+
+Status = Literal["ok", "queued", "refused", "invalid", "error", "timeout", "limited"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What came of a call. ``text`` is for the model; the rest is for the host."""
+
+    text: str
+    status: Status
+    outcome: str
+    tool: str
+    call: str
+    latency_ms: float
+    content: Any = None
+    """The answer before it became text."""
+    ignored: tuple[str, ...] = ()
+    """Arguments that the tool does not have."""
+
+    @property
+    def is_error(self) -> bool:
+        """Whether the call failed; that the policy refuses something is not a failure."""
+        return self.status not in ("ok", "queued", "refused")
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def failed(tool: Tool, error: RecollectError) -> tuple[Answer, Status]:
+    """An error of ours, told to the model in its words."""
+    if isinstance(error, ArgumentsError):
+        return Answer(str(error), "bad arguments"), "invalid"
+    if isinstance(error, InvalidInputError):
+        field, _, item = error.field.partition("[")
+        name = tool.fields.get(field) or (f"{field}[{item}" if item else field)
+        return Answer(f"{name}: {str(error).partition(': ')[2]}", "bad arguments"), "invalid"
+    if isinstance(error, StoreError):
+        LOGGER.error("%s failed: %s", tool.name, type(error).__name__)
+    return Answer(str(error), type(error).__name__), "error"
+
+
+def crashed(tool: Tool, call: str, error: BaseException) -> tuple[Answer, Status]:
+    """An error that nobody foresaw."""
+    # neither the message nor the trace: both may hold what a person said
+    LOGGER.error("%s failed: %s (call %s)", tool.name, type(error).__name__, call)
+    said = "something went wrong inside; whether it was done is in the journal"
+    return Answer(f"{said} (call {call})", type(error).__name__), "error"
+
+
+def told(tool: Tool, answer: Answer, status: Status) -> str | dict[str, Any] | list[Any]:
+    """What is told: what is wrong is marked as wrong, in the way of the suite."""
+    content = answer.content
+    if answer.exact or not isinstance(content, str) or status == "ok":
+        return content
+    if tool.json:
+        return {"status": "refused" if status == "refused" else "error", "message": content}
+    return content if status in ("refused", "queued") else f"Error: {content}"
+
+
+def shown(value: object) -> str:
+    """Something that a model gave, short enough to be told back."""
+    text = str(value).encode("utf-8", errors="replace").decode("utf-8")
+    return repr(text if len(text) <= 40 else text[:37] + "…")
