@@ -17,8 +17,11 @@ if TYPE_CHECKING:
     from recollect.app import Recollect, open
     from recollect.config import Config
     from recollect.core.aio import AsyncMemory
+    from recollect.core.interests import Ranked, Reason
     from recollect.core.memory import Memory
-    from recollect.errors import InvalidInputError, NotFoundError, RecollectError, StoreError, UndoError
+    from recollect.core.trends import Trend
+    from recollect.errors import InvalidInputError, LinkError, NotFoundError, RecollectError, StoreError, UndoError
+    from recollect.identity.nouns import Joined, Pending
     from recollect.records import (
         Conflict,
         DailyEntry,
@@ -73,7 +76,9 @@ _HOME = {
     "Hits": "recollect.records",
     "Interaction": "recollect.records",
     "InvalidInputError": "recollect.errors",
+    "Joined": "recollect.identity.nouns",
     "JournalEntry": "recollect.records",
+    "LinkError": "recollect.errors",
     "Memory": "recollect.core.memory",
     "Merged": "recollect.records",
     "Message": "recollect.records",
@@ -81,6 +86,9 @@ _HOME = {
     "Note": "recollect.records",
     "Observation": "recollect.records",
     "Outcome": "recollect.records",
+    "Pending": "recollect.identity.nouns",
+    "Ranked": "recollect.core.interests",
+    "Reason": "recollect.core.interests",
     "Receipt": "recollect.records",
     "Recollect": "recollect.app",
     "RecollectError": "recollect.errors",
@@ -94,6 +102,7 @@ _HOME = {
     "StoreError": "recollect.errors",
     "Suite": "recollect.tools.suite",
     "ToolCall": "recollect.records",
+    "Trend": "recollect.core.trends",
     "Unchanged": "recollect.records",
     "UndoError": "recollect.errors",
     "Undone": "recollect.records",
@@ -119,7 +128,9 @@ __all__ = [
     "Hits",
     "Interaction",
     "InvalidInputError",
+    "Joined",
     "JournalEntry",
+    "LinkError",
     "Memory",
     "Merged",
     "Message",
@@ -127,6 +138,9 @@ __all__ = [
     "Note",
     "Observation",
     "Outcome",
+    "Pending",
+    "Ranked",
+    "Reason",
     "Receipt",
     "Recollect",
     "RecollectError",
@@ -140,6 +154,7 @@ __all__ = [
     "StoreError",
     "Suite",
     "ToolCall",
+    "Trend",
     "Unchanged",
     "UndoError",
     "Undone",

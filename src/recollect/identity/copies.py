@@ -1,0 +1,56 @@
+"""The copy of a memory that was joined with another, to undo that: the bytes of an export, and back."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from recollect.core.person import Person
+from recollect.core.transfer import export_archive, import_any
+from recollect.core.writing import Acting
+from recollect.errors import storage_error
+
+
+def archive(person: Person, link_id: str) -> bytes:
+    """The whole memory as the bytes of an export."""
+    with _aside(person, link_id) as folder:
+        return export_archive(person, folder / "memory.zip").read_bytes()
+
+
+def restore(person: Person, copy: bytes, link_id: str) -> None:
+    """The memory as it was; if there is one by now, the old one is merged into it."""
+    with _aside(person, link_id) as folder:
+        path = folder / "memory.zip"
+        path.write_bytes(copy)
+        import_any(person, Acting(actor="link"), path, from_user=None, dry_run=False, progress=None)
+
+
+@contextmanager
+def _aside(person: Person, link_id: str) -> Iterator[Path]:
+    """A folder for an archive, beside the memory if that is in a folder: whoever erases the user erases it, too."""
+    place = _place(person)
+    try:
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".joining-{link_id}-", dir=place) as folder:
+            yield Path(folder)
+    except OSError as error:
+        raise storage_error(error, place) from error
+
+
+def sweep(person: Person, link_id: str) -> None:
+    """Remove what a process that was killed left there, once nobody needs it any more."""
+    for folder in _place(person).glob(f".joining-{link_id}-*"):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _place(person: Person) -> Path:
+    return person.files.folder or Path(tempfile.gettempdir())
+
+
+def secret_of(person: Person) -> str:
+    """Tells one life of a memory from another."""
+    with person.user.read() as reader:
+        return reader.state().secret.hex()

@@ -1,0 +1,573 @@
+"""Identities and what joins them: which user someone is, a code shown here and entered there, the confirmation of both,
+and the way back.
+
+A step is decided and stored in one transaction of the identity store, which never waits for a memory; memories are
+merged outside of it, and whatever was stopped in the middle is completed by whoever comes next.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from recollect.config import Config
+from recollect.core.memory import Memory
+from recollect.core.upkeep import remove_expired
+from recollect.core.writing import Acting, pause_of
+from recollect.errors import LinkError, StoreBusyError, StoreError
+from recollect.identity.codes import hashed, new_code, new_salt, normal
+from recollect.identity.copies import archive, restore, secret_of, sweep
+from recollect.identity.joining import Contents, Merge, contents, mark_of, memory_of, state_before, take_back
+from recollect.identity.nouns import Code, Identity, Joined, Known, Pending, Unlinked, check_identity
+from recollect.identity.watching import UnfinishedError, WatchedPerson
+from recollect.records import new_id
+from recollect.store.identities import IdentityStore, Link, View, links, one_link
+from recollect.times import Clock, to_text
+from recollect.userid import check_user_id
+
+CODE_MINUTES = 10
+OWN_TRIES, ALL_TRIES, TRIES_MINUTES = 5, 100, 15
+UNDO_DAYS = 30
+_TOLD_DAYS = 1
+_MOST_PASSES = 20
+
+Someone = tuple[str, str | int]
+"""A channel and a name; an `Identity`, or the two as they come."""
+
+
+class _ChangedError(Exception):
+    """The memory was written to after it was merged."""
+
+
+@dataclass(frozen=True, slots=True)
+class People:
+    """What identities need of everything else."""
+
+    person: Callable[[str], WatchedPerson]
+    remove: Callable[[str, Callable[[], None]], object]
+    """Removes a user, if the check under their lock raises nothing."""
+    config: Config
+    clock: Clock
+
+
+class Identities:
+    """Who is who. Get it from `Recollect.identities`."""
+
+    def __init__(self, store: IdentityStore, people: People) -> None:
+        self._store = store
+        self._people = people
+
+    # who it is
+
+    def resolve(self, identity: Someone) -> str:
+        """The user id of an identity: its own, such as "telegram:12345", unless it was bound or joined. One look-up."""
+        who = check_identity(identity)
+        with self._store.read() as view:
+            return str(who) if view is None else _home(view, who)
+
+    def memory(self, identity: Someone) -> Memory:
+        """The memory of whoever that is."""
+        return Memory(self._people.person(self.resolve(identity)))
+
+    def bind(self, identity: Someone, user_id: str | int) -> None:
+        """Say which of your own users an identity is, for a host that has user ids of its own."""
+        who, user = check_identity(identity), check_user_id(user_id)
+        with self._store.read() as view:
+            if view is not None and view.rows("bound", **_named(who)) == [(user,)]:
+                return
+        if user == str(who):
+            with self._store.read() as view:
+                if view is None or not view.rows("bound", **_named(who)):
+                    return
+        with self._store.write() as view:
+            own = _own(view, who)
+            taken = own != user and (one_link(view, "joins", user_id=own) or links(view, "joined_to", user_id=own))
+            if not taken:
+                view.run("bind", user_id=user, **_named(who))
+        if taken:
+            raise LinkError("joined", f"{who} is joined with another channel already; unlink it first")
+
+    def all(self) -> list[Known]:
+        """Everyone who was bound or joined."""
+        with self._store.read() as view:
+            if view is None:
+                return []
+            found = []
+            for channel, name in view.rows("identities"):
+                who = Identity(channel, name)
+                home = _home(view, who)
+                joins = one_link(view, "joins", user_id=_own(view, who))
+                until = joins.until if joins and joins.state == "joined" and joins.undoable else None
+                found.append(Known(identity=who, user_id=home, joined=joins is not None, undo_until=until))
+        return found
+
+    # from the code to one memory
+
+    def start_link(self, identity: Someone) -> Code:
+        """A code to show on this channel and to enter on the other. Whatever this identity began before is off."""
+        who, now = check_identity(identity), self._now
+        self._check_enabled()
+        text = new_code()
+        until = now + timedelta(minutes=CODE_MINUTES)
+        with self._store.write() as view:
+            code = hashed(normal(text), _salt(view))
+            view.run("close_open", state="replaced", **_named(who))
+            self._tidy(view, now)
+            view.run(
+                "show",
+                id=new_id("run"),
+                code=code,
+                now=to_text(now),
+                until=to_text(until),
+                user_id=_home(view, who),
+                **_named(who),
+            )
+        return Code(text=text, until=until)
+
+    def enter_code(self, identity: Someone, code: str) -> Pending:
+        """Enter the code that another channel shows. Nothing is joined yet: both sides have to confirm."""
+        who, now, typed = check_identity(identity), self._now, normal(code)
+        self._check_enabled()
+        with self._store.write() as view:
+            self._tidy(view, now)
+            who_hash = hashlib.blake2b(str(who).encode(), key=bytes.fromhex(_salt(view)), digest_size=16).hexdigest()
+            problem = self._limit(view, who_hash, now)
+            if problem is None:
+                link = one_link(view, "of_code", code=hashed(typed, _salt(view)))
+                problem = self._problem(view, link, who, now)
+                if problem is None and link is not None:
+                    view.run("close_open", state="replaced", **_named(who))
+                    view.run(
+                        "enter",
+                        id=link.id,
+                        now=to_text(now),
+                        until=to_text(now + timedelta(minutes=CODE_MINUTES)),
+                        user_id=_home(view, who),
+                        **_named(who),
+                    )
+                elif problem is not None and problem.kind in ("wrong", "expired", "used"):
+                    view.run("fail", who=who_hash, now=to_text(now))
+        if problem is not None:
+            raise problem
+        pending = self.pending(who)
+        if pending is None:
+            raise LinkError("expired", "The other side has withdrawn the code; show a new one there.")
+        return pending
+
+    def pending(self, identity: Someone) -> Pending | None:
+        """What waits for this identity to be confirmed or declined, if anything does."""
+        who, now = check_identity(identity), self._now
+        with self._store.read() as view:
+            link = None if view is None else one_link(view, "open", now=to_text(now), **_named(who))
+            if view is None or link is None or link.entered is None:
+                return None
+            shown, entered = Identity(*link.shown), Identity(*link.entered)
+            own, other = (shown, entered) if who == shown else (entered, shown)
+            users = {one: _home(view, one) for one in (own, other)}
+            if link.state == "joining":
+                users = {shown: link.survivor, entered: link.joined}
+        agreed, other_agreed = link.agreed if who == shown else link.agreed[::-1]
+        return Pending(
+            identity=who,
+            showed_code=who == shown,
+            other_channel=other.channel,
+            own_counts=self._counts(users[own]),
+            other_counts=self._counts(users[other]),
+            confirmed=agreed,
+            other_confirmed=other_agreed,
+            until=link.until,
+        )
+
+    def confirm(self, identity: Someone) -> Joined | Pending:
+        """This side agrees to what is pending. Once both have, the memories are joined.
+
+        After a kill in the middle, confirming again completes it.
+        """
+        who, now = check_identity(identity), self._now
+        self._check_enabled()
+        for _ in range(_MOST_PASSES):
+            problem: LinkError | None = None
+            before: list[Link] = []
+            with self._store.write() as view:
+                link = one_link(view, "open", now=to_text(now), **_named(who))
+                if link is not None and link.state == "entered":
+                    view.run("agree_shown" if who == link.shown else "agree_entered", id=link.id)
+                    problem, before = _begin(view, link.id)
+            if link is None:
+                raise LinkError("nothing", "Nothing waits for you to be confirmed. Begin with a new code.")
+            if problem is not None:
+                raise problem
+            if not before:
+                pending = self.pending(who)
+                if pending is not None and not (pending.confirmed and pending.other_confirmed):
+                    return pending
+                return self._complete(link.id)
+            for other in before:
+                self._complete(other.id)
+        raise StoreBusyError("these channels are being joined with others all the time; try again")
+
+    def decline(self, identity: Someone) -> bool:
+        """Do not join what is pending, and take back a code that is shown. Whether there was any."""
+        who = check_identity(identity)
+        with self._store.read() as view:
+            if view is None:
+                return False
+        with self._store.write() as view:
+            return view.run("close_open", state="declined", **_named(who)) > 0
+
+    def code_until(self, identity: Someone) -> datetime | None:
+        """Until when a code that this identity showed can be entered; None if there is none."""
+        who = check_identity(identity)
+        with self._store.read() as view:
+            link = None if view is None else one_link(view, "shown", now=to_text(self._now), **_named(who))
+        return None if link is None else link.until
+
+    # and back
+
+    def unlink(self, identity: Someone) -> Unlinked:
+        """Take back the last joining by which this identity came to its present user, within 30 days.
+
+        The memory that was joined is again as it was; what was learned together since stays with the other.
+        """
+        who, now = check_identity(identity), self._now
+        link: Link | None = None
+        problem: LinkError | None = LinkError("nothing", f"{who} is not joined with anything.")
+        with self._store.read() as view:
+            known = view is not None
+        if known:
+            with self._store.write() as view:
+                link = _last(view, who)
+                problem = _not_undoable(view, link, who, now)
+                if problem is None and link is not None and link.state == "joined":
+                    view.run("begin_unlinking", id=link.id)
+        if problem is not None or link is None:
+            raise problem or LinkError("nothing", f"{who} is not joined with anything.")
+        return self._undo(link.id)
+
+    # what happens around it
+
+    def upkeep(self) -> None:
+        """Complete what was stopped in the middle, and drop what has outlived its time."""
+        with self._store.read() as view:
+            unfinished = [] if view is None else links(view, "unfinished")
+        for link in unfinished:
+            with suppress(LinkError, StoreBusyError):  # called off, or somebody is at it: the next time, then
+                (self._complete if link.state == "joining" else self._undo)(link.id)
+        self.tidy()
+
+    def tidy(self) -> None:
+        """Erase copies that are too old to be restored, and codes and failures of long ago."""
+        limits = _limits(self._now)
+        with self._store.read() as view:
+            if view is None or not view.rows("untidy", **limits):
+                return
+        with self._store.write() as view:
+            dropped = self._tidy(view, self._now)
+        if dropped:
+            self._store.scrub()
+
+    def erased(self, user_id: str) -> list[str]:
+        """This user erases something: drop every copy that may hold it, and say whose those were.
+
+        Not while a memory is being joined with theirs: some of that would come in after the erasure.
+        """
+        with self._store.read() as view:
+            if view is None or not _copies(view, user_id):
+                return []
+        with self._store.write() as view:
+            found = _copies(view, user_id)
+            if any(link.state == "joining" for link in found):
+                raise UnfinishedError()
+            for link in found:
+                view.run("make_final", id=link.id)
+        self._store.scrub()
+        return [str(Identity(*link.entered)) for link in found if link.entered is not None]
+
+    def is_joined(self, run: str) -> bool:
+        """Whether the joining of this run still holds."""
+        with self._store.read() as view:
+            link = None if view is None else one_link(view, "link", id=run)
+        return link is not None and link.state in ("joining", "joined")
+
+    def erase_user(self, user_id: str) -> tuple[dict[str, int], list[str]]:
+        """Remove everything about a user here: what it was, by place, and users whose joining with them was not done.
+
+        The latter have to be erased, too: both sides had confirmed that they are the same person.
+        """
+        copies = 0
+        with self._store.read() as view:
+            if view is None:
+                return {}, []
+            joins = one_link(view, "joins", user_id=user_id)
+        if joins is not None:  # what they brought along goes from where it is now
+            with self._store.write() as view:
+                copies = sum(row[0] is not None for row in view.rows("copy", id=joins.id))
+                view.run("call_off", id=joins.id)
+            self._undo(joins.id)
+        with self._store.write() as view:
+            below = links(view, "below", user_id=user_id)
+            users = {user_id, *(link.joined for link in below)}
+            found = {link.id: link for user in sorted(users) for link in links(view, "links_of", user_id=user)}
+            copies += sum(view.rows("copy", id=link_id)[0][0] is not None for link_id in found)
+            for link_id in found:
+                view.run("drop_link", id=link_id)
+            bound = sum(view.run("unbind", user_id=user) for user in sorted(users))
+        self._store.scrub()
+        places = {"links": len(found), "joined copies": copies, "identities": bound}
+        undone = [link.joined for link in below if link.state == "joining"]
+        return {place: number for place, number in places.items() if number}, undone
+
+    def close(self) -> None:
+        """Let go of files."""
+        self._store.close()
+
+    # inside
+
+    @property
+    def _now(self) -> datetime:
+        return self._people.clock()
+
+    def _check_enabled(self) -> None:
+        if pause_of("on", self._people.config) is not None:
+            raise LinkError("paused", "Memory is switched off here, so nothing can be joined.")
+
+    def _counts(self, user_id: str) -> dict[str, int]:
+        person = self._people.person(user_id)
+        return Memory(person).count() if memory_of(person) else {}
+
+    def _limit(self, view: View, who: str, now: datetime) -> LinkError | None:
+        """Too many wrong codes, by this identity or by all together."""
+        since = to_text(now - timedelta(minutes=TRIES_MINUTES))
+        own = view.rows("failures_of", who=who, since=since, most=OWN_TRIES)
+        everyone = view.rows("failures", since=since, most=ALL_TRIES)
+        waits = [rows[-1][0] for rows, most in ((own, OWN_TRIES), (everyone, ALL_TRIES)) if len(rows) >= most]
+        if not waits:
+            return None
+        again = datetime.fromisoformat(max(waits)) + timedelta(minutes=TRIES_MINUTES)
+        return LinkError(
+            "limited", f"Too many wrong codes. Try again at {again:%H:%M} UTC, with a new code.", retry_at=again
+        )
+
+    def _problem(self, view: View, link: Link | None, who: Identity, now: datetime) -> LinkError | None:
+        """Why this code cannot be entered, or None."""
+        if link is None:
+            return LinkError("wrong", "That is not a code that is shown anywhere. Look again, or show a new one there.")
+        if link.shown == who:
+            return LinkError("own", "That is the code of this very channel: enter it on the other one.")
+        if link.entered == who and link.state == "entered" and link.until > now:
+            return LinkError("used", "You have entered this code already; now confirm it.")
+        if link.state == "replaced" or (link.state == "shown" and link.until <= now):
+            return LinkError("expired", "This code is no longer good. Show a new one on the other channel.")
+        if link.state != "shown":
+            return LinkError("used", "This code was used already. Show a new one on the other channel.")
+        if _home(view, Identity(*link.shown)) == _home(view, who):
+            return LinkError("joined", "These two channels are joined already.")
+        return None
+
+    def _tidy(self, view: View, now: datetime) -> bool:
+        outlived = view.rows("outlived", now=to_text(now))
+        for (link_id,) in outlived:
+            view.run("make_final", id=link_id)
+        limits = _limits(now)
+        view.run("tidy_links", before=limits["links_before"])
+        view.run("tidy_failures", before=limits["failures_before"])
+        return bool(outlived)
+
+    def _link(self, link_id: str) -> Link | None:
+        with self._store.read() as view:
+            return None if view is None else one_link(view, "link", id=link_id)
+
+    def _complete(self, link_id: str) -> Joined:
+        """Merge and remove the joined memory, from wherever that was stopped."""
+        for _ in range(_MOST_PASSES):
+            link = self._link(link_id)
+            if link is None or link.entered is None or link.state not in ("joining", "joined"):
+                raise LinkError("nothing", "The joining was called off meanwhile.")
+            if link.state == "joined":
+                return _joined(link)
+            if not link.merged:
+                self._merge(link)
+                continue
+            try:
+                self._remove(link)
+            except _ChangedError:
+                with self._store.write() as view:
+                    view.run("set_merged", id=link.id, merged=0)
+                continue
+            with self._store.write() as view:
+                view.run("set_joined", id=link.id, until=to_text(self._now + timedelta(days=UNDO_DAYS)))
+        raise StoreBusyError("the memory that is to be joined is being written to all the time; try again")
+
+    def _merge(self, link: Link) -> None:
+        assert link.entered is not None
+        survivor, joined = self._people.person(link.survivor), self._people.person(link.joined)
+        details: dict[str, Any] = dict(link.details)
+        copy: bytes | None = None
+        brought: Contents | None = None
+        if memory_of(joined):
+            with joined.read(notes=True) as reader:
+                brought = contents(reader, link.id, self._now)
+            try:
+                copy = archive(joined, link.id)  # if something came in between, all of this is done again
+            except StoreError:
+                if self._is_merging(link.id):
+                    raise
+                return  # another process has come further, and cleaned up
+            with survivor.read() as reader:
+                details = {**state_before(reader, brought.interactions), **details, "mark": brought.mark}
+        with self._store.write() as view:
+            secret = "" if brought is None else brought.state.secret.hex()
+            begun = view.run("begin_merging", id=link.id, secret=secret, details=json.dumps(details))
+            view.run("keep_copy", id=link.id, copy=copy)
+        if not begun:
+            return  # another process has come further
+        if brought is not None:
+            merge = Merge(survivor, brought, link.id, str(Identity(*link.entered)), lambda: self._check_on(link.id))
+            details["counts"] = dict(merge())
+        with self._store.write() as view:
+            if view.run("set_merged", id=link.id, merged=1):
+                view.run("set_details", id=link.id, details=json.dumps(details))
+
+    def _is_merging(self, link_id: str) -> bool:
+        link = self._link(link_id)
+        return link is not None and link.state == "joining" and not link.merged
+
+    def _check_on(self, link_id: str) -> None:
+        link = self._link(link_id)
+        if link is None or link.state != "joining":
+            raise LinkError("nothing", "The joining was called off meanwhile.")
+
+    def _remove(self, link: Link) -> None:
+        """The joined memory, where it was, unless it was written to after it was merged."""
+        joined = self._people.person(link.joined)
+        sweep(joined, link.id)
+        if not memory_of(joined):
+            return
+
+        def unchanged() -> None:
+            with joined.user.read() as reader:
+                now = mark_of(reader.state(), reader.consents(), reader.interactions())
+                if now != link.details.get("mark") or joined.files.edited(reader, notes=True):
+                    raise _ChangedError
+
+        if secret_of(joined) == link.secret:  # else somebody began a new memory under this id
+            self._people.remove(link.joined, unchanged)
+
+    def _undo(self, link_id: str) -> Unlinked:
+        link = self._link(link_id)
+        assert link is not None and link.entered is not None
+        who = Identity(*link.entered)
+        back = self._people.person(link.joined)
+        with self._store.read() as view:
+            assert view is not None
+            [[copy]] = view.rows("copy", id=link_id)
+        if copy is not None and secret_of(back) != link.secret:
+            try:
+                restore(back, bytes(copy), link.id)
+            except StoreError:
+                if secret_of(back) != link.secret:
+                    raise  # else another process has restored it
+            with back.joining(Acting(actor="upkeep")) as write:
+                remove_expired(write, back.files)
+        sweep(back, link.id)
+        done, kept = take_back(self._people.person(link.survivor), link.id, link.details, str(who))
+        with self._store.write() as view:
+            view.run("set_unlinked", id=link.id)
+        self._store.scrub()
+        return Unlinked(user_id=link.joined, was_user_id=link.survivor, taken_back=done, kept=kept)
+
+
+def _limits(now: datetime) -> dict[str, str]:
+    return {
+        "now": to_text(now),
+        "links_before": to_text(now - timedelta(days=_TOLD_DAYS)),
+        "failures_before": to_text(now - timedelta(minutes=TRIES_MINUTES)),
+    }
+
+
+def _named(who: Identity) -> dict[str, str]:
+    return {"channel": who.channel, "name": who.name}
+
+
+def _own(view: View, who: Identity) -> str:
+    """The user an identity is by itself, before any joining."""
+    rows = view.rows("bound", **_named(who))
+    return str(rows[0][0]) if rows else str(who)
+
+
+def _home(view: View, who: Identity) -> str:
+    return str(view.rows("resolve", own=str(who), **_named(who))[0][0])
+
+
+def _salt(view: View) -> str:
+    rows = view.rows("salt")
+    if rows:
+        return str(rows[0][0])
+    salt = new_salt()
+    view.run("set_salt", salt=salt)
+    return salt
+
+
+def _copies(view: View, user_id: str) -> list[Link]:
+    """The links with a copy that may hold what this user erases."""
+    found = [link for link in links(view, "below", user_id=user_id) if link.undoable or link.state == "joining"]
+    restoring = one_link(view, "joins", user_id=user_id)
+    if restoring is not None and restoring.state == "unlinking":
+        found.append(restoring)
+    return found
+
+
+def _begin(view: View, link_id: str) -> tuple[LinkError | None, list[Link]]:
+    """Begin to join, once both have agreed; or why that cannot be, or what has to be completed before."""
+    link = one_link(view, "link", id=link_id)
+    if link is None or link.entered is None or not all(link.agreed):
+        return None, []
+    survivor, joined = _home(view, Identity(*link.shown)), _home(view, Identity(*link.entered))
+    if survivor == joined:
+        view.run("close_open", state="declined", **_named(Identity(*link.shown)))
+        return LinkError("joined", "These two channels are joined already."), []
+    if before := links(view, "touching", one=survivor, other=joined, id=link.id):
+        return None, before
+    view.run("begin_joining", id=link.id, survivor=survivor, joined=joined)
+    return None, []
+
+
+def _last(view: View, who: Identity) -> Link | None:
+    """The last of the joinings by which an identity came to its present user."""
+    link, further = None, one_link(view, "joins", user_id=_own(view, who))
+    while further is not None:
+        link = further
+        further = None if link.state == "unlinking" else one_link(view, "joins", user_id=link.survivor)
+    return link
+
+
+def _not_undoable(view: View, link: Link | None, who: Identity, now: datetime) -> LinkError | None:
+    if link is None:
+        if others := links(view, "joined_to", user_id=_own(view, who)):
+            names = " or ".join(str(Identity(*other.entered)) for other in others if other.entered)
+            return LinkError("nothing", f"{who} keeps the joined memory; unlink {names} instead.")
+        return LinkError("nothing", f"{who} is not joined with anything.")
+    if link.state == "unlinking":
+        return None
+    if link.state == "joining":
+        return LinkError("nothing", "The joining is not completed yet; confirm it again first.")
+    if not link.undoable or link.until <= now:
+        return LinkError("final", "This joining can no longer be undone: it is too old, or something was erased since.")
+    return None
+
+
+def _joined(link: Link) -> Joined:
+    assert link.entered is not None
+    return Joined(
+        identity=Identity(*link.entered),
+        with_identity=Identity(*link.shown),
+        user_id=link.survivor,
+        run=link.id,
+        counts=link.details.get("counts", {}),
+        undo_until=link.until if link.undoable else None,
+    )

@@ -1,0 +1,149 @@
+"""A person whose memory may be joined: what they erase is gone from the copies that are kept to undo a joining, and
+what was erased in a joined memory is not learned again in the surviving one.
+
+A tombstone recognises only what is hashed with the key of its own memory. So a joined memory brings along its
+tombstones and, as one more, their key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from datetime import datetime
+from typing import Any, Protocol
+
+from recollect.core.erase import erase
+from recollect.core.person import Person
+from recollect.core.writing import Acting, Write
+from recollect.errors import StoreBusyError
+from recollect.policy.duplicates import signature
+from recollect.records import USER_EDIT, Record
+from recollect.store.contract import Reader, State, Tombstone
+
+_KEY = "key:"
+
+
+class UnfinishedError(Exception):
+    """A memory is being joined with this one."""
+
+
+class Copies(Protocol):
+    """What a person's writes need to know of joinings."""
+
+    def erased(self, user_id: str) -> list[str]:
+        """This user erases something: drop every copy that may hold it, and say what those were.
+
+        `UnfinishedError` while a memory is being joined with theirs.
+        """
+        ...
+
+    def is_joined(self, run: str) -> bool:
+        """Whether the joining of this run still holds."""
+        ...
+
+    def upkeep(self) -> None:
+        """Complete what was stopped in the middle, and drop what has outlived its time."""
+        ...
+
+
+class WatchedPerson(Person):
+    """Sees what a write erased before it is committed: a kill in between leaves too little rather than too much."""
+
+    def __init__(self, copies: Callable[[], Copies], *rest: Any) -> None:
+        super().__init__(*rest)
+        self.copies = copies
+
+    @contextmanager
+    def write(self, acting: Acting) -> Iterator[Write]:
+        with self._completing(), super().write(acting) as write:
+            buried = write.known.buried
+            yield write
+            self._erase_again(write)
+            if write.known.buried is not buried:  # an erasure makes a new set of them; an expiry does not
+                self._erase_copies(write)
+        if acting.actor == "upkeep":
+            self.copies().upkeep()
+
+    @contextmanager
+    def _completing(self) -> Iterator[None]:
+        """If a joining is in the way of an erasure, complete it, so that the next attempt succeeds."""
+        try:
+            yield
+        except UnfinishedError:
+            self.copies().upkeep()
+            raise StoreBusyError(
+                "A memory was being joined with this one just now, so nothing was erased. Erase again."
+            ) from None
+
+    def joining(self, acting: Acting) -> AbstractContextManager[Write]:
+        """A write of the joining itself, which looks after the copies on its own."""
+        return super().write(acting)
+
+    def _erase_copies(self, write: Write) -> None:
+        for name in self.copies().erased(self.user.user_id):
+            write.notices.append(
+                f"Also erased: the copy of the memory of {name} from before it was joined with this one."
+                " The joining can no longer be undone."
+            )
+
+    def _erase_again(self, write: Write) -> None:
+        """What a joined memory had erased came in under another key: it goes at once, and is refused from then on."""
+        fresh = [change.after for change in write.changes if change.before is None and change.after is not None]
+        if not fresh or not _keys(write.known.buried):
+            return
+        again = [
+            record
+            for record in fresh
+            if write.tx.get(record.id) is not None and erased_before(write, record, self.copies().is_joined)
+        ]
+        if again:
+            erase(write, self.files, again)
+            write.notices.append("Not stored: the person had this erased. Only they can ask to remember it again.")
+
+
+def erased_before(write: Write, record: Record, holds: Callable[[str], bool]) -> bool:
+    """Whether the person had this erased, here or in a memory joined with this one, and did not say it again since.
+
+    ``holds`` tells of the run of a joining whether it still does.
+    """
+    buried = write.known.buried
+    if not buried:
+        return False
+    found: list[Tombstone] = []
+    if (own := write.tombstone_hash(record)) in buried:
+        found += write.tx.tombstones([own])
+    for key in _keys(buried):
+        if (theirs := tombstone_hash(record, bytes.fromhex(key))) in buried and any(
+            holds(brought.record_id) for brought in write.tx.tombstones([_KEY + key])
+        ):
+            found += write.tx.tombstones([theirs])
+    return bool(found) and not said_again(record, found)
+
+
+def tombstone_hash(record: Record, key: bytes) -> str:
+    """What recognises an erased record in the memory that has this key."""
+    text = signature(record.content, record.key if record.kind == "fact" else None)
+    return hashlib.blake2b(text.encode("utf-8"), key=key, digest_size=16).hexdigest()
+
+
+def said_again(record: Record, tombstones: Iterable[Tombstone]) -> bool:
+    """Whether the person themselves said it again after it was erased."""
+    told = record.source == USER_EDIT or record.source.partition(":")[0] == "explicit"
+    return told and all(record.created_at > tombstone.at for tombstone in tombstones)
+
+
+def carried(reader: Reader, run: str, now: datetime) -> list[Tombstone]:
+    """The tombstones of a memory with what keys them, for the memory it is joined with."""
+    own = reader.tombstones()
+    key = Tombstone(hash=f"{_KEY}{reader.state().secret.hex()}", record_id=run, at=now)
+    return [*own, key] if own else []
+
+
+def keys_of(state: State, tombstones: Iterable[Tombstone]) -> list[bytes]:
+    """What a memory's tombstones are keyed with: its own key, and those of the memories that were joined with it."""
+    return [state.secret, *(bytes.fromhex(key) for key in _keys({one.hash for one in tombstones}))]
+
+
+def _keys(buried: set[str]) -> list[str]:
+    return sorted(hash.removeprefix(_KEY) for hash in buried if hash.startswith(_KEY))

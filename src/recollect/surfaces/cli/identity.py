@@ -1,0 +1,196 @@
+"""The commands about one person on several channels: joining two identities by a code, and who is who."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from recollect.errors import InvalidInputError
+from recollect.surfaces.cli.options import Files, Json, Root, User, Yes
+from recollect.surfaces.cli.output import counted, when
+from recollect.surfaces.cli.program import WHOLE, Group, app, command, command_below
+from recollect.surfaces.cli.session import DONE, NO, Session
+
+if TYPE_CHECKING:
+    from recollect.identity.nouns import Identity, Known, Pending
+
+_Verb = TypeVar("_Verb", bound=Callable[..., int | None])
+_As = Annotated[
+    str | None,
+    typer.Option("--as", help="Who, if not the user at this terminal: telegram:12345.", metavar="CHANNEL:NAME"),
+]
+
+_link = typer.Typer(cls=Group)
+app.add_typer(
+    _link,
+    name="link",
+    rich_help_panel=WHOLE,
+    epilog="recollect link show\nrecollect link enter K7QM-2XWD\nrecollect link confirm",
+)
+
+
+@_link.callback()
+def _all(ctx: typer.Context, user: User = "me", root: Root = None, files: Files = None, json: Json = False) -> None:
+    """Join two channels into one memory, by a code."""
+    given = {"user": user, "root": root, "files": files, "json": json}
+    # what stands before the name of the command holds for it, too
+    ctx.default_map = dict.fromkeys(("show", "enter", "confirm", "decline", "status", "undo"), given)
+
+
+def _link_command(*examples: str) -> Callable[[_Verb], _Verb]:
+    return command_below(_link, *examples)
+
+
+@_link_command("recollect link show", "recollect link show --user anna")
+def show(session: Session, as_: _As = None) -> None:
+    """Show a code here, to be entered on the other channel."""
+    who = _identity(session, as_, begins=True)
+    code = session.recollect.identities.start_link(who)
+    session.out.document({"identity": who, "code": code.text, "until": code.until})
+    session.out.line(code.text)
+    session.out.aside(f"Enter this code on the other channel until {when(code.until)}; it works once.")
+    session.out.aside("Then confirm here: recollect link confirm")
+
+
+@_link_command("recollect link enter K7QM-2XWD", "recollect link enter K7QM-2XWD --as telegram:12345")
+def enter(
+    session: Session,
+    code: Annotated[str, typer.Argument(help="What the other channel shows.", metavar="CODE", show_default=False)],
+    as_: _As = None,
+) -> None:
+    """Enter the code that the other channel shows."""
+    pending = session.recollect.identities.enter_code(_identity(session, as_, begins=True), code)
+    session.out.document(pending)
+    _tell(session, pending)
+    _hint(session, pending, as_)
+
+
+@_link_command("recollect link confirm", "recollect link confirm --yes --json")
+def confirm(session: Session, as_: _As = None, yes: Yes = False) -> int:
+    """Agree to what is pending; both sides have to."""
+    from recollect.identity.nouns import Pending
+
+    session.may_ask(yes)
+    who = _identity(session, as_)
+    pending = session.recollect.identities.pending(who)
+    if pending is not None and not pending.confirmed:
+        if not yes:
+            _tell(session, pending)
+        if not session.agreed("Join them?", yes):
+            return NO
+    done = session.recollect.identities.confirm(who)
+    session.out.document({"joined": not isinstance(done, Pending), "result": done})
+    session.out.line(done.message)
+    if not isinstance(done, Pending):
+        session.out.aside(f"The memory is that of {done.user_id!r} now (--user).")
+        if done.undo_until is not None:
+            session.out.aside(
+                f"To take it back, until {when(done.undo_until)}: recollect link undo --as {done.identity}"
+            )
+    return DONE
+
+
+@_link_command("recollect link decline")
+def decline(session: Session, as_: _As = None) -> int:
+    """Do not join what is pending, or take back a code."""
+    declined = session.recollect.identities.decline(_identity(session, as_))
+    session.out.document({"declined": declined})
+    session.out.line("Declined; nothing was joined." if declined else "There was nothing to decline.")
+    return DONE if declined else NO
+
+
+@_link_command("recollect link status", "recollect link status --as telegram:12345 --json")
+def status(session: Session, as_: _As = None) -> None:
+    """Show what waits here, and what is joined."""
+    who, identities = _identity(session, as_), session.recollect.identities
+    home = identities.resolve(who)
+    own = {str(who), home, *([session.user] if as_ is None else [])}
+    joined = [one for one in identities.all() if one.user_id in own]
+    pending, until = identities.pending(who), identities.code_until(who)
+    session.out.document({"identity": who, "user": home, "pending": pending, "code_until": until, "identities": joined})
+    if pending is not None:
+        _tell(session, pending)
+        _hint(session, pending, as_)
+    elif until is not None:
+        session.out.line(f"A code is shown; it can be entered until {when(until)}.")
+    if joined:
+        _list(session, joined)
+    elif pending is None and until is None:
+        session.out.line(f"{who} is joined with nothing, and nothing waits.")
+
+
+@_link_command("recollect link undo --as telegram:12345")
+def undo(session: Session, as_: _As = None, yes: Yes = False) -> int:
+    """Take a joining back, within 30 days."""
+    session.may_ask(yes)
+    who = _identity(session, as_)
+    question = f"Undo the last joining of {who}? What was learned together since stays with the other."
+    if not session.agreed(question, yes):
+        return NO
+    undone = session.recollect.identities.unlink(who)
+    session.out.document(undone)
+    session.out.line(undone.message)
+    return DONE
+
+
+@command(WHOLE, "recollect identities", "recollect identities --bind telegram:12345 --user anna")
+def identities(
+    session: Session,
+    bind: Annotated[
+        str | None,
+        typer.Option("--bind", help="From now on this identity is the user.", metavar="CHANNEL:NAME"),
+    ] = None,
+) -> None:
+    """Show who is who on which channel."""
+    known = session.recollect.identities
+    if bind is not None:
+        known.bind(_parsed("--bind", bind), session.user)
+    found = known.all()
+    session.out.document(found)
+    if found:
+        _list(session, found)
+    else:
+        session.out.aside("Nobody is joined: each identity is a user of its own, such as telegram:12345.")
+
+
+def _identity(session: Session, given: str | None, *, begins: bool = False) -> Identity:
+    """The identity that was named, or the user as this terminal knows them."""
+    if given is not None:
+        return _parsed("--as", given)
+    from recollect.identity.nouns import check_identity
+
+    who = check_identity(("terminal", session.user))
+    if begins:
+        session.recollect.identities.bind(who, session.user)
+    return who
+
+
+def _parsed(option: str, given: str) -> Identity:
+    from recollect.identity.nouns import check_identity
+
+    channel, colon, name = given.partition(":")
+    if not colon:
+        raise InvalidInputError(option, f"{given!r} is not CHANNEL:NAME, such as telegram:12345")
+    return check_identity((channel, name))
+
+
+def _tell(session: Session, pending: Pending) -> None:
+    session.out.line(pending.message)
+    here, there = counted(pending.own_counts) or "nothing yet", counted(pending.other_counts) or "nothing yet"
+    session.out.pairs([("here", here), (pending.other_channel, there), ("until", when(pending.until))])
+
+
+def _hint(session: Session, pending: Pending, given: str | None) -> None:
+    if not pending.confirmed:
+        who = "" if given is None else f" --as {given}"
+        session.out.aside(f"To agree: recollect link confirm{who}   To refuse: recollect link decline{who}")
+
+
+def _list(session: Session, found: list[Known]) -> None:
+    rows = []
+    for one in found:
+        way = "joined" if one.joined else "own" if str(one.identity) == one.user_id else "bound"
+        rows.append((str(one.identity), one.user_id, way, "" if one.undo_until is None else when(one.undo_until)))
+    session.out.table(("identity", "user", "how", "can be undone until"), rows)

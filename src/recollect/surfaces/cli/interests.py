@@ -1,0 +1,90 @@
+"""The commands about what people care about: a list in the person's order, and what many have in common."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from recollect.errors import InvalidInputError
+from recollect.surfaces.cli.options import Limit
+from recollect.surfaces.cli.output import Marked, shortened
+from recollect.surfaces.cli.program import RECALL, WHOLE, command
+from recollect.surfaces.cli.session import Session, content_of
+
+_MOST_SHOWN = 160
+
+
+@command(
+    RECALL,
+    "recollect rank titles.txt",
+    "recollect rank - --limit 10 --json < items.jsonl",
+)
+def rank(
+    session: Session,
+    file: Annotated[
+        str,
+        typer.Argument(
+            help="An item a line, as text or as a JSON object with title, text, topics; - reads standard input.",
+            metavar="FILE",
+            show_default=False,
+        ),
+    ],
+    limit: Limit = None,
+) -> None:
+    """Order things to read by what the person cares about."""
+    found = session.memory.rank(_items(content_of("FILE", file)), limit=limit)
+    session.out.document(found)
+    if not found:
+        session.out.aside("There is nothing to rank.")
+        return
+    as_given = not any(reason.ids for one in found for reason in one.reasons)
+    rows = []
+    for one in found:
+        text = Marked(_shown(one.item), below=[one.why] if one.why and not as_given else ())
+        rows.append((f"{one.score:+.2f}" if one.score else "0", str(one.position + 1), text))
+    session.out.table(("score", "was", "item"), rows, right=("score", "was"))
+    if as_given:
+        session.out.aside(f"{found[0].why or 'Nothing is known that speaks for or against any of them'}.".capitalize())
+
+
+@command(WHOLE, "recollect trends", "recollect trends --at-least 20 --days 7 --json")
+def trends(
+    session: Session,
+    at_least: Annotated[
+        int, typer.Option("--at-least", "-k", help="Shared by so many users; 5 or more.", metavar="NUMBER")
+    ] = 5,
+    days: Annotated[int, typer.Option("--days", help="Of the last 7, 30, 90 or 365 days.", metavar="NUMBER")] = 30,
+) -> None:
+    """Show what many users care about, of those who consented."""
+    found = session.recollect.trends(k=at_least, days=days)
+    session.out.document(found)
+    if not found:
+        session.out.aside(
+            f"Nothing is shared by {at_least} users who consented (recollect consent trends)"
+            f" in the {days} days before today."
+        )
+        return
+    session.out.table(("users", "topic"), [(f"{one.users:,}+", one.topic) for one in found], right=("users",))
+
+
+def _items(text: str) -> list[Any]:
+    items: list[Any] = []
+    for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
+        said = line.strip()
+        if not said.startswith("{"):
+            items += [said] if said else []
+            continue
+        try:
+            items.append(json.loads(said))
+        except (ValueError, RecursionError):
+            raise InvalidInputError("FILE", f"line {number} begins with {{ but is not JSON") from None
+    return items
+
+
+def _shown(item: Any) -> str:
+    if isinstance(item, dict):
+        topics = item.get("topics")
+        item = item.get("title") or item.get("text") or (topics if isinstance(topics, str) else ", ".join(topics or ()))
+    return shortened(str(item), _MOST_SHOWN)
