@@ -31,7 +31,8 @@ import recollect
 from recollect.config import Config
 from recollect.records import Hit, Note
 from recollect.search.tokens import count
-from recollect.surfaces.cli import events, mcp, reading, removing, tools, tour, writing  # noqa: F401  (their commands)
+from recollect.surfaces.cli import events, identity, mcp, reading, removing, tools, tour, writing  # noqa: F401  (their commands)
+from recollect.surfaces.cli import interests as _interests  # noqa: F401
 from recollect.surfaces.cli import whole as _whole  # noqa: F401
 from recollect.surfaces.cli.output import Marked, Output, counted, explained, harmless, progress, shortened
 from recollect.surfaces.cli.program import PANELS, app, exit_code, program
@@ -360,7 +361,7 @@ def test_every_error_has_an_exit_code() -> None:
     for name in dir(errors):
         error = getattr(errors, name)
         if isinstance(error, type) and issubclass(error, errors.RecollectError):
-            args = ("x", "y") if name in ("InvalidInputError", "MissingExtraError", "ModelError") else ()
+            args = ("x", "y") if name in ("InvalidInputError", "LinkError", "MissingExtraError", "ModelError") else ()
             assert exit_code(error(*args)) in (1, 2, 3, 4)
 
 
@@ -1351,6 +1352,7 @@ def test_U3_edit_reads_standard_input_and_edits_notes(cli: Cli, tmp_path: Path) 
 
 _NOT_COMMANDS = {
     "user_id",
+    "unread",
     "config",
     "exists",
     "mode",

@@ -20,7 +20,10 @@ def main() -> None:
     # importing the commands makes them part of the program
     from recollect.surfaces.cli import (  # noqa: F401
         bench,
+        chat,
         events,
+        identity,
+        interests,
         learning,
         mcp,
         reading,

@@ -19,6 +19,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from recollect.errors import (
     AmbiguousError,
+    LinkError,
     NotFoundError,
     NothingToRebuildError,
     RecollectError,
@@ -227,7 +228,7 @@ def exit_code(error: RecollectError) -> int:
     """The exit code that tells a script what kind of problem it was."""
     if isinstance(error, NotFoundError | AmbiguousError):
         return NOT_FOUND
-    if isinstance(error, UndoError | NothingToRebuildError):
+    if isinstance(error, LinkError | UndoError | NothingToRebuildError):
         return NO
     return STORAGE if isinstance(error, StoreError) else INVALID
 

@@ -1,0 +1,107 @@
+"""Three days of six invented readers, told as they happen. The clock is the story's, so it reads the same each time.
+
+Stopped in the middle and started again in the same folder it begins anew, but nothing happens twice: what is reported
+has an id, what is said has one, and a day is learned from once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from companion import Companion, Post, Reader
+
+from recollect.testing import FrozenClock
+
+HERE = Path(__file__).parent
+POSTS: list[Post] = json.loads((HERE / "posts.json").read_text("utf-8"))
+PEOPLE: dict[str, dict[str, Any]] = json.loads((HERE / "people.json").read_text("utf-8"))
+EVENTS = [json.loads(line) for line in (HERE / "days.jsonl").read_text("utf-8").splitlines()]
+SIGNS = {"like": "👍", "dislike": "👎"}
+
+
+class Story:
+    """The readers, and what happens."""
+
+    def __init__(self, companion: Companion, clock: FrozenClock) -> None:
+        self.companion, self.clock = companion, clock
+        self.readers = {user: Reader(companion, user) for user in PEOPLE}
+
+    def tell(self) -> None:
+        """From the first morning to the last night."""
+        first, *_, last = days = sorted({post["day"] for post in POSTS})
+        for day in days:
+            self.clock.now = datetime.fromisoformat(f"{day}T07:30Z")
+            self.companion.work()
+            if day == first:
+                for user, reader in self.readers.items():
+                    reader.memory.consent("trends", PEOPLE[user]["trends"])
+            self._morning([post for post in POSTS if post["day"] == day])
+            if day == last:
+                self._known("mira", first)
+            self._day(day)
+            self.clock.now = datetime.fromisoformat(f"{day}T23:00Z")
+            self.companion.work()
+            self._night()
+
+    def _morning(self, posts: list[Post]) -> None:
+        print(f"\n=== {self.clock():%A, %d %B %Y, %H:%M}: the digest ===")
+        alike: dict[str, list[str]] = {}
+        scores: list[float] = []
+        for user, reader in self.readers.items():
+            if not reader.has_digest():
+                digest = reader.digest(posts)
+                shown = "\n".join(f"  - {one.item['title']}\n      {one.why or 'nothing better'}" for one in digest)
+                alike.setdefault(shown, []).append(PEOPLE[user]["name"])
+                scores += [one.score for one in digest]
+                reader.delivered(digest)
+        for shown, names in alike.items():
+            print(f"{', '.join(names)}:\n{shown}")
+        print(f"{len(scores)} posts sent, {sum(score > 0 for score in scores)} of them for a reason.")
+        for trend in self.companion.app.trends(k=5, days=7):
+            print(f"A trend among those who agreed to be counted: {trend.topic} ({trend.users} readers or more)")
+
+    def _day(self, day: str) -> None:
+        print("\n--- the day ---")
+        stored: Counter[str] = Counter()
+        for number, event in enumerate(EVENTS):
+            if event["at"].startswith(day):
+                self.clock.now = datetime.fromisoformat(event.pop("at"))
+                stored.update(self._happens(f"event-{number}", **event))
+        print("Reported:", ", ".join(f"{number} {sign}" for sign, number in stored.items()) or "nothing")
+
+    def _happens(self, id: str, who: str, do: str, post: str = "", text: str = "") -> list[str]:
+        """One thing that a reader does; gives what was stored of it, if that is a reaction or a save."""
+        name, reader = PEOPLE[who]["name"], self.readers[who]
+        about = next((one for one in POSTS if one["id"] == post), {})
+        match do:
+            case "like" | "dislike":
+                return [SIGNS[do]] * reader.react(about, SIGNS[do], id=id).done
+            case "save":
+                return ["⭐"] * reader.save(about, id=id).done
+            case "discuss":
+                reminder = reader.discuss(about)
+                print(f'{name} opens "{about["title"]}"' + (f"\n  bot: {reminder.text}" if reminder else ""))
+            case "say":
+                print(f"{name}: {text}\n  bot: {reader.say(text, id=id).text}")
+            case "end":
+                print(f"{name} is done with it.", *(f"  {learned}" for learned in reader.end()), sep="\n")
+            case "forget":
+                print(f"{name}: /forget {text}\n  bot: {reader.forget(text, id=id)}")
+            case "undo":
+                print(f"{name}: /undo\n  bot: {reader.undo(id=id)}")
+        return []
+
+    def _night(self) -> None:
+        print(f"\n--- {self.clock():%H:%M}: the night's work ---")
+        for user, reader in self.readers.items():
+            today = [run for run in reader.memory.runs(kind="batch") if run.day == self.clock().date()]
+            print(f"{PEOPLE[user]['name']}:", *(f"{run.memories_written} learned" for run in today) or ["not read"])
+
+    def _known(self, user: str, day: str) -> None:
+        memory = self.readers[user].memory
+        print(f"\n--- what is known of {PEOPLE[user]['name']}: MEMORY.md ---\n{memory.show().strip()}")
+        print(f"\n--- and the note of {day} ---\n{memory.daily(day).strip()}")

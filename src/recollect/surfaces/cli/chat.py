@@ -1,0 +1,50 @@
+"""The command that talks: the terminal chat."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from typing import Annotated
+
+import typer
+
+from recollect.errors import LinkError
+from recollect.surfaces.cli.program import START, command
+from recollect.surfaces.cli.session import Session
+
+_PLACE = "terminal"
+
+
+@command(START, "recollect chat", "recollect chat --session thesis", "printf 'hello\\n' | recollect chat --json")
+def chat(
+    session: Session,
+    name: Annotated[
+        str | None,
+        typer.Option("--session", help="A chat of its own, to come back to.", metavar="NAME"),
+    ] = None,
+) -> None:
+    """Talk with your memory, with a model if one is set."""
+    from recollect.agents.models import configured_model
+    from recollect.surfaces.chat.chat import Chat
+    from recollect.surfaces.chat.lines import Lines, PipedLines
+    from recollect.surfaces.chat.screen import JsonScreen, Screen
+    from recollect.surfaces.talk.talk import Talk
+
+    app, identity = session.recollect, (_PLACE, session.user)
+    with suppress(LinkError):  # joined with another channel: then it is that user
+        app.identities.bind(identity, session.user)
+    model = configured_model(app.config)
+    try:
+        place = _PLACE if name is None else f"{_PLACE}/{name}"
+        talk = Talk(app, identity, place=place, model=model)
+        screen = JsonScreen() if session.json else Screen()
+        typed = sys.stdin.isatty() and sys.stdout.isatty() and not session.json
+        if typed:
+            who = f"as {session.user}, " if session.user != "me" else ""
+            screen.say(
+                f"Recollect, {who}with {model.name if model else 'no model'}. /help, or Ctrl-D to leave.", "aside"
+            )
+        Chat(talk, screen, Lines(talk.memory, place, screen.prompt) if typed else PipedLines()).run()
+    finally:
+        if model is not None:
+            model.close()

@@ -1,0 +1,1 @@
+"""What a person sees and says, whatever the channel: pages, `/memory` commands, a conversation. Channels draw it."""

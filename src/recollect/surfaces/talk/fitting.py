@@ -1,0 +1,80 @@
+"""Text of a memory on a small screen: on one line, cut to a width, and with nothing in it that acts on the display.
+
+Widths are counted in cells, of which Chinese and emoji take two. Knows nothing about records or pages.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from rich.cells import cell_len
+
+WIDTH, HEIGHT = 40, 25
+"""Of a page on a phone, in cells and lines."""
+
+_BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0e\uffa0\U000e0100-\U000e01ef]")
+"""What is seen by nobody, though it counts as a letter, a mark or a symbol."""
+_JOINERS = "\u200c\u200d"
+_OPEN, _CLOSE = "\u2068", "\u2069"
+_AS_EMOJI = "\ufe0f"  # makes the symbol before it wider
+_MOST_MARKS = 4
+
+
+def harmless(text: str) -> str:
+    """The text on one line, without control characters, invisible ones and marks of direction.
+
+    Joiners stay where Persian and emoji need them; of marks piled up on one letter a few stay. Text that runs to the
+    left is set apart, so that it cannot reorder what stands around it.
+    """
+    if text.isascii() and text.isprintable():
+        return " ".join(text.split())
+    shown: list[str] = []
+    marks = 0
+    for here, character in enumerate(text):
+        kind = unicodedata.category(character)
+        marks = marks + 1 if kind[0] == "M" else 0
+        if character.isspace():
+            shown.append(" ")
+        elif character in _JOINERS:
+            if not text[max(here - 1, 0) : here].isascii() and not text[here + 1 : here + 2].isascii():
+                shown.append(character)
+        elif kind not in ("Cc", "Cf", "Cs") and marks <= _MOST_MARKS:
+            shown.append(character)
+    return apart(" ".join(_BLANK.sub("", "".join(shown)).split()))
+
+
+def apart(text: str) -> str:
+    """Text that runs to the left within marks that keep it to itself."""
+    runs_left = any(unicodedata.bidirectional(character) in ("R", "AL") for character in text)
+    return f"{_OPEN}{text}{_CLOSE}" if runs_left else text
+
+
+def width(text: str) -> int:
+    """How many cells a text takes."""
+    return cell_len(text)
+
+
+def fitted(text: str, cells: int) -> str:
+    """The text made harmless, cut to so many cells; "…" stands for what is left out."""
+    looked = text[: cells * 20]  # what is far too long to be shown is not looked through
+    shown = harmless(looked) or "(nothing to see)"
+    if width(shown) + (len(looked) < len(text)) <= cells:
+        return shown if looked == text else f"{shown}…"
+    bare = shown.strip(_OPEN + _CLOSE)
+    end, used = 0, 1
+    while end < len(bare) and (used := used + (width(bare[end]) or bare[end] == _AS_EMOJI)) <= cells:
+        end += 1
+    while end and end < len(bare) and (unicodedata.category(bare[end])[0] == "M" or bare[end] in _JOINERS):
+        end -= 1  # a mark belongs to the letter before it
+    return apart(bare[:end].rstrip(" " + _JOINERS) + "…")
+
+
+def quoted(text: str, cells: int = 24) -> str:
+    """What the person typed, as it is repeated to them."""
+    return f"“{fitted(text, cells)}”"
+
+
+def lines_of(text: str) -> int:
+    """How many lines of a phone a text takes; words may break."""
+    return sum(max(1, -(-width(line) // WIDTH)) for line in text.split("\n"))

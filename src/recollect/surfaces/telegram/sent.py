@@ -1,0 +1,77 @@
+"""What was sent last in each chat: a small log beside the memories, which a kill cannot take away.
+
+Whether a message arrived whose sending was cut short is found out by looking behind the last one that surely did.
+The log holds numbers only, nothing that anybody said.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from pathlib import Path
+from typing import NamedTuple
+
+_SUPERGROUPS = -1_000_000_000_000
+"""Chats below have message numbers of their own; all others of a bot share one row of numbers."""
+_SPARE = 1000
+
+
+class Last(NamedTuple):
+    """The last thing done in a chat: of which job, the how manieth, and the message that came of it."""
+
+    job: str
+    step: int
+    message: int
+
+
+class Sent:
+    """The log of one bot. Safe to share between threads."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._guard = threading.Lock()
+        self._last: dict[int, Last] = {}
+        self._load()
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self.highest = max((one.message for chat, one in self._last.items() if chat > _SUPERGROUPS), default=0)
+        """The highest number of a message in private chats when this began."""
+
+    def last(self, chat: int) -> Last:
+        """What was done last in a chat."""
+        with self._guard:
+            return self._last.get(chat, Last("", -1, 0))
+
+    def note(self, chat: int, job: str, step: int, message: int) -> None:
+        """Something was done: durable when this returns. ``message`` is 0 if nothing new came of it."""
+        with self._guard:
+            before = self._last.get(chat, Last("", -1, 0))
+            last = self._last[chat] = Last(job, step, max(message, before.message))
+            os.write(self._file, _line(chat, last))
+            os.fsync(self._file)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        os.close(self._file)
+
+    def _load(self) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        lines = self._path.read_bytes().split(b"\n") if self._path.exists() else []
+        for line in lines:
+            try:
+                chat, job, step, message = json.loads(line)
+                self._last[int(chat)] = Last(str(job), int(step), int(message))
+            except (ValueError, TypeError):
+                continue  # cut off by a kill: then it was not done
+        torn = bool(lines) and lines[-1] != b""
+        if torn or len(lines) > 2 * len(self._last) + _SPARE:
+            new = self._path.with_suffix(".new")
+            with new.open("wb") as file:
+                file.writelines(_line(chat, last) for chat, last in self._last.items())
+                file.flush()
+                os.fsync(file.fileno())
+            new.replace(self._path)
+
+
+def _line(chat: int, last: Last) -> bytes:
+    return json.dumps([chat, *last]).encode() + b"\n"
