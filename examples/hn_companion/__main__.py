@@ -1,4 +1,4 @@
-"""python examples/hn_companion [--folder FOLDER] [--interactive]: see README.md one folder up."""
+"""python examples/hn_companion [--folder FOLDER] [--interactive]: see the README.md one folder up."""
 
 from __future__ import annotations
 

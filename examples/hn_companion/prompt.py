@@ -53,7 +53,8 @@ class Prompt:
                 ranked = reader.digest(POSTS, size=8)
                 reader.delivered(ranked)
                 self.shown = [one.item for one in ranked]
-                return "\n".join(f"{n}. {one.item['title']} ({one.why})" for n, one in enumerate(ranked, 1))
+                why = [f" ({one.why})" * (one.score > 0) for one in ranked]
+                return "\n".join(f"{n}. {post['title']}{why[n - 1]}" for n, post in enumerate(self.shown, 1))
             case "/like" | "/dislike" | "/save" | "/discuss":
                 if not (rest.strip().isdecimal() and 0 < int(rest) <= len(self.shown)):
                     return f"Which one? Say its number, from 1 to {len(self.shown)}, as in {command} 1"

@@ -54,7 +54,7 @@ class Story:
         for user, reader in self.readers.items():
             if not reader.has_digest():
                 digest = reader.digest(posts)
-                shown = "\n".join(f"  - {one.item['title']}\n      {one.why or 'nothing better'}" for one in digest)
+                shown = "\n".join(f"  - {one.item['title']}" + f"\n      {one.why}" * (one.score > 0) for one in digest)
                 alike.setdefault(shown, []).append(PEOPLE[user]["name"])
                 scores += [one.score for one in digest]
                 reader.delivered(digest)
@@ -69,11 +69,11 @@ class Story:
         stored: Counter[str] = Counter()
         for number, event in enumerate(EVENTS):
             if event["at"].startswith(day):
-                self.clock.now = datetime.fromisoformat(event.pop("at"))
+                self.clock.now = datetime.fromisoformat(event["at"])
                 stored.update(self._happens(f"event-{number}", **event))
         print("Reported:", ", ".join(f"{number} {sign}" for sign, number in stored.items()) or "nothing")
 
-    def _happens(self, id: str, who: str, do: str, post: str = "", text: str = "") -> list[str]:
+    def _happens(self, id: str, at: str, who: str, do: str, post: str = "", text: str = "") -> list[str]:
         """One thing that a reader does; gives what was stored of it, if that is a reaction or a save."""
         name, reader = PEOPLE[who]["name"], self.readers[who]
         about = next((one for one in POSTS if one["id"] == post), {})
@@ -98,8 +98,8 @@ class Story:
     def _night(self) -> None:
         print(f"\n--- {self.clock():%H:%M}: the night's work ---")
         for user, reader in self.readers.items():
-            today = [run for run in reader.memory.runs(kind="batch") if run.day == self.clock().date()]
-            print(f"{PEOPLE[user]['name']}:", *(f"{run.memories_written} learned" for run in today) or ["not read"])
+            learned = {run.day: f"{run.memories_written} learned" for run in reader.memory.runs(kind="batch")}
+            print(f"{PEOPLE[user]['name']}:", learned.get(self.clock().date(), "nobody looked"))
 
     def _known(self, user: str, day: str) -> None:
         memory = self.readers[user].memory

@@ -19,6 +19,7 @@ _JOINERS = "\u200c\u200d"
 _OPEN, _CLOSE = "\u2068", "\u2069"
 _AS_EMOJI = "\ufe0f"  # makes the symbol before it wider
 _MOST_MARKS = 4
+_MOST_LOOKED_AT = 4_000
 
 
 def harmless(text: str) -> str:
@@ -57,7 +58,7 @@ def width(text: str) -> int:
 
 def fitted(text: str, cells: int) -> str:
     """The text made harmless, cut to so many cells; "…" stands for what is left out."""
-    looked = text[: cells * 20]  # what is far too long to be shown is not looked through
+    looked = text[:_MOST_LOOKED_AT]
     shown = harmless(looked) or "(nothing to see)"
     if width(shown) + (len(looked) < len(text)) <= cells:
         return shown if looked == text else f"{shown}…"

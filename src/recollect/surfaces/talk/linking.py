@@ -15,7 +15,7 @@ _NAMES = {"telegram": "Telegram", "terminal": "the terminal", "web": "the web"}
 _PROBLEMS = {
     "wrong": "That code is not shown anywhere. Look again, or ask for a new one on the other channel.",
     "expired": "That code is no longer good. Ask for a new one on the other channel: /memory link",
-    "used": "That code was used already. Ask for a new one on the other channel: /memory link",
+    "used": "That code was used or withdrawn. Ask for a new one on the other channel: /memory link",
     "own": "That is the code of this very channel. Type it on the other one.",
     "joined": "These two share one memory already.",
     "paused": "Memory is switched off here, so nothing can be linked.",
@@ -149,6 +149,8 @@ def _problem(asker: Asker, error: LinkError) -> Page:
     if error.kind == "nothing":
         text = "Nothing waits to be linked, and nothing is linked here."
         return page(Line(text, "bad"), choices=[[Choice("Show a code", "link new")]])
+    if error.kind == "used" and (question := waiting(asker)):
+        return question  # it was this very person who used it
     return page(Line(_PROBLEMS.get(error.kind, "That cannot be linked."), "bad"))
 
 

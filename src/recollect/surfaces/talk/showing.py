@@ -22,10 +22,11 @@ from recollect.surfaces.talk.asker import (
     mark,
     numbers_in,
     told,
+    whole,
 )
 from recollect.surfaces.talk.fitting import HEIGHT, WIDTH, fitted, lines_of, quoted
 from recollect.surfaces.talk.page import Choice, Line, Page, drawn, fits_choice, page
-from recollect.text import fold
+from recollect.text import fold, terms
 
 _MOST_SECTIONS = 7
 _PER_SECTION_PAGE = 9
@@ -244,14 +245,21 @@ def _results(asker: Asker, query: str, number: int) -> Page:
 
 
 def _found(asker: Asker, query: str, most: int) -> tuple[list[Hit], list[Line]]:
-    """Hits, and what to say of them. Conversations are looked through if nothing else is found."""
+    """Hits, and what to say of them. What was only said comes in if nothing that is remembered has the words."""
     if asker.memory.mode == "incognito":
         hits = [Hit(record=record, score=1.0, raw_score=1.0) for record in asker.speaking_of(query)]
         return hits[:most], state_of(asker)
-    if hits := list(asker.memory.search(query, limit=most)):
+    hits = list(asker.memory.search(query, limit=most))
+    if any(_says(hit) for hit in hits):
         return hits, []
-    said = asker.memory.search(query, limit=most, kinds=("message",))
-    return list(said), [Line("I didn't note it, but it came up:", "aside")] if said else []
+    said = [hit for hit in asker.memory.search(query, limit=most, kinds=("message",)) if _says(hit) or not hits]
+    return [*said, *hits], [Line("I didn't note it, but it came up:", "aside")] if said else []
+
+
+def _says(hit: Hit) -> bool:
+    """Whether a word of the query itself is in it, and not only something close to it."""
+    found = frozenset(terms(whole(hit.record)))
+    return any(found.issuperset(terms(word)) for word in hit.words)
 
 
 def _hit(hit: Hit, number: int | None, query: str, code: str) -> list[Line]:
@@ -261,7 +269,7 @@ def _hit(hit: Hit, number: int | None, query: str, code: str) -> list[Line]:
     part, _ = excerpt(text, marks(text, query, code), 2 * WIDTH - 4)
     lines = [item(part, number, rows=2)]
     if hit.words:
-        lines.append(Line(f"   because of {quoted(hit.words[0], 20)}", "aside"))
+        lines.append(Line(f"   {'because of' if _says(hit) else 'close to'} {quoted(hit.words[0], 20)}", "aside"))
     elif hit.why:
         lines.append(Line(f"   {fitted(hit.why.partition(';')[0], 30)}", "aside"))
     return lines
