@@ -594,6 +594,8 @@ def test_R7_whatever_the_survivor_erases_is_gone_from_the_copy(world: World, act
     assert world.copies() == 0
     if isinstance(done, recollect.Erased):
         assert "telegram:12345" in done.notices[0]
+    receipt = done.receipt if isinstance(done, recollect.Erased) else done[1]
+    assert receipt.places["joined copies"] == 1
     with world.again() as again:
         refused("final", lambda: again.unlink(TELEGRAM))
     world.memory(TERMINAL).upkeep()

@@ -23,7 +23,7 @@ def erase(write: Write, files: Files, records: Sequence[Record], *, op: str = "e
     lines = files.erase(write, records)
     write.erased = True
     forget_statements()
-    places = {"records": len(ids), **write.tx.erase(ids), **lines}
+    places = write.places = {"records": len(ids), **write.tx.erase(ids), **lines}
     for record in records:
         write.mark(op, record.id)
         write.known.drop(record.id)
@@ -48,8 +48,8 @@ def clear(write: Write, files: Files) -> Erased:
         write.withdraw(name)
         beside["consents"] += 1
     outcome = erase(write, files, write.tx.find(Query(statuses=())))
-    places = outcome.receipt.places | files.reset(write)
-    places |= {place: number for place, number in beside.items() if number}
+    places = write.places = outcome.receipt.places | files.reset(write)
+    places.update({place: number for place, number in beside.items() if number})
     return Erased(
         message=f"Cleared: {len(outcome.receipt.ids)} record(s) erased.",
         receipt=Receipt(at=write.now, ids=outcome.receipt.ids, places=places),

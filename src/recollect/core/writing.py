@@ -97,6 +97,8 @@ class Write:
         self.changes: list[Change] = []
         self.notices: list[str] = []
         self.erased = False
+        self.places: dict[str, int] = {}
+        """Of the receipt of an erasure: who removes something of it elsewhere adds that."""
 
     # the verbs
 

@@ -82,6 +82,7 @@ class WatchedPerson(Person):
 
     def _erase_copies(self, write: Write) -> None:
         for name in self.copies().erased(self.user.user_id):
+            write.places["joined copies"] = write.places.get("joined copies", 0) + 1
             write.notices.append(
                 f"Also erased: the copy of the memory of {name} from before it was joined with this one."
                 " The joining can no longer be undone."
