@@ -6,8 +6,10 @@ import logging
 import os
 import re
 import stat
+import tempfile
 import unicodedata
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +27,7 @@ from recollect.surfaces.talk.commands import Commands
 from recollect.surfaces.talk.fitting import HEIGHT, WIDTH, fitted, harmless, lines_of, width
 from recollect.surfaces.talk.page import Choice, Page
 from recollect.testing import FrozenClock, MemoryStore
-from recollect.testing.memory_store import MemoryTransaction, MemoryUser
+from recollect.testing.memory_store import MemoryReader, MemoryTransaction, MemoryUser
 
 ROOT = Path(__file__).parent.parent
 ME, TERMINAL, STRANGER = ("telegram", 1), ("terminal", "olena"), ("telegram", 666)
@@ -40,6 +42,7 @@ LONG = {
     "Hebrew": "אני אוהב תה ירוק tea וטיולים ארוכים ביער בערב אחרי העבודה 123 ועוד הרבה דברים אחרים",
     "Persian": "می‌خواهم هر روز چای tea سبز بنوشم و در جنگل قدم بزنم و کتاب بخوانم و بنویسم",
     "emoji": "👩‍🚀👨‍👩‍👧‍👦🇺🇦❤️👍🏽☕️ tea 🍵🍵🍵🍵🍵🍵🍵🍵🍵🍵🍵🍵🍵🍵🍵🍵🍵🍵🍵🍵🍵🍵🍵🍵🍵🍵🍵🍵🍵",
+    "hearts": "tea " + "❤️" * 100,
     "one word": "tea " + "x" * 3000,
     "prose": "a very long fact about tea that goes on " * 20,
     "Zalgo": "Z" + "\u0301\u0316" * 200 + "algo drinks tea",
@@ -350,7 +353,8 @@ def test_U1_forget_lists_asks_and_takes_only_what_was_listed(known: World) -> No
     assert remembered(known.memory) == sorted(
         set(before) - {r.text for r in _gone(known, 3, 5, 6)} | {"Has a tea cosy"}
     )
-    assert numbers(known.press(done, "What is left?")) == [9]
+    assert labels(done) == ["Undo"], "nothing else was found when it was listed"
+    assert numbers(known.run("forget tea")) == [9]
     undone = known.press(done, "Undo")
     assert "I remember again:" in str(undone) and remembered(known.memory) == sorted([*before, "Has a tea cosy"])
     assert "I no longer remember:" in str(known.press(undone, "Undo that"))
@@ -384,7 +388,7 @@ def test_U1_a_button_carries_as_many_numbers_as_it_can(world: World) -> None:
     now = world.clock()
     asker = Asker(app=world.app, identity=world.commands()._identity, memory=world.memory, now=now)
     record = Fact(id="fact-1", content="tea", created_at=now, updated_at=now, valid_from=now)
-    many = [(10**11 + n, record) for n in range(20)]
+    many: list[tuple[int, recollect.Record]] = [(10**11 + n, record) for n in range(20)]
     page = looked_at(forgetting._ask(asker, "tea" * 30, many))
     assert labels(page)[0] == f"Forget these {len(numbers(page))}" and len(numbers(page)) == 3
 
@@ -396,8 +400,11 @@ def test_U1_what_changed_since_it_was_listed_is_asked_about_again(known: World) 
     assert "changed since" in str(again) and "Drinks coffee now" in str(again)
     assert len(known.memory.read(status="archived")) == 0
     assert str(known.press(again, "Forget these 3")).startswith("Forgotten: 3 things.")
-    assert "changed since" in str(known.press(again, "Forget these 3")), "a second press finds nothing"
-    assert "#3 was forgotten already." in str(known.press(again, "Forget these 3"))
+    twice = known.press(again, "Forget these 3")
+    assert str(twice) == "This is forgotten already." and sorted(numbers(known.press(twice, "Undo"))) == [3, 5, 6]
+    page = known.run("forget tea")
+    known.memory.pin(known.memory.numbered(3).id)
+    assert str(known.press(page, "Forget these 3")).startswith("Forgotten: 3 things."), "it says the same as before"
 
 
 def test_U1_what_was_forgotten_elsewhere_meanwhile_is_said(known: World) -> None:
@@ -410,6 +417,18 @@ def test_U1_what_was_forgotten_elsewhere_meanwhile_is_said(known: World) -> None
     with known.again() as other:
         other.memory.erase(known.memory.numbered(5).id)
     assert "There is no #5." in str(known.run("forget 5")) and "There is no #5." in str(known.run("why 5"))
+
+
+def test_U1_of_many_presses_at_once_one_forgets_and_one_erases(known: World) -> None:
+    for asked, label, done in (
+        ("forget tea", "Forget these", "Forgotten: 3"),
+        ("clear", "Erase", "Everything is erased"),
+    ):
+        page = known.run(asked)
+        with ThreadPoolExecutor(8) as pool:
+            told = [str(one) for one in pool.map(lambda _, page=page, label=label: known.press(page, label), range(8))]
+        assert sum(one.startswith(done) for one in told) == 1
+    assert known.memory.verify() == []
 
 
 def test_U1_numbers_are_those_that_are_shown_and_nobody_elses(known: World) -> None:
@@ -428,6 +447,7 @@ def test_U1_numbers_are_those_that_are_shown_and_nobody_elses(known: World) -> N
 def test_U1_a_topic_may_be_a_number_and_everything_is_no_topic(world: World) -> None:
     for n in range(12):
         world.memory.remember(f"Read chapter {'abcdefghijkl'[n] * 4} of 1984", category="reading_history")
+    assert "Look for “555 1234”" in labels(world.run("forget 555 1234"))
     page = world.press(world.run("forget 1984"), "Look for")
     assert str(page).startswith("12 things about “1984”")
     left = world.press(world.press(page, "Forget these 8"), "What is left?")
@@ -458,6 +478,15 @@ def test_U1_undo_takes_back_the_last_change_but_not_what_was_said(known: World) 
     assert len(known.memory.read(kind="message")) == 4
 
 
+def test_U1_undo_after_a_setting_asks_which_of_the_two_is_meant(known: World) -> None:
+    for setting in ("pause", "resume", "trends on", "incognito"):
+        known.run(setting)
+        page = known.run("undo")
+        assert str(page).startswith("The last thing you changed was a setting") and "Kubernetes" in str(page)
+        assert len(known.memory.history()) == known.memory.history()[-1].seq and 7 in numbers(known.run(""))
+    assert "I no longer remember:\n• Kubernetes" in str(known.press(page, "Take that back"))
+
+
 def test_U1_undo_of_a_number_takes_back_its_own_last_change(known: World) -> None:
     known.run("forget 3")
     known.memory.update("role", "Staff engineer")
@@ -465,6 +494,16 @@ def test_U1_undo_of_a_number_takes_back_its_own_last_change(known: World) -> Non
     assert "I no longer remember:\n• Drinks green tea" in str(known.run("undo 3")), "that it was learned at all"
     assert str(known.run("undo 3")) == "There is nothing to take back."
     assert "There is no #99." in str(known.run("undo 99"))
+
+
+def test_U1_undo_takes_back_what_is_left_of_a_change(known: World) -> None:
+    forgotten = known.press(known.run("forget tea"), "Forget these 3")
+    known.run("undo 3")
+    page = known.press(forgotten, "Undo")
+    assert numbers(page) == [6, 5] and "The rest of it was changed again" in str(page)
+    assert numbers(known.press(page, "Undo that")) == [5, 6] and "#3" in str(known.run(""))
+    assert numbers(known.run("undo")) == [6, 5], "the last change that holds, as far as it does"
+    assert known.memory.verify() == []
 
 
 def test_U1_what_can_no_longer_be_undone_is_said_kindly(known: World) -> None:
@@ -620,6 +659,13 @@ class _FailingUser(MemoryUser):
         self._store = store
 
     @contextmanager
+    def read(self) -> Iterator[MemoryReader]:
+        if self._store.failing is not None and self._store.reads_too:
+            raise self._store.failing
+        with super().read() as reader:
+            yield reader
+
+    @contextmanager
     def write(self) -> Iterator[MemoryTransaction]:
         if self._store.failing is not None:
             raise self._store.failing
@@ -653,9 +699,22 @@ def test_U1_a_store_that_fails_is_told_in_plain_words_and_nothing_is_lost(
         assert str(world.run("link")) == "Channels cannot be linked here."
 
 
+def test_R8_an_export_that_fails_leaves_no_file_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, clock = FailingStore(), FrozenClock()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with recollect.open(store, clock=clock) as app:
+        world = World(Path(), clock, app)
+        world.memory.remember("Drinks green tea")
+        store.failing, store.reads_too = StoreBusyError(), True
+        assert "busy or out of reach" in str(world.run("export")) and os.listdir(tmp_path) == []
+        store.failing = None
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+        assert "cannot be opened just now" in str(world.run("export"))
+
+
 def test_U1_a_damaged_store_is_left_as_it_is(known: World) -> None:
     known.app.close()
-    [database] = [path for path in known.folder.rglob("*.db") if path.name != "identities.db"]
+    [database] = known.folder.rglob("memory.db")
     for beside in database.parent.glob(database.name + "-*"):
         beside.unlink()
     damaged = b"this is no database " * 500
@@ -669,6 +728,25 @@ def test_U1_a_damaged_store_is_left_as_it_is(known: World) -> None:
                     str(page),
                 )
     assert database.read_bytes() == damaged
+
+
+def test_U2_a_damaged_table_of_channels_is_left_as_it_is(known: World) -> None:
+    known.run("link")
+    known.app.close()
+    for file in known.folder.glob("identities.db*"):
+        file.unlink()
+    (known.folder / "identities.db").write_bytes(b"this is no database " * 500)
+    with known.again() as other:
+        assert "damaged" in str(other.run("")) and "damaged" in str(other.run("link yes"))
+        assert other.commands().waiting() is None
+
+
+def test_U1_a_memory_file_that_cannot_be_read_is_told_once_a_page(known: World) -> None:
+    [file] = known.folder.rglob("MEMORY.md")
+    file.write_bytes(b"\xff\xfe not text")
+    for command in ("forget 3", "undo", "search tea"):
+        assert str(known.run(command)).count("MEMORY.md was left as it is") == 1
+    assert file.read_bytes() == b"\xff\xfe not text"
 
 
 def test_U1_a_memory_file_edited_by_hand_is_shown_and_remarks_are_told(known: World) -> None:
@@ -688,7 +766,7 @@ def test_U1_odd_input_gets_a_friendly_line(known: World, command: str) -> None:
     before = known.memory.read()
     odd = ["x" * 10_000, "'; DROP TABLE records; --", "🍵" * 300, "99999999999999999999999", "-1", "0", "\x00\ud800\x1b[0m",
            "..", "../../etc/passwd", "\u202e\u200b", "%s {0} ${x}", "=", "12 =", "1 =000000", "#", '"', "run-", "1,",
-           "١٢٣", "½", "/memory /memory clear", "-" * 200, "1 " * 400, "*", "tea " * 200]  # fmt: skip
+           "١٢٣", "½", "/memory /memory clear", "-" * 200, "1 " * 400, "*", "tea " * 200, "1, " * 300 + "x"]  # fmt: skip
     for text in odd:
         page = known.run(f"/memory {command} {text}")
         assert "did not work" not in str(page), (command, text)
@@ -785,6 +863,24 @@ def test_U2_choices_offered_before_a_link_touch_nothing_of_the_other_memory(worl
     assert remembered(world.memory) == before
 
 
+def test_U2_a_confirmation_is_for_one_memory_even_if_another_is_as_long(world: World) -> None:
+    with world.app.identities.memory(TERMINAL).batch() as memory:
+        for n in range(60):
+            memory.say(f"Something said {n}", session="s")
+    clear = world.run("clear", TERMINAL)
+    length = len(world.app.identities.memory(TERMINAL).history())
+    world.memory.remember("Drinks green tea")
+    world.app.identities.memory(TERMINAL).clear()
+    world.run(f"link {_code(world.run('link'))}", TERMINAL)
+    world.run("link yes")
+    world.run("link yes", TERMINAL)
+    while len(world.memory.history()) < length:
+        world.memory.say("More of it", session="t")
+    assert len(world.memory.history()) == length
+    assert "changed since I asked" in str(world.press(clear, "Erase everything", TERMINAL))
+    assert "Drinks green tea" in str(world.run(""))
+
+
 def test_U2_codes_that_do_not_work_say_why(known: World) -> None:
     code = _code(known.run("link"))
     assert "of this very channel" in str(known.run(f"link {code}"))
@@ -795,7 +891,8 @@ def test_U2_codes_that_do_not_work_say_why(known: World) -> None:
     assert "nothing was linked" in str(known.run("link no")) and "Nothing was waiting" in str(known.run("link no"))
     assert "used or withdrawn" in str(known.run(f"link {code}", TERMINAL))
     code = _code(known.run("link new"))
-    asked = known.run(f"link {code}", TERMINAL)
+    asked = known.run(f"link {code.replace('-', ' ')}", TERMINAL)
+    assert str(asked).startswith("Link this channel with Telegram?")
     assert str(known.run(f"link {code}", TERMINAL)) == str(asked), "typed twice, it is still asked"
     known.run("link no")
     for _ in range(5):

@@ -28,6 +28,7 @@ from recollect.work.contract import GiveUpError, Job, Queue, RetryLaterError, Ta
 from recollect.work.distributed import DistributedQueue
 from recollect.work.embedded import EmbeddedQueue
 from recollect.work.owners import is_dead, new_owner
+from recollect.work.watching import Watcher
 from recollect.work.worker import Backoff, Worker, describe
 from tests.contracts.queue_contract import finish, take, task
 
@@ -177,6 +178,40 @@ def test_W2_a_worker_that_stops_finishes_what_it_began_and_puts_back_the_rest(qu
     assert len(take(queue)) == 2
     with pytest.raises(InvalidInputError):
         worker.start()
+
+
+class _OnlyWoken(Watcher):
+    """Never ends a wait by itself. Once it was woken by who waits for idleness, the job may end."""
+
+    def __init__(self, asked: threading.Event, release: threading.Event) -> None:
+        super().__init__()
+        self._asked, self._release, self._woken = asked, release, False
+
+    def wake(self) -> None:
+        self._woken = self._woken or self._asked.is_set()
+        super().wake()
+
+    def wait(self, seconds: float) -> None:
+        if self._woken and not self._event.is_set():
+            self._release.set()
+        super().wait(3600)
+
+
+def test_W2_who_waits_until_a_worker_is_idle_does_not_wait_for_its_next_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, release, begun = threading.Event(), threading.Event(), threading.Event()
+    queue = MemoryQueue()
+    monkeypatch.setattr(queue, "watcher", lambda: queue.watchers.add(_OnlyWoken(asked, release)))
+
+    def wait(job: Job) -> bool:
+        begun.set()
+        return release.wait(60)
+
+    with Worker(queue, {"wait": wait}) as worker:
+        queue.put(task("wait"))
+        assert begun.wait(60)
+        asked.set()
+        assert worker.wait_idle(20)
+        assert queue.depth()["done"] == 1
 
 
 def test_W2_a_worker_that_was_never_started_is_stopped() -> None:

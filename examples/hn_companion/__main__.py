@@ -4,30 +4,28 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from contextlib import ExitStack
 from pathlib import Path
 
 from companion import Companion
 from prompt import Prompt
-from story import Story
+from story import Clock, Story
 
-from recollect.testing import FrozenClock
+from recollect import RecollectError
 
+parser = argparse.ArgumentParser(prog="hn_companion", description="A small Hacker News companion that remembers.")
+parser.add_argument("--folder", type=Path, help="keep the memories here; otherwise in a temporary folder")
+parser.add_argument("--interactive", action="store_true", help="be a reader yourself")
+given = parser.parse_args()
 
-def main() -> None:
-    """Tell the story, or talk with the one at the keyboard."""
-    parser = argparse.ArgumentParser(prog="hn_companion", description="A small Hacker News companion that remembers.")
-    parser.add_argument("--folder", type=Path, help="keep the memories here; otherwise in a temporary folder")
-    parser.add_argument("--interactive", action="store_true", help="be a reader yourself")
-    given = parser.parse_args()
-    with ExitStack() as stack:
-        folder = given.folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+with tempfile.TemporaryDirectory() as temporary:
+    folder = given.folder or Path(temporary)
+    try:
         if given.interactive:
-            Prompt(stack.enter_context(Companion(folder)), "you").run()
+            with Companion(folder) as companion:
+                Prompt(companion, "you").run()
         else:
-            clock = FrozenClock()
-            Story(stack.enter_context(Companion(folder, clock=clock)), clock).tell()
-
-
-if __name__ == "__main__":
-    main()
+            clock = Clock(folder)
+            with Companion(folder, clock=clock) as companion:
+                Story(companion, clock).tell()
+    except (RecollectError, OSError) as error:
+        parser.exit(1, f"{error}\n")

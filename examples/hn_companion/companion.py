@@ -20,6 +20,7 @@ from recollect.agents.remind import Reminder, remind
 from recollect.times import Clock, utc_now
 
 Post = Mapping[str, Any]
+SIGNS = {"like": "👍", "dislike": "👎", "save": "⭐"}
 DISLIKED = -0.5  # the score of what a reader said they do not want
 
 
@@ -70,13 +71,10 @@ class Reader:
         """Whether they got today's already: what was reported says so, also after a restart."""
         return bool(self.memory.interactions(kinds=["delivery"], since=self.clock().date().isoformat(), limit=1))
 
-    def react(self, post: Post, value: str, *, id: str) -> Outcome:
-        """A thumb up or down."""
-        return self.memory.report("reaction", value=value, id=id, **about(post))
-
-    def save(self, post: Post, *, id: str) -> Outcome:
-        """Kept for later."""
-        return self.memory.report("save", id=id, **about(post))
+    def react(self, post: Post, what: str, *, id: str) -> Outcome:
+        """They like a post, dislike it, or save it for later."""
+        kind = "save" if what == "save" else "reaction"
+        return self.memory.report(kind, value=SIGNS[what], id=id, **about(post))
 
     def discuss(self, post: Post) -> Reminder | None:
         """They open a post to talk about it. Gives what they discussed before that is similar; each is told once."""

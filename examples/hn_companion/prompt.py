@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import uuid4
 
 from companion import Companion, Post, Reader
-from story import POSTS, SIGNS
+from story import POSTS
 
 from recollect import RecollectError
 
@@ -25,7 +25,6 @@ class Prompt:
 
     def __init__(self, companion: Companion, user: str) -> None:
         self.reader = Reader(companion, user)
-        self.memory = self.reader.memory
         self.shown: list[Post] = []
 
     def run(self) -> None:
@@ -47,7 +46,7 @@ class Prompt:
             return str(error)
 
     def _answer(self, command: str, rest: str, line: str) -> str:
-        reader, memory, id = self.reader, self.memory, uuid4().hex
+        reader, memory, id = self.reader, self.reader.memory, uuid4().hex
         match command:
             case "/digest":
                 ranked = reader.digest(POSTS, size=8)
@@ -58,7 +57,11 @@ class Prompt:
             case "/like" | "/dislike" | "/save" | "/discuss":
                 if not (rest.strip().isdecimal() and 0 < int(rest) <= len(self.shown)):
                     return f"Which one? Say its number, from 1 to {len(self.shown)}, as in {command} 1"
-                return self._did(command[1:], self.shown[int(rest) - 1], id)
+                post = self.shown[int(rest) - 1]
+                if command != "/discuss":
+                    return reader.react(post, command[1:], id=id).message
+                reminder = reader.discuss(post)
+                return f"{post['text']}\n{reminder.text if reminder else 'What do you think?'}"
             case "/end":
                 return "\n".join(reader.end()) or "Nothing to learn from that."
             case "/learn":
@@ -74,11 +77,7 @@ class Prompt:
             case "/pause" | "/resume":
                 (memory.pause if command == "/pause" else memory.resume)()
                 return f"Memory is {memory.mode}."
-        return HELP if command.startswith("/") else reader.say(line, id=id).text
-
-    def _did(self, what: str, post: Post, id: str) -> str:
-        if what == "discuss":
-            reminder = self.reader.discuss(post)
-            return f"{post['text']}\n{reminder.text if reminder else 'What do you think?'}"
-        done = self.reader.save(post, id=id) if what == "save" else self.reader.react(post, SIGNS[what], id=id)
-        return done.message
+        if command.startswith("/"):
+            return HELP
+        said = reader.say(line, id=id)
+        return f"{said.text} ({said.degraded})" if said.degraded else said.text

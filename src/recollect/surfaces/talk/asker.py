@@ -18,14 +18,14 @@ from recollect.document.memory_md import label_of
 from recollect.errors import NotFoundError
 from recollect.identity.nouns import Identity
 from recollect.records import DailyEntry, Fact, Message, Note, Record
-from recollect.surfaces.talk.fitting import WIDTH, fitted
-from recollect.surfaces.talk.page import Choice, Line
+from recollect.surfaces.talk.fitting import WIDTH, fitted, lines_of
+from recollect.surfaces.talk.page import Choice, Line, drawn
 from recollect.text import terms
 
 SHOWN = ("fact", "note", "observation", "episode", "daily")
 """The kinds that are shown. Messages are looked through too; working memory is the agents' own."""
 
-_NUMBER = r"[#№]?\s?\d{1,12}"
+_NUMBER = r"(?:[#№]\s?)?\d{1,12}"
 _NUMBERS = re.compile(rf"{_NUMBER}(?:(?:\s*[,;&+]\s*|\s+and\s+|\s+){_NUMBER})*", re.IGNORECASE)
 
 
@@ -89,6 +89,11 @@ def numbers_in(text: str) -> list[int]:
     return list(dict.fromkeys(int(digits) for digits in re.findall(r"\d+", text)))
 
 
+def as_listed(*records: Record) -> str:
+    """A mark of these very records, saying what they say now."""
+    return mark(*((record.id, told(record)) for record in records))
+
+
 def mark(*parts: object) -> str:
     """A few letters that tell whether something is still what it was when a choice was offered."""
     return f"={blake2b(repr(parts).encode(), digest_size=8).hexdigest()[:6]}"
@@ -123,8 +128,12 @@ def told(record: Record) -> str:
 
 def item(text: str, number: int | None, rows: int = 1) -> Line:
     """One thing in a list, in at most so many lines of a phone."""
-    taken = 2 + (0 if number is None else len(f" #{number}"))
-    return Line(fitted(text, rows * WIDTH - taken), "item", number)
+    cells = rows * WIDTH - 2 - (0 if number is None else len(f" #{number}"))
+    line = Line(fitted(text, cells), "item", number)
+    while lines_of(drawn(line)) > rows:  # words do not fill a line
+        cells -= 3
+        line = Line(fitted(line.text, cells), "item", number)
+    return line
 
 
 def items(asker: Asker, records: Sequence[Record], rows: int = 1) -> list[Line]:

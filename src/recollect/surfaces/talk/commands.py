@@ -70,7 +70,8 @@ class Commands:
             asker = self._asker()
             answer = self._answer(asker, said)
             if lines_of(str(answer)) <= HEIGHT - _REMARKS and asker.memory.exists:
-                answer = replace(answer, lines=(*answer.lines, *remarks(asker.memory.notices())))
+                told = [line for line in remarks(asker.memory.notices()) if line not in answer.lines]
+                answer = replace(answer, lines=(*answer.lines, *told))
             return answer
         except StoreError as error:
             return _failed(error, said)

@@ -77,5 +77,14 @@ def quoted(text: str, cells: int = 24) -> str:
 
 
 def lines_of(text: str) -> int:
-    """How many lines of a phone a text takes; words may break."""
-    return sum(max(1, -(-width(line) // WIDTH)) for line in text.split("\n"))
+    """How many lines of a phone a text takes, broken between words where it can be."""
+    rows = 0
+    for line in text.split("\n"):
+        rows, used = rows + 1, 0
+        for cells in map(width, line.split(" ")):
+            if used and used + 1 + cells <= WIDTH:
+                used += 1 + cells
+            else:
+                rows += (used > 0) + max(0, -(-cells // WIDTH) - 1)
+                used = cells % WIDTH or min(cells, WIDTH)
+    return rows

@@ -9,7 +9,18 @@ from dataclasses import replace
 from recollect.core.memory import Memory
 from recollect.errors import NotFoundError, UndoError
 from recollect.records import JournalEntry, Record, new_id
-from recollect.surfaces.talk.asker import Asker, bring_back, called, counted, item, items, mark, numbers_in, told
+from recollect.surfaces.talk.asker import (
+    Asker,
+    as_listed,
+    bring_back,
+    called,
+    counted,
+    item,
+    items,
+    mark,
+    numbers_in,
+    told,
+)
 from recollect.surfaces.talk.fitting import WIDTH, fitted, quoted
 from recollect.surfaces.talk.page import Choice, Line, Page, fits_choice, page
 from recollect.surfaces.talk.showing import no_such_number, nothing_yet, usage
@@ -17,8 +28,10 @@ from recollect.surfaces.talk.showing import no_such_number, nothing_yet, usage
 _MOST_LISTED = 8
 _MOST_NAMED = 100
 _MOST_CLOSE = 4
+_MOST_RECENT = 200
 _MOST_CHARACTERS = 500
 _CONFIRMED = re.compile(r"(?P<numbers>[\d,]+) (?P<mark>=\w+)(?: (?P<topic>.+))?")
+_SETTINGS = frozenset({"pause", "incognito", "resume", "consent", "withdraw"})
 _EVERYTHING = frozenset({"all", "everything", "it all", "all of it", "me"})
 
 _Numbered = list[tuple[int, Record]]
@@ -82,7 +95,7 @@ def _ask(asker: Asker, topic: str, matching: _Numbered, *, is_rest: bool = False
     left = len(matching) - len(some)
     title = f"{counted(len(matching), 'thing', 'things')}{' more' if is_rest else ''} about {quoted(topic)}"
     title += f", the first {len(some)}:" if left else ":"
-    choices = [[_forgetting(some, topic), Choice("Keep", "keep")]]
+    choices = [[_forgetting(some, topic if left else ""), Choice("Keep", "keep")]]
     if left and fits_choice(following := f"next {some[-1][0]} {topic}"):
         choices.append([Choice(f"Show {counted(left, 'other', 'others')} ›", following)])
     return page(
@@ -101,11 +114,7 @@ def _forgetting(some: _Numbered, topic: str = "") -> Choice:
 
 def _command(some: _Numbered) -> str:
     """Forgets exactly these, as they are now."""
-    return f"forget {','.join(str(number) for number, _ in some)} {_mark(some)}"
-
-
-def _mark(some: _Numbered) -> str:
-    return mark(*((record.id, record.seq) for _, record in some))
+    return f"forget {','.join(str(number) for number, _ in some)} {as_listed(*(record for _, record in some))}"
 
 
 def _close(asker: Asker, topic: str) -> Page:
@@ -133,11 +142,11 @@ def _forget(asker: Asker, numbers: Sequence[int], expected: str | None, topic: s
     with asker.memory.acting(run=run).batch() as memory:
         named = [(number, called(memory, number)) for number in numbers]
         active = [(number, record) for number, record in named if record is not None and asker.is_active(record)]
-        as_listed = expected is None or (len(active) == len(named) and _mark(active) == expected)
-        notices = [n for _, r in active for n in memory.forget(r.id).notices] if as_listed else []
+        is_as_listed = expected in (None, as_listed(*(record for _, record in active)))
+        notices = [n for _, r in active for n in memory.forget(r.id).notices] if is_as_listed else []
     missing = [_missing(number, record) for number, record in named if (number, record) not in active]
-    if not as_listed:
-        return _ask_again(active, missing)
+    if not is_as_listed:
+        return _ask_again(asker, named, active, missing)
     if not active:
         return _nothing_forgotten(asker, numbers, missing, searchable)
     done = "Forgotten." if len(active) == 1 else f"Forgotten: {len(active)} things."
@@ -163,7 +172,11 @@ def _missing(number: int, record: Record | None) -> Line:
     return Line(f"#{number} was {'forgotten' if record.status == 'archived' else 'removed'} already.", "bad")
 
 
-def _ask_again(active: _Numbered, missing: list[Line]) -> Page:
+def _ask_again(asker: Asker, named: list[tuple[int, Record | None]], active: _Numbered, missing: list[Line]) -> Page:
+    if all(record is not None and record.status == "archived" for _, record in named):  # pressed twice
+        last = _last(asker.memory, named[0][1])
+        back = [Choice("Undo", f"undo {last.run}")] if last is not None and last.run else []
+        return page("This is forgotten already.", choices=[back])
     lines = [Line("Your memory has changed since I listed this, so I have forgotten nothing.", "bad"), *missing[:3]]
     if not active:
         return page(*lines)
@@ -174,12 +187,11 @@ def _ask_again(active: _Numbered, missing: list[Line]) -> Page:
 
 def _nothing_forgotten(asker: Asker, numbers: Sequence[int], missing: list[Line], searchable: str) -> Page:
     choices = [Choice("Show everything", "show")]
-    if len(numbers) == 1:
-        record = called(asker.memory, numbers[0])
-        if record is not None and record.status == "archived":
-            choices.insert(0, bring_back(numbers[0], record))
-        elif record is None and searchable.isdecimal():  # 1984 may be a book
-            choices.insert(0, Choice(f"Look for {quoted(searchable, 14)}", f'forget "{searchable}"'))
+    named = [called(asker.memory, number) for number in numbers]
+    if len(named) == 1 and named[0] is not None and named[0].status == "archived":
+        choices.insert(0, bring_back(numbers[0], named[0]))
+    elif not any(named) and searchable and fits_choice(topic := f'forget "{searchable}"'):  # 1984 may be a book
+        choices.insert(0, Choice(f"Look for {quoted(searchable, 14)}", topic))
     return page(*missing[:8], *and_more(len(missing) - 8), choices=[choices])
 
 
@@ -190,7 +202,7 @@ def and_more(number: int) -> list[Line]:
 
 def remarks(notices: Iterable[str]) -> list[Line]:
     """What came up on the way."""
-    return [Line(fitted(notice, 4 * WIDTH), "aside") for notice in list(dict.fromkeys(notices))[:2]]
+    return [Line(fitted(notice, 3 * WIDTH), "aside") for notice in list(dict.fromkeys(notices))[:2]]
 
 
 # undo
@@ -202,6 +214,8 @@ def undo(asker: Asker, argument: str) -> Page:
         return nothing_yet(asker)
     if not argument:
         entry = _last(asker.memory)
+        if entry is not None and _is_setting(asker.memory.history(limit=_MOST_RECENT), entry):
+            return _setting_changed(asker, entry)
         return _NOTHING if entry is None else _take_back(asker, entry.run or entry.seq)
     if argument.startswith("run-"):
         return _take_back(asker, argument[:40])
@@ -221,7 +235,7 @@ _NOTHING = page("There is nothing to take back.")
 
 def _last(memory: Memory, record: Record | None = None) -> JournalEntry | None:
     """The last change that still holds: not what was said, nor what was done by itself."""
-    for limit in (200, None):
+    for limit in (_MOST_RECENT, None):
         undone: set[int] = set()
         for entry in reversed(memory.history(None if record is None else record.id, limit=limit)):
             if entry.undoes is not None:
@@ -237,24 +251,62 @@ def _is_change(entry: JournalEntry) -> bool:
     return entry.after.kind != "message" or entry.op != "remember"
 
 
+def _is_setting(recent: Sequence[JournalEntry], entry: JournalEntry) -> bool:
+    """Whether the person changed a setting after this change: then "undo" may be meant for that."""
+    return any(later.seq > entry.seq and later.op in _SETTINGS for later in recent)
+
+
+def _setting_changed(asker: Asker, entry: JournalEntry) -> Page:
+    record = asker.memory.get(entry.record_id)
+    number = asker.numbers([record]).get(record.id)
+    before = f"undo {entry.run}" if entry.run else f"undo {number} {mark(record.id)}"
+    return page(
+        "The last thing you changed was a setting, such as pause or trends. Change it back in the same way.",
+        Line("Or take back the change of your memory before that:", "aside"),
+        *items(asker, [record]),
+        choices=[[Choice("Take that back", before), Choice("Keep", "keep")]],
+    )
+
+
 def _take_back(asker: Asker, target: int | str) -> Page:
+    acting = asker.memory.acting(run=new_id("run"))
     try:
-        with asker.memory.acting(run=new_id("run")).batch() as memory:
+        with acting.batch() as memory:
             outcome = memory.undo(target)
             last = memory.history(limit=1)[0]
+        entries, notices, kept = list(outcome.entries), outcome.notices, 0
     except NotFoundError:
         return _NOTHING
     except UndoError:
+        with acting.batch() as memory:  # another: what the first one did is gone
+            entries, kept = _one_by_one(memory, target)
+            last = memory.history(limit=1)[0]
+        notices = ()
+    if not entries:
         return _not_undone(asker.memory, target)
-    back = [e.before for e in outcome.entries if e.before is not None and asker.is_active(e.before)]
-    gone = [e.after for e in outcome.entries if e.after is not None and e.before not in back]
+    back = [e.before for e in entries if e.before is not None and asker.is_active(e.before)]
+    gone = [e.after for e in entries if e.after is not None and e.before not in back]
     return page(
         Line("Taken back.", "good"),
         *_listed(asker, "I remember again:", back),
         *_listed(asker, "I no longer remember:", gone),
-        *remarks(outcome.notices),
+        *([Line("The rest of it was changed again since, and stays.", "aside")] if kept else ()),
+        *remarks(notices),
         choices=[[Choice("Undo that", f"undo {last.run}")]],
     )
+
+
+def _one_by_one(memory: Memory, target: int | str) -> tuple[list[JournalEntry], int]:
+    """What can be taken back of a run that cannot be as a whole, and how much cannot."""
+    done: list[JournalEntry] = []
+    kept = 0
+    for entry in reversed(memory.history(run=target)) if isinstance(target, str) else ():
+        if entry.after is not None:
+            try:
+                done += memory.undo(entry.seq).entries
+            except UndoError:
+                kept += 1
+    return done, kept
 
 
 def _listed(asker: Asker, heading: str, records: list[Record]) -> list[Line]:

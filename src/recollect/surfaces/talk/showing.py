@@ -13,6 +13,7 @@ from recollect.search.highlight import excerpt, marks
 from recollect.surfaces.talk.asker import (
     SHOWN,
     Asker,
+    as_listed,
     bring_back,
     called,
     counted,
@@ -343,7 +344,7 @@ def _next(asker: Asker, record: Record) -> list[list[Choice]]:
         return []
     if not asker.is_active(record):
         return [[bring_back(number, record)]] if record.status == "archived" else []
-    return [[Choice("Forget this", f"forget {number} {mark((record.id, record.seq))}", danger=True)]]
+    return [[Choice("Forget this", f"forget {number} {as_listed(record)}", danger=True)]]
 
 
 def _origin(record: Record) -> str:

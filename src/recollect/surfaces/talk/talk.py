@@ -17,14 +17,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from recollect.agents.conclude import IDLE, conclude, idle
-from recollect.agents.discuss import Answer, Discussion, Heard
+from recollect.agents.discuss import Answer, Discussion, Heard, storable
 from recollect.agents.extract import Extractor
 from recollect.agents.models import Model
 from recollect.agents.remind import remind
 from recollect.app import Recollect
 from recollect.core import validation as check
 from recollect.core.memory import Memory
-from recollect.errors import InvalidInputError, StoreError
+from recollect.errors import InvalidInputError, RecollectError, StoreError
 from recollect.identity.nouns import Identity, check_identity
 from recollect.records import Demoted, Forgotten, Outcome, Record, Reported, Updated, Written
 from recollect.surfaces.talk.commands import Commands
@@ -42,7 +42,6 @@ COMMANDS = {
     "/help": "this",
 }
 _COMMAND = re.compile(r"\s*/([A-Za-z][A-Za-z_]*)(?:@\w+)?(?:\s+(.*?))?\s*", re.DOTALL)
-_UNUSABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _TOLD_NO_MODEL = "talk:told-no-model"
 _ENDED = "ended"
 _PAGE = 50
@@ -90,7 +89,7 @@ class Talk:
         self.place = check.line("place", place, _LONGEST_PLACE)
         self._app = app
         self._model = model
-        self._extractor = extractor or app.extractor()
+        self._extractor = extractor
         self._speaker = check.optional_line("speaker", speaker)
         self._others = tuple(check_identity(other) for other in others)
         self._suites = tuple(suites)
@@ -172,6 +171,9 @@ class Talk:
             except StoreError as error:
                 LOGGER.warning("the memory of a person cannot be used: %s", type(error).__name__)
                 return [page(Line((type(error).__doc__ or "").strip(), "bad"))]
+            except RecollectError as error:  # of the operator: a part that is not installed, a setting that is wrong
+                LOGGER.error("a talk met a problem: %s: %s", type(error).__name__, error)
+                return [page(Line("I cannot answer just now. What you said is kept.", "bad"))]
 
     def _said(
         self, text: str, name: str | None, forwarded: bool, quoted: str, on_text: Callable[[str], None] | None
@@ -337,7 +339,9 @@ class Talk:
     def _leave(self) -> list[Page]:
         memory = self.memory
         here = self._here(memory)
-        learned = [] if here is None else self._learned(memory, here.session)
+        if here is None:
+            return self._rest()
+        learned = self._learned(memory, here.session)
         return [page(Line("What I learned:"), *one.lines, choices=one.choices) for one in learned]
 
     def _rest(self) -> list[Page]:
@@ -354,6 +358,8 @@ class Talk:
 
     def _learned(self, memory: Memory, session: str) -> list[Page]:
         """Conclude a session. What came of it, if anything did, as a page."""
+        if self._extractor is None:
+            self._extractor = self._app.extractor()
         done = conclude(memory, session, extractor=self._extractor, clock=self._clock)
         if done is None or done.run is None or not done.kept.changed:
             return []
@@ -398,7 +404,10 @@ class Talk:
         elif said is not None and said[1] not in ended:
             found = self._known(memory, *said)
         kept = self._unkept
-        return kept if kept is not None and kept.at > max(since, since if found is None else found.at) else found
+        if kept is None or kept.at <= since or (found is not None and kept.at <= found.at):
+            return found
+        # once memory is on again, what it knows goes on, unless something else was begun meanwhile
+        return found if found is not None and kept.title is None and memory.mode == "on" else kept
 
     def _last_said(self, memory: Memory, since: datetime) -> tuple[datetime, str] | None:
         offset = 0
@@ -470,7 +479,7 @@ def _usable(field: str, text: object) -> str:
     """What was typed, without what no text can hold. Pasted control characters are no reason to refuse it."""
     if not isinstance(text, str):
         raise InvalidInputError(field, f"must be text, not {type(text).__name__}")
-    return _UNUSABLE.sub(" ", text).replace("\u2028", "\n").replace("\u2029", "\n")
+    return storable(text)
 
 
 def _titled(title: str) -> str:
