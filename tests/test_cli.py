@@ -31,8 +31,10 @@ import recollect
 from recollect.config import Config
 from recollect.records import Hit, Note
 from recollect.search.tokens import count
+from recollect.surfaces.cli import chat as _chat  # noqa: F401
 from recollect.surfaces.cli import events, identity, mcp, reading, removing, tools, tour, writing  # noqa: F401  (their commands)
 from recollect.surfaces.cli import interests as _interests  # noqa: F401
+from recollect.surfaces.cli import telegram as _telegram  # noqa: F401
 from recollect.surfaces.cli import whole as _whole  # noqa: F401
 from recollect.surfaces.cli.output import Marked, Output, counted, explained, harmless, progress, shortened
 from recollect.surfaces.cli.program import PANELS, app, exit_code, program
@@ -1354,6 +1356,7 @@ _NOT_COMMANDS = {
     "user_id",
     "unread",
     "config",
+    "clock",
     "exists",
     "mode",
     "numbers",

@@ -224,6 +224,19 @@ class MemoryContract:
         memory.undo("run-extraction-1")
         assert texts(memory) == ["Likes tea"] and memory.show() == before
 
+    def test_R5_undo_means_the_last_change_and_not_what_was_merely_said(self, memory: Memory) -> None:
+        memory.remember("Likes tea")
+        memory.say("I like tea", session="s1")
+        memory.set_scratch("task", "tea")
+        memory.undo()
+        assert texts(memory, kind="fact") == [] and len(memory.read(kind="message")) == 1
+        memory.undo(memory.history(limit=1)[0].seq)  # the undo itself: then it can be taken back once more
+        assert texts(memory, kind="fact") == ["Likes tea"]
+        memory.undo()
+        assert texts(memory, kind="fact") == []
+        with pytest.raises(recollect.NotFoundError, match="nothing to undo"):
+            memory.undo()
+
     def test_R5_merging_something_with_itself_is_merging_it_once(self, memory: Memory) -> None:
         tea = written(memory.remember("Likes tea", key="drink")).id
         mate = written(memory.remember("Likes mate")).id

@@ -12,12 +12,14 @@ from recollect.agents.keeping import source_of
 from recollect.agents.rules import Event
 from recollect.core.memory import Memory
 from recollect.core.unread import Mark
+from recollect.policy.likings import speaks_against
 from recollect.records import Interaction, Message
 from recollect.times import parse_moment
 
 OWN = ("command", "reaction", "save")
 """Where the text of an interaction is what the person wrote. Elsewhere it is what they were given: nobody's word."""
-_NEGATIVE = frozenset("👎 👎🏻 👎🏽 👎🏿 😡 💩 dislike downvote -1 thumbs_down".split())
+_TOUCHED = ("delivery", "read", "reaction", "save", "discussion")
+"""What tells that something came, or was opened: nobody likes, saves or discusses what they have not read."""
 _SAVED = frozenset("⭐ 🔖 ❤️".split())
 _MOST_TITLES, _LONGEST_TITLE = 20, 150
 _TITLE = re.compile(r"[>\s#*_]*(?:the |your )?user memory[*_:\s]*", re.IGNORECASE)
@@ -184,7 +186,7 @@ def events_of(interactions: Iterable[Interaction]) -> list[Event]:
     found = []
     for one in interactions:
         if one.kind in ("reaction", "save", "discussion", "read") and one.title:
-            positive = (one.value or "").strip() not in _NEGATIVE
+            positive = not speaks_against(one.value)
             kind = "save" if one.kind == "reaction" and (one.value or "").strip() in _SAVED else one.kind
             found.append(Event(kind=kind, title=one.title, topics=one.topics, positive=positive))  # type: ignore[arg-type]
     return found
@@ -214,11 +216,12 @@ def lines_of(memory: Memory, collected: Collected) -> list[Line]:
 def _read_on(memory: Memory, day: date, interactions: Sequence[Interaction], until: datetime) -> list[str]:
     """What was read, liked and saved on a day."""
     lines = []
-    if any(one.kind in ("delivery", "read") for one in interactions):
+    if any(one.kind in _TOUCHED for one in interactions):
         # of the whole day: an earlier run may have read a part of it
-        whole = memory.interactions(since=day, until=min(end_of(day), until), kinds=("delivery", "read"))
-        delivered = [one for one in whole if one.kind == "delivery"]
+        whole = memory.interactions(since=day, until=min(end_of(day), until), kinds=_TOUCHED)
+        delivered = [one.item or one.title for one in whole if one.kind == "delivery"]
         read = {one.item or one.title for one in whole if one.kind == "read"}
+        read |= {one.item or one.title for one in whole if one.kind != "delivery"} & set(delivered)
         if delivered:
             lines.append(f"Read {len(read)}/{len(delivered)} digest posts")
     reactions: dict[str, list[str]] = {}

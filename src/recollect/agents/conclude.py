@@ -18,7 +18,7 @@ from recollect.agents.rules.tables import union
 from recollect.core.memory import Memory
 from recollect.records import DailyEntry, ExtractionRun, new_id
 from recollect.text import fold, terms, words
-from recollect.times import Clock, utc_now
+from recollect.times import Clock
 
 IDLE = timedelta(minutes=30)
 _INSTANT = timedelta(microseconds=1)
@@ -33,12 +33,12 @@ def conclude(
     *,
     title: str | None = None,
     extractor: Extractor = by_rules,
-    clock: Clock = utc_now,
+    clock: Clock | None = None,
 ) -> Extracted | None:
     """Keep what a discussion brought, since it was last concluded; None if nothing was said since."""
     if memory.mode != "on":
         return Extracted(memory.user_id, None, skipped=memory.mode)
-    now = clock()
+    now = (clock or memory.clock)()
     runs = _concluded(memory).get(session, [])
     collected = collect(memory, map(mark_of, runs), now + _INSTANT, session=session)
     if not collected.talks:
@@ -62,11 +62,11 @@ def conclude(
     return stored(memory, run, collected, with_connections, clock=clock)
 
 
-def idle(memory: Memory, *, after: timedelta = IDLE, clock: Clock = utc_now, limit: int = 100) -> list[str]:
+def idle(memory: Memory, *, after: timedelta = IDLE, clock: Clock | None = None, limit: int = 100) -> list[str]:
     """The sessions that have been silent for so long and were not concluded since; at most so many at once."""
     if memory.mode != "on":
         return []
-    now, found, offset = clock(), list[str](), 0
+    now, found, offset = (clock or memory.clock)(), list[str](), 0
     concluded = _concluded(memory)
     while page := memory.sessions(limit=_PAGE, offset=offset):
         offset += len(page)

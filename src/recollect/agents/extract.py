@@ -26,10 +26,11 @@ from recollect.errors import InvalidInputError, ModelError, StoreError
 from recollect.policy.retention import daily_expiry
 from recollect.records import ExtractionRun, Refused, new_id
 from recollect.text import fold
-from recollect.times import Clock, parse_moment, utc_now
+from recollect.times import Clock, parse_moment
 
 BATCH = "batch"
 DONE = "done already"
+NOT_YET = "not yet"
 UNKNOWN = "no memory yet"
 _OVERTAKEN = "overtaken"
 _LOOK_BACK = timedelta(days=14)
@@ -111,7 +112,7 @@ def extract(
     *,
     extractor: Extractor = by_rules,
     dry_run: bool = False,
-    clock: Clock = utc_now,
+    clock: Clock | None = None,
 ) -> Extracted:
     """Learn from a day of one user, unless that was done. A dry run tells what would be kept, and keeps nothing."""
     user = memory.user_id
@@ -119,9 +120,9 @@ def extract(
         return Extracted(user, None, skipped=memory.mode)
     if not memory.exists:
         return Extracted(user, None, skipped=UNKNOWN)
-    now = clock()
+    now = (clock or memory.clock)()
     if day > now.date():
-        return Extracted(user, None, skipped="not yet")
+        return Extracted(user, None, skipped=NOT_YET)
     runs = memory.runs(kind=BATCH, limit=None)
     known = next((run for run in runs if run.day == day), None)
     if known is not None and known.status == "completed":
@@ -161,7 +162,7 @@ def stored(
     *,
     read: Sequence[ExtractionRun] | None = None,
     dry_run: bool = False,
-    clock: Clock = utc_now,
+    clock: Clock | None = None,
 ) -> Extracted:
     """Find out what to keep, and keep it together with the record of the run. A failure is a run that failed.
 
@@ -172,7 +173,13 @@ def stored(
     try:
         found = extractor(memory, collected)
         kept = _store(
-            memory, run, found, read, dry_run, clock(), lambda done: _completed(run, found, done, collected, began)
+            memory,
+            run,
+            found,
+            read,
+            dry_run,
+            (clock or memory.clock)(),
+            lambda done: _completed(run, found, done, collected, began),
         )
     except _LeftError as left:
         return Extracted(user, None, skipped=str(left))
@@ -337,7 +344,7 @@ def extract_all(
     *,
     extractor: Extractor = by_rules,
     dry_run: bool = False,
-    clock: Clock = utc_now,
+    clock: Clock | None = None,
     each: Callable[[Extracted], None] = lambda _: None,
 ) -> Summary:
     """Every user in turn; the failure of one does not stop the others."""
@@ -346,7 +353,7 @@ def extract_all(
         try:
             done = extract(memory, day, extractor=extractor, dry_run=dry_run, clock=clock)
         except Exception as error:  # the outermost handler: nothing of one user may stop the others
-            failed = ExtractionRun(id=new_id("run"), day=day, started_at=clock(), status="failed")
+            failed = ExtractionRun(id=new_id("run"), day=day, started_at=(clock or memory.clock)(), status="failed")
             done = Extracted(memory.user_id, replace(failed, error=_told(error)))
         summary.add(done)
         each(done)

@@ -21,7 +21,7 @@ from recollect.policy.injection import neutral
 from recollect.policy.likings import is_general
 from recollect.records import DailyEntry, Episode, Message, Note, Outcome, Record
 from recollect.text import clean, cut, fold, language, stem, terms, tokens, unspaced
-from recollect.times import Clock, utc_now
+from recollect.times import Clock
 
 SWITCH = "reminders"
 """The key of working memory that switches reminders off, by the value "off"."""
@@ -74,7 +74,7 @@ class _Past:
         return _TOLD + blake2b(self.source.encode(), digest_size=12).hexdigest()
 
 
-def remind(memory: Memory, text: str, *, session: str | None = None, clock: Clock = utc_now) -> Reminder | None:
+def remind(memory: Memory, text: str, *, session: str | None = None, clock: Clock | None = None) -> Reminder | None:
     """What the person did before that is similar to what they say or open now; None if there is nothing to tell.
 
     ``session`` is the conversation this is said in, which is no past.
@@ -83,7 +83,7 @@ def remind(memory: Memory, text: str, *, session: str | None = None, clock: Cloc
     here = check.optional_line("session", session)
     if memory.mode != "on" or not _subject(said, memory.config.language):
         return None
-    now = clock()
+    now = (clock or memory.clock)()
     similar = _similar(memory, said, here, now)
     if not similar or not reminders_are_on(memory) or not _claimed(memory, similar, now):
         return None

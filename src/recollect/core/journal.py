@@ -3,7 +3,7 @@ journal, records and files agree."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
@@ -16,6 +16,7 @@ from recollect.store.contract import Query, Reader
 Progress = Callable[[int, int], None]
 """Called with how much is done, and of how much."""
 
+_RECENT = 200
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -90,12 +91,30 @@ def undo(write: Write, target: int | str) -> Undone:
     return Undone(message=f"Undone: {told}" + ("; …" if len(done) > 3 else ""), entries=tuple(done))
 
 
-def last_change(reader: Reader) -> JournalEntry:
-    """The newest entry that could be taken back: not an undo, and nothing that Recollect did by itself."""
-    for entry in reader.entries(newest_first=True, limit=200):
-        if entry.op not in ("undo", "prune") and entry.after and not reader.entries(undoes=entry.seq, limit=1):
+def last_change(newest_first: Iterable[JournalEntry]) -> JournalEntry | None:
+    """The last change that still holds and that a person would mean: not what was merely said or jotted down for the
+    moment, and nothing that Recollect did by itself."""
+    undone: set[int] = set()
+    for entry in newest_first:
+        if entry.undoes is not None:
+            undone |= {entry.undoes} if entry.seq not in undone else set()
+        elif entry.seq not in undone and _is_change(entry):
             return entry
+    return None
+
+
+def last_target(reader: Reader) -> int | str:
+    """What `undo` takes back if nobody says what."""
+    for limit in (_RECENT, None):
+        if found := last_change(reader.entries(newest_first=True, limit=limit)):
+            return found.run or found.seq
     raise NotFoundError("there is nothing to undo")
+
+
+def _is_change(entry: JournalEntry) -> bool:
+    if entry.after is None or entry.op == "prune" or entry.after.kind == "scratch" or entry.actor.startswith("link:"):
+        return False  # a link of channels is undone as a whole
+    return entry.after.kind != "message" or entry.op != "remember"
 
 
 def _take_back(write: Write, entry: JournalEntry, run: str | None) -> JournalEntry:

@@ -19,7 +19,7 @@ from recollect.core.editing import edit
 from recollect.core.erase import clear, erase
 from recollect.core.events import checked_run, interaction, interactions, report
 from recollect.core.files import MEMORY, daily_name
-from recollect.core.journal import Progress, last_change, undo, verify
+from recollect.core.journal import Progress, last_target, undo, verify
 from recollect.core.rebuild import RebuildReport, rebuild
 from recollect.core.recall import speaking_of
 from recollect.core.recalling import Recalling
@@ -481,8 +481,7 @@ class Memory(Recalling):
         """Take back a journal entry by number, a run by id, or the last change."""
         with self._writing() as write:
             if target is None:
-                entry = last_change(write.tx)
-                target = entry.run or entry.seq
+                target = last_target(write.tx)
             if isinstance(target, str) and target.isdigit():
                 target = int(target)
             outcome = undo(write, target)

@@ -42,7 +42,7 @@ from recollect.records import (
 )
 from recollect.search.filters import Filter
 from recollect.store.contract import Query, Reader
-from recollect.times import parse_day, parse_moment
+from recollect.times import Clock, parse_day, parse_moment
 
 
 class Recalling:
@@ -65,6 +65,11 @@ class Recalling:
     def config(self) -> Config:
         """The settings in force."""
         return self._person.config
+
+    @property
+    def clock(self) -> Clock:
+        """What tells the time here."""
+        return self._person.clock
 
     @property
     def exists(self) -> bool:

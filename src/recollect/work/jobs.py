@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any
 
 from recollect.agents.conclude import conclude, idle
-from recollect.agents.extract import Extracted, Extractor, by_rules, extract
+from recollect.agents.extract import NOT_YET, Extracted, Extractor, by_rules, extract
 from recollect.config import Config
 from recollect.core.memory import Memory
 from recollect.errors import QueueFullError
@@ -135,6 +135,8 @@ def schedule(queue: Queue, config: Config) -> Schedule:
 
 
 def _told(done: Extracted) -> dict[str, Any]:
+    if done.skipped == NOT_YET:  # a clock that went back, or is behind that of who put it
+        raise RetryLaterError(_FAILED_SECONDS, "the day has not begun")
     if done.skipped is not None or done.run is None:
         return {"status": done.skipped or "nothing"}
     if done.run.status == "failed":

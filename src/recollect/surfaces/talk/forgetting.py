@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from recollect.core.journal import last_change
 from recollect.core.memory import Memory
 from recollect.errors import NotFoundError, UndoError
 from recollect.records import JournalEntry, Record, new_id
@@ -234,21 +235,12 @@ _NOTHING = page("There is nothing to take back.")
 
 
 def _last(memory: Memory, record: Record | None = None) -> JournalEntry | None:
-    """The last change that still holds: not what was said, nor what was done by itself."""
+    """The last change of anything, or of one thing."""
+    about = None if record is None else record.id
     for limit in (_MOST_RECENT, None):
-        undone: set[int] = set()
-        for entry in reversed(memory.history(None if record is None else record.id, limit=limit)):
-            if entry.undoes is not None:
-                undone |= {entry.undoes} if entry.seq not in undone else set()
-            elif entry.seq not in undone and _is_change(entry):
-                return entry
+        if found := last_change(reversed(memory.history(about, limit=limit))):
+            return found
     return None
-
-
-def _is_change(entry: JournalEntry) -> bool:
-    if entry.after is None or entry.op == "prune" or entry.after.kind == "scratch" or entry.actor.startswith("link:"):
-        return False  # a link of channels is undone as a whole
-    return entry.after.kind != "message" or entry.op != "remember"
 
 
 def _is_setting(recent: Sequence[JournalEntry], entry: JournalEntry) -> bool:

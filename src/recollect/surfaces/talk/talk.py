@@ -51,6 +51,7 @@ _LONGEST_PLACE = 100
 _LONGEST_VERB = 20
 _MOST_LEARNED = 8
 _MOST_UNDO = 3
+_MOST_CONCLUDED = 20
 _ROOM = 3 * WIDTH
 
 
@@ -62,7 +63,6 @@ class _Here:
     at: datetime
     title: str | None = None
     text: str | None = None
-    earlier: str | None = None
 
 
 class Talk:
@@ -148,7 +148,7 @@ class Talk:
 
     def rest(self) -> list[Page]:
         """Conclude what has been silent here for half an hour; for a host to call now and then."""
-        return self._safely(self._rest)
+        return self._safely(lambda: self._rest(_MOST_CONCLUDED))
 
     def waiting(self) -> list[Page]:
         """What waits for this person: two channels to be joined."""
@@ -186,15 +186,17 @@ class Talk:
         if not text.strip():
             return []
         memory = self.memory
-        here = self._here(memory)
-        pages = [] if here is not None else self._rest()
-        here = here or self._new(memory)
+        goes_on = self._here(memory)
+        here = goes_on or self._new()
+        pages: list[Page] = []
         discussion = self._discussion_of(memory, here)
         heard = discussion.hear(text, speaker=self._speaker, own=not forwarded, quoted=quoted or None, once=name)
         self._unkept = None if heard.message is not None else replace(here, at=self._clock())
         if heard.answered is None and not forwarded:
             pages += self._reminded(memory, text, here.session)
         pages += self._answered(memory, heard, discussion.reply(heard, on_text=on_text))
+        if goes_on is None:  # only now: nobody should wait for an answer because of what was before
+            pages += self._rest()
         return pages + self._anything_waiting()
 
     def _answered(self, memory: Memory, heard: Heard, answer: Answer) -> list[Page]:
@@ -344,17 +346,15 @@ class Talk:
         learned = self._learned(memory, here.session)
         return [page(Line("What I learned:"), *one.lines, choices=one.choices) for one in learned]
 
-    def _rest(self) -> list[Page]:
+    def _rest(self, most: int = 1) -> list[Page]:
+        """Conclude what is silent here, the latest first."""
         memory = self.memory
-        if not memory.exists or memory.mode != "on" or self._here(memory) is not None:
+        if not memory.exists or memory.mode != "on":
             return []
-        pages = []
-        for session in idle(memory, clock=self._clock):
-            if _is_of(session, self.place):
-                told = "After half an hour of silence I took this away:"
-                for one in self._learned(memory, session):
-                    pages.append(page(Line(told, "aside"), *one.lines, choices=one.choices))
-        return pages
+        silent = [one for one in idle(memory, clock=self._clock) if _is_of(one, self.place)]
+        learned = [page for session in silent[:most] for page in self._learned(memory, session)]
+        lead = Line("After half an hour of silence I took this away:", "aside")
+        return [page(lead, *one.lines, choices=one.choices) for one in learned]
 
     def _learned(self, memory: Memory, session: str) -> list[Page]:
         """Conclude a session. What came of it, if anything did, as a page."""
@@ -410,27 +410,21 @@ class Talk:
         return found if found is not None and kept.title is None and memory.mode == "on" else kept
 
     def _last_said(self, memory: Memory, since: datetime) -> tuple[datetime, str] | None:
-        offset = 0
-        while sessions := memory.sessions(limit=_PAGE, offset=offset):
-            for session in sessions:
-                if session.ended <= since:
-                    return None
-                if _is_of(session.id, self.place):
-                    return session.ended, session.id
-            offset += len(sessions)
+        for one in memory.read(kind="message", since=since, newest_first=True):
+            if one.valid_from > since and _is_of(one.session, self.place):
+                return one.valid_from, one.session or ""
         return None
 
     def _known(self, memory: Memory, at: datetime, session: str) -> _Here:
         began = memory.interactions(kinds=("discussion",), session=session, limit=1)
         title, text = (began[0].title, began[0].text) if began else (None, None)
-        earlier = None if title is not None else self._session_before(memory, session)
-        return _Here(session, at, title, text, earlier)
+        return _Here(session, at, title, text)
 
-    def _new(self, memory: Memory) -> _Here:
+    def _new(self) -> _Here:
         now = self._clock()
-        return _Here(self._named(now), now, earlier=self._session_before(memory, None))
+        return _Here(self._named(now), now)
 
-    def _session_before(self, memory: Memory, session: str | None) -> str | None:
+    def _session_before(self, memory: Memory, session: str) -> str | None:
         """The session that this place had before: the chat goes on, though a new session began."""
         own = [one.id for one in memory.sessions(limit=_PAGE) if _is_of(one.id, self.place)]
         if session in own:
@@ -448,7 +442,8 @@ class Talk:
         resolve = self._app.identities.resolve
         others = [other for other in map(resolve, self._others) if other != user]
         tools = self._app.tools(user, *self._suites, session=here.session, chat=self.place, others=others)
-        self._discussion = Discussion(tools, self._model, title=here.title, text=here.text, earlier=here.earlier)
+        earlier = None if here.title is not None else self._session_before(memory, here.session)
+        self._discussion = Discussion(tools, self._model, title=here.title, text=here.text, earlier=earlier)
         return self._discussion
 
 
