@@ -121,3 +121,23 @@ def test_G8_G4_remember_this_is_about_the_words_of_the_person(app: recollect.Rec
     talk.answer("I live in Oslo")
     assert talk.answer("remember this").text == "Got it, I'll remember that."
     assert app.user("u1").get("location").content == "Oslo"
+
+
+@pytest.mark.parametrize(
+    ("said", "answer"),
+    [
+        ("Hello!", "Hello! Tell me something, or ask what I remember."),
+        ("Добрий день, Рексе", "Hello! Tell me something, or ask what I remember."),
+        ("Hi, I'm a nurse and I live in Lviv", "Noted."),
+        ("Do you know my name?", "I have nothing about that in memory."),
+    ],
+)
+def test_G8_without_a_model_it_answers_as_one_would_expect(app: recollect.Recollect, said: str, answer: str) -> None:
+    assert _discussion(app, None).answer(said).text == answer
+
+
+def test_G8_P7_without_a_model_it_says_that_nothing_is_kept(app: recollect.Recollect) -> None:
+    app.user("u1").note("exists")
+    for off, told in ((False, "Memory is paused"), (True, "This is incognito")):
+        app.user("u1").pause(incognito=off)
+        assert told in _discussion(app, None).answer("I live in Oslo now").text

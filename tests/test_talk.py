@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,16 @@ import pytest
 
 import recollect
 from recollect import InvalidInputError, Memory, Message, Recollect
+from recollect.agents.collect import Collected
 from recollect.agents.conclude import idle
+from recollect.agents.extract import Extraction, by_rules
 from recollect.agents.models import Model, open_model
 from recollect.surfaces.talk.page import Choice, Page
 from recollect.surfaces.talk.talk import COMMANDS, NO_MODEL, Talk
 from recollect.testing import FrozenClock
-from recollect.testing.models import Asked, Call, Cut, Fail, ModelServer, Say
+from recollect.testing.models import Asked, Call, Cut, Fail, ModelServer, Say, Stall, Turn
 from recollect.userid import folder_name
+from tests.test_late import held, wait_for
 
 ANN = ("test", "ann")
 POST = "PostgreSQL 18 Released"
@@ -144,7 +148,7 @@ def test_U1_what_the_model_stores_with_a_tool_is_shown_and_can_be_undone(app: Re
         talk = Talk(app, ANN, place="chat", model=_model(server), clock=clock)
         pages = talk.say("I drink green tea every day")
     assert _lines(pages, "text") == ["Lovely."]
-    assert _lines(pages, "good") == ["Remembered: drink: Drinks green tea"]
+    assert _lines(pages, "good") == ["Remembered: Drink: Drinks green tea"]
     talk.choose(_choices(pages)[0].command)
     assert _facts(_memory(app)) == []
 
@@ -168,6 +172,25 @@ def test_U1_a_model_that_breaks_off_in_the_middle_loses_nothing_said(app: Recoll
         clock.tick(seconds=5)
         assert _text(talk.say("Go on")) == "Where were we?"
         assert "Remember that I prefer long answers" in server.requests[-1].messages[0].text
+
+
+def test_U1_a_command_does_not_wait_for_an_answer_that_is_being_made(app: Recollect, clock: FrozenClock) -> None:
+    asked, go_on = threading.Event(), threading.Event()
+
+    def script(request: Asked) -> Turn:
+        asked.set()
+        return Stall(until=go_on, then=Say("At last."))
+
+    with ModelServer(script) as server, ThreadPoolExecutor(1) as threads:
+        talk = Talk(app, ANN, place="chat", model=_model(server), clock=clock)
+        answer = threads.submit(talk.say, "Tell me everything")
+        assert asked.wait(30)
+        try:
+            assert "Memory is paused." in _text(talk.say("/memory pause"))
+        finally:
+            go_on.set()
+        assert _text(answer.result()) == "At last."
+    assert _said(_memory(app)) == [("user", "Tell me everything")]
 
 
 def test_U1_an_interrupted_answer_is_stored_as_far_as_it_came(app: Recollect, clock: FrozenClock) -> None:
@@ -301,7 +324,7 @@ def test_U1_a_discussion_from_its_beginning_to_its_end(app: Recollect, clock: Fr
     assert f"The topic: {POST}" in asked.system and "vacuum three times faster" in asked.system
     assert "Skeptical about crypto" in asked.system
     assert _lines(ended, "title") == [f"Ended: {POST}"]
-    assert "Remembered: company: Stripe" in _lines(ended, "good")
+    assert "Remembered: Company: Stripe" in _lines(ended, "good")
     assert f'Discussed "{POST}" (4 messages, 0 min)' in _memory(app).daily()
     talk.choose(_choices(ended)[0].command)
     assert "company: Stripe" not in _facts(_memory(app))
@@ -315,13 +338,13 @@ def test_U1_turning_to_something_else_concludes_what_was_before(app: Recollect, 
     clock.tick(seconds=20)
     pages = talk.say("/discuss https://example.com/zig\nZig 1.0 is out")
     assert _lines(pages, "title") == ["📖 Discussing: Zig 1.0 is out"]
-    assert _lines(pages, "good") == ["Remembered: company: Stripe"]
+    assert _lines(pages, "good") == ["Remembered: Company: Stripe"]
     (event,) = [one for one in _memory(app).interactions(kinds=("discussion",)) if one.title == "Zig 1.0 is out"]
     assert event.item == "https://example.com/zig"
     clock.tick(seconds=20)
     talk.say("I live in Lviv")
     clock.tick(seconds=20)
-    assert "Remembered: location: Lviv" in _lines(talk.end(), "good")
+    assert "Remembered: Location: Lviv" in _lines(talk.end(), "good")
     daily = _memory(app).daily()
     assert f'Discussed "{POST}"' in daily and 'Discussed "Zig 1.0 is out"' in daily
 
@@ -340,7 +363,7 @@ def test_U1_after_half_an_hour_of_silence_it_is_concluded_and_the_chat_goes_on(
         clock.tick(seconds=31 * 60)
         pages = talk.say("Now I know")
         asked = server.requests[-1]
-    assert _lines(pages, "good") == ["Remembered: company: Stripe"]
+    assert _lines(pages, "good") == ["Remembered: Company: Stripe"]
     assert [message.text for message in asked.messages][-2:] == ["Mhm.", "Now I know"], "the chat is not lost"
     assert f"The topic: {POST}" not in asked.system
     assert len({one.session for one in _memory(app).read(kind="message")}) == 2
@@ -352,8 +375,39 @@ def test_U1_a_host_can_conclude_what_is_silent(app: Recollect, talk: Talk, clock
     clock.tick(seconds=31 * 60)
     other = Talk(app, ANN, place="elsewhere", clock=clock)
     assert other.rest() == []
-    assert _lines(talk.rest(), "good") == ["Remembered: company: Stripe"]
+    assert _lines(talk.rest(), "good") == ["Remembered: Company: Stripe"]
     assert talk.rest() == []
+
+
+def test_U1_nobody_waits_for_an_answer_because_of_what_was_long_before(
+    app: Recollect, talk: Talk, clock: FrozenClock
+) -> None:
+    for number in range(3):
+        talk.say(f"My friend number {number} is called Ann{number}")
+        clock.tick(hours=2)
+    for number in range(40):  # imported, for one
+        _memory(app).say("I like tea", session=f"chat@{number}", said_at=clock() - timedelta(days=1))
+    seen: list[str] = []
+
+    def looking(memory: Memory, collected: Collected) -> Extraction:
+        seen.extend(one.session for one in collected.talks)
+        return by_rules(memory, collected)
+
+    with ModelServer(lambda asked: Say("Mhm.")) as server:
+        again = Talk(app, ANN, place="chat", model=_model(server), extractor=looking, clock=clock)
+        again.say("Hello", on_text=lambda piece: seen.append(piece))
+    assert seen[0] == "Mhm." and len(seen) == 2
+    again.rest()
+    assert 10 < len(seen) < 30
+
+
+def test_U1_who_leaves_after_a_long_silence_is_told_what_was_learned(
+    app: Recollect, talk: Talk, clock: FrozenClock
+) -> None:
+    talk.say("I work at Stripe")
+    clock.tick(hours=3)
+    assert _lines(talk.leave(), "good") == ["Remembered: Company: Stripe"]
+    assert talk.leave() == []
 
 
 def test_U1_who_leaves_and_comes_back_soon_goes_on(app: Recollect, clock: FrozenClock) -> None:
@@ -363,14 +417,14 @@ def test_U1_who_leaves_and_comes_back_soon_goes_on(app: Recollect, clock: Frozen
         talk.begin(POST)
         talk.say("I work at Stripe")
         clock.tick(seconds=10)
-        assert _lines(talk.leave(), "good") == ["Remembered: company: Stripe"]
+        assert _lines(talk.leave(), "good") == ["Remembered: Company: Stripe"]
         clock.tick(seconds=600)
         back = Talk(app, ANN, place="chat", model=model, clock=clock)
         assert f"“{POST}”" in _text(back.greeting())
         back.say("And I live in Lviv")
         assert f"The topic: {POST}" in server.requests[-1].system
         clock.tick(seconds=10)
-        assert _lines(back.end(), "good") == ["Remembered: location: Lviv"]
+        assert _lines(back.end(), "good") == ["Remembered: Location: Lviv"]
 
 
 @pytest.mark.parametrize("silent", [True, False])
@@ -409,7 +463,7 @@ def test_U1_a_killed_process_loses_nothing_said_and_another_goes_on(tmp_path: Pa
         talk.say("I work at Stripe", message="1")
         talk.say("I live in Lviv", message="2")
         learned = _lines(talk.end(), "good")
-        assert learned == ["Remembered: company: Stripe", "Remembered: location: Lviv"]
+        assert learned == ["Remembered: Company: Stripe", "Remembered: Location: Lviv"]
         assert [text for role, text in _said(_memory(app)) if role == "user"] == ["I work at Stripe", "I live in Lviv"]
 
 
@@ -503,7 +557,23 @@ def test_U1_P7_what_was_said_while_paused_is_not_learned_after(app: Recollect, t
     talk.say("/memory resume")
     talk.say("I live in Lviv")
     clock.tick(seconds=5)
-    assert _lines(talk.end(), "good") == ["Remembered: location: Lviv"]
+    assert _lines(talk.end(), "good") == ["Remembered: Location: Lviv"]
+
+
+def test_U1_P7_what_was_said_in_incognito_is_no_part_of_the_conversation_after(
+    app: Recollect, clock: FrozenClock
+) -> None:
+    with ModelServer(lambda asked: Say("Mhm.")) as server:
+        talk = Talk(app, ANN, place="chat", model=_model(server), clock=clock)
+        talk.say("Before")
+        clock.tick(seconds=5)
+        talk.say("/memory incognito")
+        talk.say("I am a spy")
+        clock.tick(seconds=5)
+        talk.say("/memory resume")
+        talk.say("After")
+        assert [message.text for message in server.requests[-1].messages] == ["Before", "Mhm.", "After"]
+    assert "I am a spy" not in str(_memory(app).history())
 
 
 def test_U1_memory_that_is_off_for_everybody_still_talks(tmp_path: Path, clock: FrozenClock) -> None:
@@ -650,33 +720,16 @@ def test_U1_U2_a_question_that_waits_is_asked_once_with_its_choices(app: Recolle
     assert _facts(talk.memory) == ["Likes tea"]
 
 
-def test_U1_what_the_model_left_in_the_background_is_told_when_it_is_done(tmp_path: Path) -> None:
-    held, may_go = threading.Event(), threading.Event()
-
-    def hold(memory: Memory) -> None:
-        with memory.batch():
-            held.set()
-            may_go.wait(60)
-
-    def script(asked: Asked) -> Say | Call:
-        if asked.tool_results:
-            results.append(asked.tool_results[0].text)
-            may_go.set()
-            return Say("Fine.")
-        if asked.text != "I drink green tea":
-            return Say("Hm.")
-        holder.start()
-        held.wait(60)
-        return Call("write_memory", TEA)
-
-    results: list[str] = []
-    with recollect.open(tmp_path, tool_timeout_ms=30) as app, ModelServer(script) as server:
-        holder = threading.Thread(target=hold, args=[_memory(app)])
-        talk = Talk(app, ANN, place="chat", model=_model(server))
-        talk.say("I drink green tea")
-        holder.join()
-        print(results, server.problems)
-        done: list[str] = []
-        for _ in range(20):
-            done = [text for text in _lines(talk.say("Well?"), "aside") if text.startswith("Done meanwhile")]
-        assert "drink" in done[0] and _facts(_memory(app)) == ["drink: Drinks green tea"]
+def test_U1_what_was_left_in_the_background_is_told_when_it_is_done(tmp_path: Path) -> None:
+    with recollect.open(tmp_path, tool_async=True, tool_timeout_ms=30) as app:
+        talk = Talk(app, ANN, place="chat")
+        talk.say("Hello")
+        memory = _memory(app)
+        tools = app.tools(memory.user_id, "entries", session=memory.sessions()[0].id)
+        with held(memory):
+            assert tools.call("write_memory", TEA).status == "queued"
+        wait_for(app)
+        (told,) = _lines(talk.say("Well?"), "aside")
+        assert told.startswith("Done meanwhile: ") and "drink" in told
+        assert _facts(memory) == ["drink: Drinks green tea"]
+        assert _lines(talk.say("And?"), "aside") == []

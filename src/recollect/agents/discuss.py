@@ -15,7 +15,8 @@ from typing import Any
 from recollect.agents.capture import Captured, capture
 from recollect.agents.models import Account, Limits, Model, Reply, Turn
 from recollect.agents.prompts import prompt
-from recollect.agents.rules.reading import sentences
+from recollect.agents.rules.reading import plain, sentences
+from recollect.agents.rules.tables import union
 from recollect.agents.tiers import model_keeps_memory
 from recollect.core.memory import Memory
 from recollect.errors import ModelError
@@ -30,6 +31,12 @@ _MOST_MESSAGES = 400
 _SUMMARY_WORDS = 200
 _LONGEST_RESULT = 300
 _LONGEST_ARTICLE = 12_000
+_LONGEST_NAME = 20
+_OFF = {
+    "on": "I cannot keep this just now.",
+    "paused": "Memory is paused, so I keep nothing of this.",
+    "incognito": "This is incognito, so I keep nothing of it.",
+}
 _FROM_EARLIER = 6
 """How many messages of the conversation before this one are taken along."""
 _MOST_UNSTORED = 40
@@ -267,8 +274,11 @@ class Discussion:
         told = [one for one in found if not (isinstance(one, DailyEntry) and one.section == "Explicit Memories")]
         if lines := [f"- {neutral(one.text)}" for one in (told or found)[:3]]:
             return "What I remember about that:\n" + "\n".join(lines)
-        asks = any(sentence.asks for sentence in sentences(heard.text))
-        return "I have nothing about that in memory." if asks or heard.message is None else "Noted."
+        if any(sentence.asks for sentence in sentences(heard.text)):
+            return "I have nothing about that in memory."
+        if union("greeting", r"^\W*", rf"\b.{{0,{_LONGEST_NAME}}}$").match(plain(heard.text)):
+            return "Hello! Tell me something, or ask what I remember."
+        return _OFF[self.memory.mode] if heard.message is None else "Noted."
 
 
 def storable(text: str) -> str:

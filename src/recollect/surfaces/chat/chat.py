@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from recollect.core import validation as check
 from recollect.errors import InvalidInputError
 from recollect.surfaces.chat.lines import Lines, PipedLines
 from recollect.surfaces.chat.screen import JsonScreen, Screen
@@ -40,6 +41,7 @@ class Chat:
             except EOFError:
                 break
             except KeyboardInterrupt:
+                self._stay()
                 self.screen.say("\nCtrl-D ends the chat.", "aside")
                 continue
             if line.strip():
@@ -58,13 +60,14 @@ class Chat:
             asked = line.lstrip().startswith("/")
             return self._shown(self.talk.say(line, on_text=self.screen.piece), asked=asked)
         except KeyboardInterrupt:
+            self._stay()
             self.screen.say("(interrupted)", "aside")
             return []
 
     def _shown(self, pages: list[Page], *, asked: bool) -> list[Choice]:
         choices = self.screen.pages(pages, asked=asked)
-        if not self.talk.memory.exists or not self.talk.memory.history(limit=1):
-            self.lines.forget()
+        if asked:  # something may be gone
+            self.lines.remember(self.talk.memory)
         return choices
 
     def _request(self, line: str) -> list[Choice]:
@@ -85,13 +88,19 @@ class Chat:
         return self.talk.say(
             given.get("text", ""),
             message=given.get("message"),
-            forwarded=bool(given.get("forwarded", False)),
+            forwarded=check.flag("forwarded", given.get("forwarded", False)),
             quoted=given.get("quoted"),
             on_text=self.screen.piece,
         )
 
+    def _stay(self) -> None:
+        """After Ctrl-C, if a person pressed it: a script is ended by it, like any program."""
+        if isinstance(self.lines, PipedLines):
+            raise KeyboardInterrupt
+
     def _goodbye(self) -> None:
         try:
+            self.screen.wait()
             pages = self.talk.leave()
             if pages:
                 self.screen.pages(pages, asked=False)

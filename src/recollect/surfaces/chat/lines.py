@@ -26,10 +26,10 @@ class Lines:
     def __init__(self, memory: Memory, place: str, prompt: str) -> None:
         import readline
 
-        self._prompt = prompt
-        readline.clear_history()
-        for text in said_before(memory, place):
-            readline.add_history(text)
+        self._prompt, self._place = prompt, place
+        self._commands: list[str] = []
+        self.remember(memory)
+        readline.set_auto_history(False)
         readline.set_completer_delims("")
         readline.set_completer(_completer(_commands()))
         readline.parse_and_bind("tab: complete")
@@ -38,15 +38,32 @@ class Lines:
         """The next line; `EOFError` at the end, `KeyboardInterrupt` if the person wants another."""
         while True:
             try:
-                return input(self._prompt)
+                return self._kept(input(self._prompt))
+            except EOFError:
+                print()  # away from the prompt
+                raise
             except UnicodeDecodeError:
                 print("That was not UTF-8 text.", file=sys.stderr)
 
-    def forget(self) -> None:
-        """Nothing that was typed before can be had again."""
+    def remember(self, memory: Memory) -> None:
+        """Only what the memory still holds can be had again, and the commands since something was erased."""
         import readline
 
+        last = memory.history(limit=1)
+        if last and last[0].op in ("erase", "clear"):
+            self._commands.clear()
         readline.clear_history()
+        for text in [*said_before(memory, self._place), *self._commands]:
+            readline.add_history(text)
+
+    def _kept(self, line: str) -> str:
+        import readline
+
+        if line.startswith("/"):
+            self._commands.append(line)
+        if line.strip():
+            readline.add_history(line)
+        return line
 
 
 class PipedLines:
@@ -59,8 +76,8 @@ class PipedLines:
             raise EOFError
         return line.decode("utf-8", errors="replace").lstrip("\ufeff").rstrip("\r\n")
 
-    def forget(self) -> None:
-        """There is nothing to forget."""
+    def remember(self, memory: Memory) -> None:
+        """Nothing that was read can be had again."""
 
 
 def said_before(memory: Memory, place: str) -> list[str]:

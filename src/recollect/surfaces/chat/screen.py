@@ -69,7 +69,7 @@ class Screen:
                 is_last = place == len(lines) - 1
                 self._line(f"{_MARKS.get(line.style, '')}{drawn(line)}{hint if is_last else ''}", line.style)
             if page.document is not None:
-                self._line(f"✓ Saved as {_taken_over(page.document)}", "good")
+                self._line(f"✓ Saved as {_taken_over(page.document)}", "good", whole=True)
             if asked:
                 choices += self._options(page, len(choices))
         self._streamed = ""
@@ -101,13 +101,13 @@ class Screen:
             self._is_waiting = False
             sys.stdout.write(_DONE_WAITING)
 
-    def _line(self, text: str, style: str = "text") -> None:
+    def _line(self, text: str, style: str = "text", *, whole: bool = False) -> None:
         if self._console is None:
             print(harmless(text), flush=True)
             return
         from rich.text import Text
 
-        self._console.print(Text(harmless(text), _STYLES.get(style, "")))
+        self._console.print(Text(harmless(text), _STYLES.get(style, "")), soft_wrap=whole)
 
 
 class JsonScreen:
@@ -135,7 +135,7 @@ class JsonScreen:
             ]
             document = None if page.document is None else str(_taken_over(page.document))
             self._event("page", lines=lines, choices=choices, document=document)
-        return [choice for page in pages for row in page.choices for choice in row]
+        return []  # a program says which with "choose"
 
     def say(self, text: str, style: str = "text") -> None:
         """A line of the chat itself."""

@@ -13,6 +13,7 @@ import re
 import secrets
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -27,6 +28,7 @@ from recollect.core.memory import Memory
 from recollect.errors import InvalidInputError, RecollectError, StoreError
 from recollect.identity.nouns import Identity, check_identity
 from recollect.records import Demoted, Forgotten, Outcome, Record, Reported, Updated, Written
+from recollect.surfaces.talk.asker import bring_back, told
 from recollect.surfaces.talk.commands import Commands
 from recollect.surfaces.talk.fitting import WIDTH, fitted
 from recollect.surfaces.talk.page import Choice, Line, Page, page
@@ -125,6 +127,8 @@ class Talk:
         """
         said, other = _usable("text", text), _usable("quoted", quoted or "")
         name = None if message is None else f"{self.place}/{check.line('message', str(message), 60)}"
+        if not forwarded and Commands.owns(said):
+            return self._safely(lambda: self._memory_command(said, name), at_once=True)
         return self._safely(lambda: self._said(said, name, forwarded, other, on_text))
 
     def begin(self, title: str, text: str | None = None, *, item: str | None = None) -> list[Page]:
@@ -143,8 +147,7 @@ class Talk:
     def choose(self, command: str) -> list[Page]:
         """What the person pressed: the command of a `Choice`."""
         pressed = _usable("command", command)
-        slash = pressed.lstrip().startswith("/")
-        return self._safely(lambda: self._said(pressed if slash else f"/memory {pressed}", None, False, "", None))
+        return self.say(pressed if pressed.lstrip().startswith("/") else f"/memory {pressed}")
 
     def rest(self) -> list[Page]:
         """Conclude what has been silent here for half an hour; for a host to call now and then."""
@@ -161,9 +164,12 @@ class Talk:
 
     # inside: what is said
 
-    def _safely(self, act: Callable[[], list[Page]]) -> list[Page]:
-        """Whatever is wrong is told to the person, who can do something about it or at least knows."""
-        with self._guard:
+    def _safely(self, act: Callable[[], list[Page]], *, at_once: bool = False) -> list[Page]:
+        """Whatever is wrong is told to the person, who can do something about it or at least knows.
+
+        One thing after the other, except for what is to be done at once, also while an answer is being made.
+        """
+        with nullcontext() if at_once else self._guard:
             try:
                 return act()
             except InvalidInputError as error:
@@ -178,8 +184,6 @@ class Talk:
     def _said(
         self, text: str, name: str | None, forwarded: bool, quoted: str, on_text: Callable[[str], None] | None
     ) -> list[Page]:
-        if not forwarded and Commands.owns(text):
-            return self._memory_command(text, name)
         command = None if forwarded else _COMMAND.fullmatch(text)
         if command is not None:
             return self._command(command[1].lower(), (command[2] or "").strip(), name)
@@ -226,8 +230,8 @@ class Talk:
                 assert entry.after is not None
                 verb = {"remember": "Remembered", "forget": "Forgot"}.get(entry.op, "Updated")
                 number = memory.numbers([entry.record_id])[entry.record_id]
-                line = Line(f"{verb}: {fitted(entry.after.text, _ROOM)}", "good", number)
-                yield line, Choice(f"Undo #{number}", f"undo {number}")
+                line = Line(f"{verb}: {fitted(told(entry.after), _ROOM)}", "good", number)
+                yield line, replace(bring_back(number, entry.after), label=f"Undo #{number}")
 
     def _not_told_yet(self, memory: Memory) -> bool:
         """Whether the person has to be told that there is no model; once, whichever channel they are on."""
@@ -335,8 +339,8 @@ class Talk:
             return [page(Line(about, "title"), Line("Memory is off, so nothing was learned.", "aside"))]
         if not learned:
             return [page(Line(about, "title"), Line("Nothing new to remember.", "aside"))]
-        told = learned[0]
-        return [page(Line(about, "title"), Line("What I learned:"), *told.lines, choices=told.choices)]
+        first = learned[0]
+        return [page(Line(about, "title"), Line("What I learned:"), *first.lines, choices=first.choices)]
 
     def _leave(self) -> list[Page]:
         memory = self.memory
@@ -352,7 +356,7 @@ class Talk:
         if not memory.exists or memory.mode != "on":
             return []
         silent = [one for one in idle(memory, clock=self._clock) if _is_of(one, self.place)]
-        learned = [page for session in silent[:most] for page in self._learned(memory, session)]
+        learned = [one for session in silent[:most] for one in self._learned(memory, session)]
         lead = Line("After half an hour of silence I took this away:", "aside")
         return [page(lead, *one.lines, choices=one.choices) for one in learned]
 
@@ -372,17 +376,17 @@ class Talk:
     def _greeting(self) -> list[Page]:
         memory = self.memory
         mode = memory.mode
-        told = []
+        state = []
         if mode == "paused":
-            told.append(Line("Memory is paused: I recall, and store nothing. /memory resume", "aside"))
+            state.append(Line("Memory is paused: I recall, and store nothing. /memory resume", "aside"))
         elif mode == "incognito":
-            told.append(Line("Incognito: I neither recall nor store. /memory resume", "aside"))
+            state.append(Line("Incognito: I neither recall nor store. /memory resume", "aside"))
         here = self._here(memory)
         pages = self._rest() if here is None else []
         if here is not None:
             about = f" “{fitted(here.title, _ROOM)}”" if here.title else " where you left off"
-            told.append(Line(f"Going on with{about}." if here.title else f"Going on{about}.", "aside"))
-        return [*([page(*told)] if told else []), *pages, *self._anything_waiting()]
+            state.append(Line(f"Going on with{about}." if here.title else f"Going on{about}.", "aside"))
+        return [*([page(*state)] if state else []), *pages, *self._anything_waiting()]
 
     # inside: which conversation it is
 
@@ -467,7 +471,7 @@ def _signs(memory: Memory, outcomes: Iterable[Outcome]) -> list[Line]:
             case Demoted(record=record):
                 done.append(("Noted, not sure", record))
     numbers = memory.numbers([record.id for _, record in done])
-    return [Line(f"{verb}: {fitted(record.text, _ROOM)}", "good", numbers.get(record.id)) for verb, record in done]
+    return [Line(f"{verb}: {fitted(told(record), _ROOM)}", "good", numbers.get(record.id)) for verb, record in done]
 
 
 def _usable(field: str, text: object) -> str:
