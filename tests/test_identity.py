@@ -896,6 +896,25 @@ def test_U3_on_a_terminal_the_person_reads_what_will_be_joined(tmp_path: Path) -
     assert "telegram:12345  me    joined" in run("identities")
 
 
+def test_U3_the_command_line_follows_a_joining_that_another_channel_began(tmp_path: Path) -> None:
+    def run(*args: str) -> Any:
+        result = CliRunner().invoke(app, [*args, "--root", str(tmp_path), "--json"])
+        assert result.exit_code == 0, result.output
+        return json.loads(result.stdout)
+
+    telegram = ("--as", "telegram:12345")
+    run("remember", "Likes jazz")
+    run("remember", "Plays chess", "--user", "telegram:12345")
+    run("link", "enter", run("link", "show", *telegram)["code"])
+    run("link", "confirm", "--yes")
+    assert run("link", "confirm", "--yes", *telegram)["result"]["user_id"] == "telegram:12345"
+    assert sorted(one["content"] for one in run("read")) == ["Likes jazz", "Plays chess"]  # as "me", still
+    run("remember", "Sings")
+    assert "Sings" in [one["content"] for one in run("read", "--user", "telegram:12345")]
+    run("link", "undo", "--yes")
+    assert [one["content"] for one in run("read")] == ["Likes jazz"]
+
+
 # other processes
 
 

@@ -10,9 +10,7 @@ import typer
 
 from recollect.errors import LinkError
 from recollect.surfaces.cli.program import START, command
-from recollect.surfaces.cli.session import Session
-
-_PLACE = "terminal"
+from recollect.surfaces.cli.session import TERMINAL, Session
 
 
 @command(START, "recollect chat", "recollect chat --session thesis", "printf 'hello\\n' | recollect chat --json")
@@ -30,12 +28,12 @@ def chat(
     from recollect.surfaces.chat.screen import JsonScreen, Screen
     from recollect.surfaces.talk.talk import Talk
 
-    app, identity = session.recollect, (_PLACE, session.user)
+    app, identity = session.recollect, (TERMINAL, session.user)
     with suppress(LinkError):  # joined with another channel: then it is that user
         app.identities.bind(identity, session.user)
     model = configured_model(app.config)
     try:
-        place = _PLACE if name is None else f"{_PLACE}/{name}"
+        place = TERMINAL if name is None else f"{TERMINAL}/{name}"
         talk = Talk(app, identity, place=place, model=model)
         screen = JsonScreen() if session.json else Screen()
         typed = sys.stdin.isatty() and sys.stdout.isatty() and not session.json

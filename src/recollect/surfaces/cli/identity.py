@@ -11,7 +11,7 @@ from recollect.errors import InvalidInputError
 from recollect.surfaces.cli.options import Files, Json, Root, User, Yes
 from recollect.surfaces.cli.output import counted, when
 from recollect.surfaces.cli.program import WHOLE, Group, app, command, command_below
-from recollect.surfaces.cli.session import DONE, NO, Session
+from recollect.surfaces.cli.session import DONE, NO, TERMINAL, Session
 
 if TYPE_CHECKING:
     from recollect.identity.nouns import Identity, Known, Pending
@@ -161,7 +161,7 @@ def _identity(session: Session, given: str | None, *, begins: bool = False) -> I
         return _parsed("--as", given)
     from recollect.identity.nouns import check_identity
 
-    who = check_identity(("terminal", session.user))
+    who = check_identity((TERMINAL, session.user))
     if begins:
         session.recollect.identities.bind(who, session.user)
     return who

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 DONE, NO, INVALID, NOT_FOUND, STORAGE = 0, 1, 2, 3, 4
 """What the exit codes say: done; the answer is no; wrong input; no such thing; the storage failed."""
 
+TERMINAL = "terminal"
+"""The channel that a user of this program is on."""
 _T = TypeVar("_T")
 _POSTGRES = ("postgresql://", "postgres://")
 
@@ -61,7 +63,7 @@ class Session:
     ) -> None:
         if self._opened is not None:
             if kind is None:
-                self.out.asides(self._opened.user(self.user).notices())
+                self.out.asides(self._opened.user(self.whose).notices())
             self._opened.close()
 
     @property
@@ -104,9 +106,16 @@ class Session:
         return where, self.files
 
     @property
+    def whose(self) -> str:
+        """The user id: that of another channel, if this one was joined with it."""
+        own = (TERMINAL, self.user)
+        found = self.recollect.identities.resolve(own)
+        return self.user if found == ":".join(own) else found
+
+    @property
     def memory(self) -> Memory:
         """The memory to write to; the first write creates it."""
-        return self.recollect.user(self.user).acting(
+        return self.recollect.user(self.whose).acting(
             self.actor, agent=self.agent, session=self.session, run=self.run, trusted=not self.untrusted
         )
 
