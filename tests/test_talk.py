@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import recollect
-from recollect import InvalidInputError, Memory, Message, Recollect
+from recollect import Episode, InvalidInputError, Memory, Message, Recollect
 from recollect.agents.collect import Collected
 from recollect.agents.conclude import idle
 from recollect.agents.extract import Extraction, by_rules
@@ -678,8 +678,8 @@ def test_U1_a_memory_that_cannot_be_written_is_told_and_nothing_of_it_leaks(
 
 
 def test_U1_R4_in_a_group_each_persons_words_are_their_own_memory(app: Recollect, clock: FrozenClock) -> None:
-    ann = Talk(app, ANN, place="group/7", speaker="Ann", others=[("test", "bob")], suites=["facts"], clock=clock)
-    bob = Talk(app, ("test", "bob"), place="group/7", speaker="Bob", others=[ANN], suites=["facts"], clock=clock)
+    ann = Talk(app, ANN, place="group/7", speaker="Ann", company=lambda: ["Bob"], clock=clock)
+    bob = Talk(app, ("test", "bob"), place="group/7", speaker="Bob", company=lambda: ["Ann"], clock=clock)
     ann.say("Remember that I live in Lviv")
     bob.say("Remember that I live in Oslo")
     assert _facts(_memory(app)) == ["location: Lviv"]
@@ -687,6 +687,32 @@ def test_U1_R4_in_a_group_each_persons_words_are_their_own_memory(app: Recollect
     assert "Oslo" not in _text(ann.say("Where does everybody live?"))
     (mine, *_) = _memory(app).read(kind="message")
     assert isinstance(mine, Message) and mine.speaker == "Ann"
+
+
+def test_U2_an_episode_of_a_group_names_who_took_part_and_goes_with_the_undo(app: Recollect, clock: FrozenClock) -> None:
+    ann = Talk(app, ANN, place="group/7", speaker="Ann", company=lambda: ["Bob", "Eve"], clock=clock)
+    ann.begin(POST)
+    ann.say("I work at Stripe, and we run it in production")
+    ended = ann.end()
+    (episode,) = _memory(app).read(kind="episode")
+    assert isinstance(episode, Episode) and (episode.topic, episode.participants) == (POST, ("Ann", "Bob", "Eve"))
+    assert "Discussed with Bob, Eve." in episode.content and "in production" in episode.content
+    ann.choose(_choices(ended)[0].command)
+    assert _memory(app).read(kind="episode") == []
+    ann.say("I live in Lviv")  # no discussion of anything: no episode
+    ann.end()
+    assert _memory(app).read(kind="episode") == []
+
+
+def test_U2_R4_where_others_read_along_the_model_knows_nothing_private(app: Recollect, clock: FrozenClock) -> None:
+    _memory(app).remember("Salary is 90000")
+    with ModelServer(lambda asked: Say("Mhm.")) as server:
+        group = Talk(app, ANN, place="group/7", speaker="Ann", model=_model(server), clock=clock)
+        group.say("What is my salary?")
+        Talk(app, ANN, place="chat", model=_model(server), clock=clock).say("What is my salary?")
+        public, private = server.requests
+    assert "90000" not in str(public) and list(public.tools) == []
+    assert "90000" in (private.system or "") and private.tools
 
 
 def test_U1_places_do_not_mix(app: Recollect, clock: FrozenClock) -> None:

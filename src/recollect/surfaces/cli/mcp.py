@@ -55,7 +55,7 @@ def mcp(
         raise MissingExtraError("mcp", "recollect mcp") from None
     from recollect.surfaces.mcp.callers import Caller, checked_suites
 
-    _log_to_stderr()
+    log_to_stderr()
     suites = checked_suites(suite)
     session.recollect.user(session.user)
     if http is None:
@@ -122,7 +122,7 @@ class _Brief(logging.Formatter):
         return f"{line} ({kind.__name__})" if kind else line
 
 
-def _log_to_stderr() -> None:
+def log_to_stderr() -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(_Brief("recollect: %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])

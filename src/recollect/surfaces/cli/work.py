@@ -50,7 +50,8 @@ def worker(
             for number in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, lambda *_: stop.set())
             running.start()
-            stop.wait()
+            while not stop.wait(1):  # woken now and then: a signal may reach another thread first
+                pass
             session.out.aside("Finishing what has begun …")
             running.stop()
         depth = queue.depth()

@@ -20,6 +20,7 @@ from datetime import datetime
 from recollect.agents.conclude import IDLE, conclude, idle
 from recollect.agents.discuss import Answer, Discussion, Heard, storable
 from recollect.agents.extract import Extractor
+from recollect.agents.keeping import source_of
 from recollect.agents.models import Model
 from recollect.agents.remind import remind
 from recollect.app import Recollect
@@ -27,7 +28,7 @@ from recollect.core import validation as check
 from recollect.core.memory import Memory
 from recollect.errors import InvalidInputError, RecollectError, StoreError
 from recollect.identity.nouns import Identity, check_identity
-from recollect.records import Demoted, Forgotten, Outcome, Record, Reported, Updated, Written
+from recollect.records import Demoted, Forgotten, Message, Outcome, Record, Reported, Updated, Written
 from recollect.surfaces.talk.asker import bring_back, told
 from recollect.surfaces.talk.commands import Commands
 from recollect.surfaces.talk.fitting import WIDTH, fitted
@@ -36,7 +37,7 @@ from recollect.times import Clock, utc_now
 
 LOGGER = logging.getLogger("recollect.talk")
 
-NO_MODEL = "No model is set, so I answer from memory alone and learn by rules. MEMORY_MODEL names one."
+NO_MODEL = "No model is set, so I answer from memory alone and learn by rules."
 COMMANDS = {
     "/memory": "see and change what I remember; /memory help",
     "/discuss": "begin a discussion: a title, a link or a text",
@@ -54,6 +55,7 @@ _LONGEST_VERB = 20
 _MOST_LEARNED = 8
 _MOST_UNDO = 3
 _MOST_CONCLUDED = 20
+_MOST_WITNESSES = 20
 _ROOM = 3 * WIDTH
 
 
@@ -71,7 +73,8 @@ class Talk:
     """One person in one place. Make it anew or keep it, as you like; it is safe to share between threads.
 
     ``place`` names the chat and the thread in it. In a group each person has a `Talk` of their own with the same
-    place, a ``speaker`` (their name), and the ``others`` who take part, whom only the tools of the facts suite reach.
+    place, and a ``speaker``: their name. Others read along there, so nothing remembered is told to a model, and an
+    episode of what was discussed names those who took part: ``company`` says who else did.
     """
 
     def __init__(
@@ -83,7 +86,7 @@ class Talk:
         model: Model | None = None,
         extractor: Extractor | None = None,
         speaker: str | None = None,
-        others: Sequence[tuple[str, str | int]] = (),
+        company: Callable[[], Sequence[str]] = tuple,
         suites: Sequence[str] = ("entries",),
         clock: Clock = utc_now,
     ) -> None:
@@ -93,7 +96,7 @@ class Talk:
         self._model = model
         self._extractor = extractor
         self._speaker = check.optional_line("speaker", speaker)
-        self._others = tuple(check_identity(other) for other in others)
+        self._company = company
         self._suites = tuple(suites)
         self._clock = clock
         self._commands = Commands(app, self.identity, clock=clock)
@@ -365,6 +368,8 @@ class Talk:
         if self._extractor is None:
             self._extractor = self._app.extractor()
         done = conclude(memory, session, extractor=self._extractor, clock=self._clock)
+        if done is not None and done.run is not None and done.skipped is None and self._speaker is not None:
+            self._note_episode(memory.acting("talk", session=session, run=done.run.id), session)
         if done is None or done.run is None or not done.kept.changed:
             return []
         signs = _signs(memory, done.kept.outcomes)
@@ -372,6 +377,24 @@ class Talk:
         if more > 0:
             signs = [*signs[:_MOST_LEARNED], Line(f"and {more} more", "aside")]
         return [page(*signs, choices=[[Choice("Undo", f"undo {done.run.id}")]])]
+
+    def _note_episode(self, memory: Memory, session: str) -> None:
+        """What was discussed in a group, with who took part."""
+        title = self._known(memory, self._clock(), session).title
+        company = [check.line("company", name) for name in self._company()]
+        if title is None or not company or self._speaker is None:
+            return
+        own = [one for one in memory.read(kind="message", session=session) if isinstance(one, Message) and one.trusted]
+        said = next((one.content for one in own if one.role == "user"), "")
+        summary = f"Discussed with {', '.join(company)}." + (f" {self._speaker}: {fitted(said, _ROOM)}" if said else "")
+        memory.episode(
+            title,
+            summary,
+            importance=0.5,
+            participants=[self._speaker, *company],
+            messages=[one.id for one in own][:_MOST_WITNESSES],
+            source=source_of("discussion", session),
+        )
 
     def _greeting(self) -> list[Page]:
         memory = self.memory
@@ -443,11 +466,11 @@ class Talk:
         kept = self._discussion
         if kept is not None and (kept.session, kept.memory.user_id) == (here.session, user):
             return kept
-        resolve = self._app.identities.resolve
-        others = [other for other in map(resolve, self._others) if other != user]
-        tools = self._app.tools(user, *self._suites, session=here.session, chat=self.place, others=others)
+        tools = self._app.tools(user, *self._suites, session=here.session, chat=self.place)
         earlier = None if here.title is not None else self._session_before(memory, here.session)
-        self._discussion = Discussion(tools, self._model, title=here.title, text=here.text, earlier=earlier)
+        self._discussion = Discussion(
+            tools, self._model, title=here.title, text=here.text, earlier=earlier, private=self._speaker is None
+        )
         return self._discussion
 
 

@@ -21,6 +21,10 @@ _MOST_MARKED = 90
 _STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066\u2067\ud800-\udfff]")
 _TAGS = {"title": "b", "heading": "b", "aside": "i"}
 _MARKS = {"good": "✓ ", "bad": "✗ "}
+_HEADING = re.compile(r"#{1,6} +(\S.*)")
+_BULLET = re.compile(r"^( *)[-*] (?=\S)")
+_CODE = re.compile(r"`([^`\s](?:[^`]*[^`\s])?)`")
+_BOLD = re.compile(r"\*\*([^*\s](?:[^*]*[^*\s])?)\*\*")
 _JOINING = ("\u200d", "\ufe0f")
 _NEW = "+"
 """Before the command of a button under an answer: what comes of it stands below, and not in place of the answer."""
@@ -58,6 +62,11 @@ def escaped(text: str) -> str:
     return html.escape(_STEERING.sub(" ", text), quote=False)
 
 
+def without_tags(text: str) -> str:
+    """The same without any markup, for when Telegram does not take it."""
+    return re.sub("</?(?:b|i|code)>", "", text)
+
+
 def _row(row: Sequence[Choice], keep: bool) -> tuple[tuple[str, str], ...]:
     return tuple((_label(one.label), _data(one.command, keep)) for one in row)
 
@@ -84,12 +93,28 @@ def _texts(lines: Sequence[Line]) -> Iterator[str]:
             if line.style == "heading" and number == 0 and told:
                 told.append("")
                 used += 1
-            tag = _TAGS.get(line.style)
-            shown = escaped(piece)
-            told.append(f"<{tag}>{shown}</{tag}>" if tag and shown.strip() else shown)
+            shown = _marked(piece, line.style)
+            told.append(shown)
             used += units(piece) + 1
-            marked += tag is not None
+            marked += shown.count("</")
     yield from _whole(told)
+
+
+def _marked(text: str, style: str) -> str:
+    """With the markup of Telegram. Models write Markdown, of which the plainest is drawn."""
+    tag = _TAGS.get(style)
+    if tag is not None:
+        return f"<{tag}>{escaped(text)}</{tag}>" if text.strip() else ""
+    if style != "text":
+        return escaped(text)
+    heading = _HEADING.fullmatch(text)
+    if heading:
+        return f"<b>{escaped(heading[1])}</b>"
+    pieces = _CODE.split(_BULLET.sub(r"\1• ", text))
+    return "".join(
+        f"<code>{escaped(piece)}</code>" if place % 2 else _BOLD.sub(r"<b>\1</b>", escaped(piece))
+        for place, piece in enumerate(pieces)
+    )
 
 
 def _whole(told: list[str]) -> Iterator[str]:
@@ -121,7 +146,7 @@ def _end(text: str, room: int) -> int:
     back = end
     while end - back < 32 and 0 < back < len(text) and _belong_together(text[back - 1], text[back]):
         back -= 1
-    return back if 0 < back and end - back < 32 else end
+    return back if back > 0 and end - back < 32 else end
 
 
 def _belong_together(before: str, after: str) -> bool:

@@ -11,10 +11,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from recollect.surfaces.talk.talk import COMMANDS
+
 KINDS = ("message", "edited_message", "callback_query", "message_reaction")
 """The updates that the bot asks for."""
 _LONGEST_NAME = 60
-_COMMAND = re.compile(r"/[A-Za-z][A-Za-z0-9_]*(?:@(\w+))?(?=\s|$)")
+_COMMAND = re.compile(r"/([A-Za-z][A-Za-z0-9_]*)(?:@(\w+))?(?=\s|$)")
+_OURS = frozenset({"start", *(name.removeprefix("/") for name in COMMANDS)})
+"""Commands that are obeyed in a group without the name of the bot: others are another bot's."""
+_UNREADABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _ANONYMOUS = frozenset({1087968824, 136817688})
 """Telegram's own accounts, in whose name administrators and channels write in groups."""
 
@@ -123,10 +128,12 @@ def _said(message: Mapping[str, Any], me: Me, *, edited: bool) -> Said | None:
     if "forum_topic_created" in reply:  # what stands at the head of a topic is answered by nobody
         reply = {}
     forwarded = "forward_origin" in message
-    command = _COMMAND.match(text.lstrip())
-    if command and command[1] and command[1].casefold() != me.username.casefold():
+    readable = _UNREADABLE.sub(" ", text).replace("\u2028", "\n").replace("\u2029", "\n")
+    command = _COMMAND.match(readable.lstrip())
+    if command and command[2] and command[2].casefold() != me.username.casefold():
         return None  # for another bot
-    if not spot.private and not _is_meant(message, text, reply, me, command is not None and not forwarded):
+    obeyed = command is not None and not forwarded and bool(command[2] or command[1].lower() in _OURS)
+    if not spot.private and not obeyed and not _is_meant(message, text, reply, me):
         return None
     if not text and not (spot.private and _is_content(message)):
         return None
@@ -136,7 +143,7 @@ def _said(message: Mapping[str, Any], me: Me, *, edited: bool) -> Said | None:
         name=_name(sender),
         spot=spot,
         message=int(message["message_id"]),
-        text=text if spot.private or command else own_name.sub(" ", text).strip(),
+        text=readable if spot.private or command else own_name.sub(" ", readable).strip(),
         forwarded=forwarded,
         edited=int(message["edit_date"]) if edited else None,
         reply=reply,
@@ -145,9 +152,9 @@ def _said(message: Mapping[str, Any], me: Me, *, edited: bool) -> Said | None:
     )
 
 
-def _is_meant(message: Mapping[str, Any], text: str, reply: Mapping[str, Any], me: Me, is_command: bool) -> bool:
-    """In a group: a command, a mention, or an answer to the bot."""
-    if is_command or (reply.get("from") or {}).get("id") == me.id:
+def _is_meant(message: Mapping[str, Any], text: str, reply: Mapping[str, Any], me: Me) -> bool:
+    """In a group: a mention, or an answer to the bot."""
+    if (reply.get("from") or {}).get("id") == me.id:
         return True
     encoded = text.encode("utf-16-le", "surrogatepass")
     for entity in [*message.get("entities", ()), *message.get("caption_entities", ())]:
@@ -201,5 +208,7 @@ def _spot(message: Mapping[str, Any]) -> Spot:
 
 def _name(sender: Mapping[str, Any]) -> str:
     """What somebody calls themselves, as something that can be shown: it may be anything."""
-    shown = "".join(one if unicodedata.category(one)[0] not in "CZ" else " " for one in str(sender.get("first_name", "")))
+    shown = "".join(
+        one if unicodedata.category(one)[0] not in "CZ" else " " for one in str(sender.get("first_name", ""))
+    )
     return " ".join(shown.split())[:_LONGEST_NAME] or "Somebody"

@@ -12,7 +12,7 @@ import threading
 from pathlib import Path
 from typing import NamedTuple
 
-_SUPERGROUPS = -1_000_000_000_000
+SUPERGROUPS = -1_000_000_000_000
 """Chats below have message numbers of their own; all others of a bot share one row of numbers."""
 _SPARE = 1000
 
@@ -34,8 +34,8 @@ class Sent:
         self._last: dict[int, Last] = {}
         self._load()
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        self.highest = max((one.message for chat, one in self._last.items() if chat > _SUPERGROUPS), default=0)
-        """The highest number of a message in private chats when this began."""
+        self.highest = max((one.message for chat, one in self._last.items() if chat > SUPERGROUPS), default=0)
+        """The highest number of a message in private chats."""
 
     def last(self, chat: int) -> Last:
         """What was done last in a chat."""
@@ -47,12 +47,16 @@ class Sent:
         with self._guard:
             before = self._last.get(chat, Last("", -1, 0))
             last = self._last[chat] = Last(job, step, max(message, before.message))
+            if chat > SUPERGROUPS:
+                self.highest = max(self.highest, message)
             os.write(self._file, _line(chat, last))
             os.fsync(self._file)
 
     def close(self) -> None:
-        """Let go of the file."""
-        os.close(self._file)
+        """Let go of the file; noting something later fails."""
+        with self._guard:
+            file, self._file = self._file, -1
+        os.close(file)
 
     def _load(self) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,88 @@
+"""The command that runs the bot on Telegram."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import warnings
+from typing import Annotated
+
+import typer
+
+from recollect.errors import ConfigError, InvalidInputError, MissingExtraError
+from recollect.surfaces.cli.mcp import log_to_stderr
+from recollect.surfaces.cli.program import AGENTS, INTERRUPTED, command
+from recollect.surfaces.cli.session import Session
+
+_LOOK_SECONDS = 0.5
+
+
+@command(
+    AGENTS,
+    "recollect telegram",
+    "recollect telegram --webhook-url https://bot.example.org/telegram",
+)
+def telegram(
+    session: Session,
+    webhook_url: Annotated[
+        str | None, typer.Option("--webhook-url", help="Let Telegram bring updates here.", metavar="URL")
+    ] = None,
+    listen: Annotated[
+        str | None, typer.Option("--listen", help="Where that leads to (127.0.0.1:8443).", metavar="HOST:PORT")
+    ] = None,
+    concurrency: Annotated[
+        int, typer.Option("--concurrency", help="For how many people at a time.", min=1, max=64, metavar="NUMBER")
+    ] = 16,
+) -> None:
+    """Run your bot on Telegram."""
+    try:
+        from telegram.warnings import PTBDeprecationWarning
+    except ImportError:
+        raise MissingExtraError("telegram", "recollect telegram") from None
+    from recollect.agents.models import configured_model
+    from recollect.surfaces.telegram import Bot
+    from recollect.surfaces.telegram.bot import BotError
+
+    log_to_stderr()
+    warnings.filterwarnings("ignore", category=PTBDeprecationWarning)  # about the library's own future
+    config = session.recollect.config
+    if not config.telegram_token:
+        raise ConfigError("TELEGRAM_BOT_TOKEN is not set; @BotFather on Telegram gives you a bot and its token")
+    if listen is not None and webhook_url is None:
+        raise InvalidInputError("--listen", "goes with --webhook-url")
+    model = configured_model(config)
+    bot = Bot(
+        session.recollect,
+        config.telegram_token,
+        model=model,
+        url=config.telegram_url,
+        webhook_url=webhook_url,
+        listen=listen or "127.0.0.1:8443",
+        concurrency=concurrency,
+    )
+    asked = False
+
+    def end(number: int, frame: object) -> None:
+        nonlocal asked
+        if asked:
+            os._exit(INTERRUPTED)  # nothing is lost by that: what was not finished is begun again
+        asked = True
+        # in a thread: the signal may come while this one holds the lock that waking needs
+        threading.Thread(target=bot.wake, daemon=True).start()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
+    try:
+        with bot:
+            told = f"with {model.name}" if model else "with no model"
+            session.out.aside(f"@{bot.me.username} is on Telegram, {told}. Ctrl-C ends it.")
+            while not bot.wait(_LOOK_SECONDS):
+                pass  # a signal that another thread got is seen only when this one runs
+            session.out.aside("Finishing what has begun …")
+    except BotError:
+        if not asked:  # a signal while Telegram could not be reached is no failure
+            raise
+    finally:
+        if model is not None:
+            model.close()
