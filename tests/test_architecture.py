@@ -21,6 +21,7 @@ FLOORS = {
     "core": 3,
     "tools": 4, "identity": 4,
     "agents": 5,
+    "client": 5,
     "work": 6,
     "app": 7,
     "bench": 8,
@@ -64,6 +65,16 @@ def test_only_the_stores_and_the_app_name_a_database() -> None:
         and path.relative_to(PACKAGE).with_suffix("").parts[0] not in allowed
     ]
     assert wrong == []
+
+
+def test_the_client_knows_nothing_of_servers_and_databases() -> None:
+    check = (
+        "import sys, recollect.client;"
+        "heavy = {'sqlite3', 'psycopg', 'uvicorn', 'starlette', 'mcp', 'pydantic', 'typer'} & set(sys.modules);"
+        "ours = [name for name in sys.modules if name.startswith(('recollect.app', 'recollect.surfaces', 'recollect.work'))];"
+        "assert not heavy and not ours, (heavy, ours)"
+    )
+    subprocess.run([sys.executable, "-c", check], check=True, cwd=ROOT)
 
 
 def test_only_config_reads_the_environment() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from recollect.identity.links import Identities
     from recollect.search.embedders.embedder import Embedder
     from recollect.store.identities import IdentityStore
+    from recollect.store.keys import Keys, KeyStore
     from recollect.tools.late import Late, Patience
     from recollect.tools.log import CallLog
     from recollect.tools.suite import Suite, Telemetry
@@ -67,6 +68,7 @@ class Recollect:
         self._log: CallLog | None = None
         self._late: LateCalls | None = None
         self._identities: Identities | None = None
+        self._keys: Keys | None = None
         renew_after_forks(self, Recollect._renew)
 
     def user(self, user_id: str | int) -> Memory:
@@ -116,6 +118,30 @@ class Recollect:
         from recollect.store.identities import NoIdentities
 
         return NoIdentities()
+
+    @property
+    def keys(self) -> Keys:
+        """Who may use the HTTP API."""
+        from recollect.store.keys import Keys
+
+        with self._guard:
+            if self._keys is None:
+                self._keys = Keys(self._key_store(), self._clock)
+            return self._keys
+
+    def _key_store(self) -> KeyStore:
+        if isinstance(self._store, SqliteStore):
+            from recollect.store.keys_sqlite import SqliteKeys
+
+            return SqliteKeys(self._store.root)
+        from recollect.store.keys_postgres import PostgresKeys
+        from recollect.store.postgres import PostgresStore
+
+        if isinstance(self._store, PostgresStore):
+            return PostgresKeys(self._store)
+        from recollect.store.keys import NoKeys
+
+        return NoKeys()
 
     def tools(
         self,
@@ -293,14 +319,16 @@ class Recollect:
                     unreadable(name, error)
         return sorted(found, key=lambda one: (one[1].day, one[1].started_at), reverse=True)[:limit]
 
-    def trends(self, *, k: int = 5, days: int = 30) -> list[Trend]:
+    def trends(self, *, k: int = 5, days: int = 30, among: Iterable[str] | None = None) -> list[Trend]:
         """Topics that at least ``k`` users share who consented to being counted ("trends"), most shared first.
 
-        Of the last 7, 30, 90 or 365 days, today not included. Numbers are rounded down, and nobody is named.
+        Of the last 7, 30, 90 or 365 days, today not included. Numbers are rounded down, and nobody is named. Of all
+        users, or ``among`` those of one tenant.
         """
         from recollect.core.trends import trends
 
-        people = ((self._store.user(name), self._files(name)) for name in self.users() if self.config.enabled)
+        names = self.users() if among is None else among
+        people = ((self._store.user(name), self._files(name)) for name in names if self.config.enabled)
         return trends(people, k=k, days=days, now=self._clock(), code=self.config.language)
 
     def erase_user(self, user_id: str | int) -> Receipt:
@@ -308,6 +336,7 @@ class Recollect:
         name = check_user_id(user_id)
         # first: a copy of what was joined with them must not outlive them, nor a joining go on
         linked, unfinished = self.identities.erase_user(name)
+        self.keys.forget_answers(name)
         places = self._remove_user(name)
         for other in unfinished:
             self._remove_user(other)
@@ -365,6 +394,8 @@ class Recollect:
             person.catalogue.close()
         if self._identities is not None:
             self._identities.close()
+        if self._keys is not None:
+            self._keys.close()
         self._store.close()
 
     def __enter__(self) -> Recollect:

@@ -124,8 +124,18 @@ class Config:
     price_out: float = _setting(
         0.0, "MEMORY_PRICE_OUT", "what a million tokens cost that a model writes, for the ledger", 0, 1e9
     )
+    http_key_rate: int = _setting(
+        60_000, "MEMORY_HTTP_KEY_RATE", "requests a minute over HTTP with one API key; 0: no limit", 0, 10**9
+    )
+    http_user_rate: int = _setting(
+        6_000, "MEMORY_HTTP_USER_RATE", "requests a minute over HTTP about one user; 0: no limit", 0, 10**9
+    )
     telemetry: str = _setting(
         "", "MEMORY_TELEMETRY", "of tool calls: otel, otlp, prometheus:PORT, several with commas; empty: none"
+    )
+    telegram_token: str = _setting("", "TELEGRAM_BOT_TOKEN", "the token of your bot, from @BotFather")
+    telegram_url: str = _setting(
+        "https://api.telegram.org", "MEMORY_TELEGRAM_URL", "the Bot API server that the bot talks to"
     )
 
     def __post_init__(self) -> None:
@@ -138,6 +148,9 @@ class Config:
             if not re.fullmatch(r"none|otel|otlp|prometheus:(\S+:)?\d{1,5}", wanted):
                 raise ConfigError(f"MEMORY_TELEMETRY is {self.telemetry!r}; it must be of otel, otlp, prometheus:PORT")
         self.weight_changes()
+        if not re.match(r"https?://[^\s/]", self.telegram_url):
+            shown = without_password(self.telegram_url)
+            raise ConfigError(f"MEMORY_TELEGRAM_URL is {shown!r}; it must begin with http:// or https://")
         for variable, spec in (
             ("MEMORY_MODEL", self.model),
             ("MEMORY_EXTRACTION_MODEL", self.extraction_model),
@@ -170,7 +183,7 @@ class Config:
         shown = {f.metadata["variable"]: _shown(getattr(self, f.name)) for f in fields(self)}
         for name in _URLS:
             shown[name] = without_password(shown[name])
-        for name in ("MEMORY_EMBEDDER_KEY", "MEMORY_MODEL_KEY"):
+        for name in ("MEMORY_EMBEDDER_KEY", "MEMORY_MODEL_KEY", "TELEGRAM_BOT_TOKEN"):
             shown[name] = "***" if shown[name] else ""
         return shown
 
@@ -218,6 +231,7 @@ _URLS = (
     "MEMORY_EXTRACTION_MODEL",
     "MEMORY_LOCAL_MODEL",
     "MEMORY_MODEL_URL",
+    "MEMORY_TELEGRAM_URL",
 )
 
 _WORDS = dict.fromkeys(("true", "1", "yes", "on"), True) | dict.fromkeys(("false", "0", "no", "off"), False)

@@ -1,0 +1,146 @@
+"""One connection to a server: requests, answers, and trying again where that is safe.
+
+What only reads is safe to repeat, and so is what carries an idempotency key: the server does it once. Nothing of the
+content is logged.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import quote
+
+from recollect.client.problems import UnansweredError, error_of
+from recollect.errors import MissingExtraError, StoreUnavailableError
+
+try:
+    import httpx
+except ImportError:
+    raise MissingExtraError("client", "recollect.client") from None
+
+TRIES = 4
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
+_AGAIN = frozenset({429, 502, 503, 504})
+
+
+def segment(text: str) -> str:
+    """A part of a path, whatever is in it; not even dots mean anything else."""
+    return quote(text, safe="").replace(".", "%2E")
+
+
+class Connection:
+    """Keeps connections open and uses them again. Safe to share between threads."""
+
+    def __init__(
+        self,
+        url: str,
+        key: str | None,
+        *,
+        timeout: float,
+        tries: int = TRIES,
+        pause: Callable[[float], None] = time.sleep,
+        http: httpx.Client | None = None,
+    ) -> None:
+        headers = {"authorization": f"Bearer {key}"} if key else {}
+        self._url = httpx.URL(url.rstrip("/") + "/v1/")
+        self._headers = headers
+        self._http = http or httpx.Client(
+            timeout=httpx.Timeout(timeout, connect=min(timeout, 5.0)),
+            limits=httpx.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=4.0),
+            trust_env=False,
+            follow_redirects=False,
+        )
+        self._tries = tries
+        self._pause = pause
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, Any] | None = None,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        again: bool = True,
+    ) -> Any:
+        """The answer as plain data; an error of ours if there is one. ``again``: it may be sent several times."""
+        return self.request(method, path, query=query, body=body, headers=headers, again=again).json()
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, Any] | None = None,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        again: bool = True,
+    ) -> httpx.Response:
+        """The whole answer."""
+        asked = self._http.build_request(
+            method,
+            self._at(path),
+            params=query or None,
+            json=body,
+            headers={**self._headers, **(headers or {})},
+        )
+        for number in range(1, self._tries + 1):
+            last = number == self._tries
+            try:
+                answer = self._http.send(asked)
+            except httpx.TransportError as error:
+                never_arrived = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
+                if last or not (again or never_arrived):
+                    raise _unreachable(error) from None
+                self._pause(_wait(number))
+                continue
+            if answer.is_success:
+                return answer
+            refused = answer.status_code == 429  # nothing was done
+            if last or answer.status_code not in _AGAIN or not (again or refused):
+                raise _problem(answer)
+            self._pause(_wait(number, answer.headers.get("retry-after")))
+        raise AssertionError("unreachable")
+
+    @contextmanager
+    def stream(self, method: str, path: str, **how: Any) -> Iterator[httpx.Response]:
+        """An answer that is read bit by bit."""
+        headers = {**self._headers, **how.pop("headers", {})}
+        try:
+            with self._http.stream(method, self._at(path), headers=headers, **how) as answer:
+                if not answer.is_success:
+                    answer.read()
+                    raise _problem(answer)
+                yield answer
+        except httpx.TransportError as error:
+            raise _unreachable(error) from None
+
+    def _at(self, path: str) -> httpx.URL:
+        return self._url.copy_with(raw_path=self._url.raw_path + path.encode("ascii"))
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._http.close()
+
+
+def _wait(number: int, asked: str | None = None) -> float:
+    if asked is not None and asked.isdigit():
+        return min(float(asked), _LONGEST_PAUSE)
+    return min(_FIRST_PAUSE * 2.0 ** (number - 1), _LONGEST_PAUSE) * random.uniform(0.5, 1.0)
+
+
+def _unreachable(error: httpx.TransportError) -> StoreUnavailableError:
+    return StoreUnavailableError(f"the server cannot be reached ({type(error).__name__}); try again")
+
+
+def _problem(answer: httpx.Response) -> Exception:
+    try:
+        told = answer.json()
+    except ValueError:
+        told = None
+    if not isinstance(told, dict):
+        return UnansweredError(f"the server answered with status {answer.status_code}, and did not say why")
+    return error_of(told, answer.status_code)

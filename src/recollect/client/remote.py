@@ -1,0 +1,339 @@
+"""A memory at the other end of a connection: the verbs of `Memory`, with its signatures and its return values."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, get_origin
+from uuid import uuid4
+
+from recollect.client.connection import Connection, segment
+from recollect.client.plain import from_plain, to_plain
+from recollect.client.verbs import ACTING, IDEMPOTENCY, NOT_SENT, VERBS, Verb
+from recollect.core.events import checked_run
+from recollect.core.interests import Ranked
+from recollect.core.journal import Progress
+from recollect.core.memory import Memory
+from recollect.core.transfer import ImportReport
+from recollect.errors import InvalidInputError, StoreError
+from recollect.records import ExtractionRun, Interaction, Outcome
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+_CHUNK = 1 << 16
+
+
+def _remote(verb: Callable[Concatenate[Memory, _P], _T]) -> Callable[Concatenate[RemoteMemory, _P], _T]:
+    signature = inspect.signature(verb)
+
+    def asking(self: RemoteMemory, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        given = signature.bind(self, *args, **kwargs).arguments
+        return cast(_T, self._ask(VERBS[verb.__name__], _sent(given)))
+
+    functools.update_wrapper(asking, verb)
+    return asking
+
+
+def _sent(given: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in list(given.items())[1:] if name not in NOT_SENT}
+
+
+class RemoteMemory:
+    """One user's memory on a server. Get it from `Client.user`; it is safe to share between threads."""
+
+    def __init__(self, connection: Connection, user_id: str, acting: dict[str, Any] | None = None) -> None:
+        self._connection = connection
+        self._acting = acting or {}
+        self._path = f"users/{segment(user_id)}/"
+        self.user_id = user_id
+
+    def __repr__(self) -> str:
+        return f"<RemoteMemory of {self.user_id!r}>"
+
+    def acting(
+        self,
+        actor: str | None = None,
+        *,
+        agent: str | None = None,
+        session: str | None = None,
+        run: str | None = None,
+        call: str | None = None,
+        trusted: bool | None = None,
+    ) -> RemoteMemory:
+        """The same memory on behalf of someone: what is written through it says so in the journal."""
+        told = {"actor": actor, "agent": agent, "session": session, "run": run, "call": call, "trusted": trusted}
+        changed = {name: value for name, value in told.items() if value is not None}
+        return RemoteMemory(self._connection, self.user_id, self._acting | changed)
+
+    @contextmanager
+    def batch(self) -> Iterator[RemoteBatch]:
+        """Many changes at once: they are sent at the end, and all of them are durable then, or none is.
+
+        Within it a verb returns what will be known then: ``batch.remember("…").value``.
+        """
+        collected = RemoteBatch()
+        yield collected
+        if not collected.operations:
+            return
+        told = [{"verb": verb.name, "arguments": _plain(verb, given)} for verb, given, _ in collected.operations]
+        headers, again = self._headers(writes=True)
+        found = self._connection.ask(
+            "POST", self._path + "batch", body={"operations": told}, headers=headers, again=again
+        )
+        for (verb, _, later), value in zip(collected.operations, found["result"], strict=True):
+            later.arrive(from_plain(verb.returns, value))
+
+    @property
+    def exists(self) -> bool:
+        """Whether anything was ever stored for this user."""
+        return bool(self._connection.ask("GET", self._path + "about")["result"]["exists"])
+
+    @property
+    def mode(self) -> str:
+        """on, paused or incognito."""
+        return str(self._connection.ask("GET", self._path + "about")["result"]["mode"])
+
+    def export(self, path: str | Path, *, progress: Progress | None = None) -> Path:
+        """The whole memory as one archive of Markdown and JSON Lines."""
+        target = Path(path)
+        aside = target.with_name(f".{target.name}.new")
+        try:
+            with self._connection.stream("GET", self._path + "export") as answer, aside.open("wb") as file:
+                for chunk in answer.iter_bytes(_CHUNK):
+                    file.write(chunk)
+            os.replace(aside, target)
+        finally:
+            aside.unlink(missing_ok=True)
+        return target
+
+    def import_(
+        self, path: str | Path, *, from_user: str | None = None, dry_run: bool = False, progress: Progress | None = None
+    ) -> ImportReport:
+        """An archive made by `export`, an MCP memory.jsonl, a Markdown file, or mem0's export."""
+        source = Path(path)
+        if not source.is_file():
+            raise InvalidInputError("path", f"there is no file at {path}; folders cannot be sent")
+        query = {"name": source.name[-100:], "dry_run": str(dry_run).lower()}
+        if from_user is not None:
+            query["from_user"] = from_user
+        headers = {"content-type": "application/octet-stream", **self._told()}
+        with (
+            source.open("rb") as file,
+            self._connection.stream(
+                "POST",
+                self._path + "import",
+                params=query,
+                content=iter(lambda: file.read(_CHUNK), b""),
+                headers=headers,
+            ) as answer,
+        ):
+            report: ImportReport = from_plain(ImportReport, json.loads(answer.read())["result"])
+            return report
+
+    def rank(self, items: Iterable[Any], *, limit: int | None = None) -> list[Ranked]:
+        given = list(items)
+        asked: dict[str, Any] = {"items": [_shown(item) for item in given]} | (
+            {} if limit is None else {"limit": limit}
+        )
+        found: list[Ranked] = self._ask(VERBS["rank"], asked)
+        return [replace(one, item=given[one.position]) for one in found]
+
+    rank.__doc__ = Memory.rank.__doc__
+
+    def report_many(
+        self, events: Iterable[Mapping[str, Any] | Interaction], *, progress: Progress | None = None
+    ) -> list[Outcome]:
+        told = [_reported(event) if isinstance(event, Interaction) else event for event in events]
+        found: list[Outcome] = self._ask(VERBS["report_many"], {"events": told})
+        return found
+
+    report_many.__doc__ = Memory.report_many.__doc__
+
+    def note_run(self, run: ExtractionRun) -> ExtractionRun:
+        noted: ExtractionRun = self._ask(VERBS["note_run"], {"run": checked_run(run)})
+        return noted
+
+    note_run.__doc__ = Memory.note_run.__doc__
+
+    # inside
+
+    def _ask(self, verb: Verb, given: dict[str, Any]) -> Any:
+        plain = _plain(verb, given)
+        if verb.paged:
+            return self._all_pages(verb, plain)
+        return from_plain(verb.returns, self._answer(verb, plain)["result"])
+
+    def _all_pages(self, verb: Verb, plain: dict[str, Any]) -> Any:
+        items: list[Any] = []
+        cursor: str | None = None
+        while True:
+            answer = self._answer(verb, plain | ({"cursor": cursor} if cursor else {}))
+            items += answer["result"]
+            cursor = answer["next"]
+            if cursor is None:
+                return from_plain(verb.returns, items)
+
+    def _answer(self, verb: Verb, plain: dict[str, Any]) -> Any:
+        headers, again = self._headers(writes=verb.writes)
+        path = self._path + verb.name
+        if verb.method == "GET":
+            query = {name: _in_query(value) for name, value in plain.items() if value is not None}
+            return self._connection.ask("GET", path, query=query, headers=headers)
+        return self._connection.ask("POST", path, body=plain, headers=headers, again=again)
+
+    def _told(self) -> dict[str, str]:
+        return {ACTING: json.dumps(self._acting)} if self._acting else {}
+
+    def _headers(self, *, writes: bool) -> tuple[dict[str, str], bool]:
+        """The headers of a request, and whether it may be sent again."""
+        if not writes:
+            return self._told(), True
+        # with a call of the host's own in the journal, the server cannot tell there what was done twice
+        return self._told() | {IDEMPOTENCY: str(uuid4())}, "call" not in self._acting
+
+    remember = _remote(Memory.remember)
+    note = _remote(Memory.note)
+    observe = _remote(Memory.observe)
+    episode = _remote(Memory.episode)
+    say = _remote(Memory.say)
+    jot = _remote(Memory.jot)
+    set_scratch = _remote(Memory.set_scratch)
+    scratch = _remote(Memory.scratch)
+    update = _remote(Memory.update)
+    edit = _remote(Memory.edit)
+    forget = _remote(Memory.forget)
+    merge = _remote(Memory.merge)
+    pin = _remote(Memory.pin)
+    mark_important = _remote(Memory.mark_important)
+    pause = _remote(Memory.pause)
+    resume = _remote(Memory.resume)
+    consent = _remote(Memory.consent)
+    spend = _remote(Memory.spend)
+    report = _remote(Memory.report)
+    undo = _remote(Memory.undo)
+    erase = _remote(Memory.erase)
+    erase_topic = _remote(Memory.erase_topic)
+    clear = _remote(Memory.clear)
+    get = _remote(Memory.get)
+    read = _remote(Memory.read)
+    count = _remote(Memory.count)
+    search = _remote(Memory.search)
+    context = _remote(Memory.context)
+    show = _remote(Memory.show)
+    daily = _remote(Memory.daily)
+    days = _remote(Memory.days)
+    history = _remote(Memory.history)
+    why = _remote(Memory.why)
+    similar = _remote(Memory.similar)
+    sessions = _remote(Memory.sessions)
+    numbers = _remote(Memory.numbers)
+    numbered = _remote(Memory.numbered)
+    consents = _remote(Memory.consents)
+    calls = _remote(Memory.calls)
+    usage = _remote(Memory.usage)
+    interactions = _remote(Memory.interactions)
+    unread = _remote(Memory.unread)
+    runs = _remote(Memory.runs)
+    verify = _remote(Memory.verify)
+    rebuild = _remote(Memory.rebuild)
+    rebuild_index = _remote(Memory.rebuild_index)
+    embed = _remote(Memory.embed)
+    upkeep = _remote(Memory.upkeep)
+    notices = _remote(Memory.notices)
+
+
+def _plain(verb: Verb, given: dict[str, Any]) -> dict[str, Any]:
+    """The arguments as they are sent; an error that names the one that cannot be."""
+    plain = {}
+    for name, value in given.items():
+        origin = get_origin(verb.hints[name])
+        if isinstance(value, str) and isinstance(origin, type) and issubclass(origin, Iterable):
+            raise InvalidInputError(name, "must be a list, not text")
+        try:
+            plain[name] = to_plain(value)
+            json.dumps(plain[name], allow_nan=False, ensure_ascii=False).encode()
+        except (TypeError, ValueError, RecursionError):
+            raise InvalidInputError(name, "cannot be sent: only text and what else JSON can hold") from None
+    return plain
+
+
+def _shown(item: Any) -> Any:
+    """An item to be ranked, as plain data: what counts are its title, text and topics."""
+    if isinstance(item, str | Mapping):
+        return item
+    return {name: told for name in ("title", "text", "topics") if (told := getattr(item, name, None)) is not None}
+
+
+def _reported(event: Interaction) -> dict[str, Any]:
+    """As a host reports it: when it was stored is for the server to know."""
+    told = {one.name: getattr(event, one.name) for one in fields(event) if one.name != "reported_at"}
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def _in_query(value: Any) -> Any:
+    return str(value).lower() if isinstance(value, bool) else value
+
+
+class Later(Generic[_T]):
+    """What a verb of a batch will have returned when the batch is done."""
+
+    def __init__(self) -> None:
+        self._arrived: list[_T] = []
+
+    def arrive(self, value: _T) -> None:
+        """The batch is done."""
+        self._arrived.append(value)
+
+    @property
+    def value(self) -> _T:
+        """What it returned; an error while the batch is not done."""
+        if not self._arrived:
+            raise StoreError("the batch is not done yet: what came of it is known after the with block")
+        return self._arrived[0]
+
+
+def _later(verb: Callable[Concatenate[Memory, _P], _T]) -> Callable[Concatenate[RemoteBatch, _P], Later[_T]]:
+    signature = inspect.signature(verb)
+
+    def noting(self: RemoteBatch, /, *args: _P.args, **kwargs: _P.kwargs) -> Later[_T]:
+        given = signature.bind(self, *args, **kwargs).arguments
+        later: Later[_T] = Later()
+        self.operations.append((VERBS[verb.__name__], _sent(given), later))
+        return later
+
+    functools.update_wrapper(noting, verb)
+    return noting
+
+
+class RemoteBatch:
+    """Collects changes until they are sent together."""
+
+    def __init__(self) -> None:
+        self.operations: list[tuple[Verb, dict[str, Any], Later[Any]]] = []
+
+    remember = _later(Memory.remember)
+    note = _later(Memory.note)
+    observe = _later(Memory.observe)
+    episode = _later(Memory.episode)
+    say = _later(Memory.say)
+    jot = _later(Memory.jot)
+    set_scratch = _later(Memory.set_scratch)
+    update = _later(Memory.update)
+    forget = _later(Memory.forget)
+    merge = _later(Memory.merge)
+    pin = _later(Memory.pin)
+    mark_important = _later(Memory.mark_important)
+    pause = _later(Memory.pause)
+    resume = _later(Memory.resume)
+    consent = _later(Memory.consent)
+    spend = _later(Memory.spend)
+    report = _later(Memory.report)
+    report_many = _later(Memory.report_many)
+    undo = _later(Memory.undo)
+    erase = _later(Memory.erase)

@@ -1,0 +1,280 @@
+"""Keys to the HTTP API, and answers kept for requests that are repeated: the same in both databases.
+
+Key
+    Lets a host application in. It belongs to a tenant, whose users are a world of their own, and may read, write or
+    administer. Of its text only a hash is stored: it is told once, when it is made.
+
+An answer is kept sealed: it can be read only with the idempotency key of the request, which is not stored. So what was
+erased from a memory does not live on here. Knows nothing about HTTP or users.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Literal, Protocol, cast, get_args
+
+from recollect.errors import ConfigError, InvalidInputError, NotFoundError
+from recollect.store.rows import load_queries, readable
+from recollect.times import Clock, from_text, to_text, utc_now
+
+QUERIES = load_queries(Path(__file__).with_name("keys.sql"))
+
+Scope = Literal["read", "write", "admin"]
+SCOPES: tuple[str, ...] = get_args(Scope)
+DEFAULT_TENANT = "default"
+KEPT = timedelta(hours=24)
+"""How long an answer is kept for a request that may be repeated."""
+
+_TENANT = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
+_WRITTEN = re.compile(r"rk_([0-9a-f]{16})_([0-9a-f]{48})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """A key, without what would let anybody in."""
+
+    id: str
+    tenant: str
+    name: str
+    scope: Scope
+    made_at: datetime
+    revoked_at: datetime | None = None
+
+    def may(self, scope: str) -> bool:
+        """Whether it is good for this: who may write may read, who administers may do both."""
+        return self.revoked_at is None and SCOPES.index(scope) <= SCOPES.index(self.scope)
+
+
+class View(Protocol):
+    """The tables, as one transaction sees them. Queries are named as in ``keys.sql``."""
+
+    def rows(self, query: str, **values: Any) -> list[tuple[Any, ...]]:
+        """What a query gives."""
+        ...
+
+    def run(self, query: str, **values: Any) -> int:
+        """Change something, and say how many rows it were."""
+        ...
+
+
+class KeyStore(Protocol):
+    """Where keys are kept."""
+
+    def read(self) -> AbstractContextManager[View | None]:
+        """A view; None if nothing was ever stored, for reading creates nothing."""
+        ...
+
+    def write(self) -> AbstractContextManager[View]:
+        """The one open transaction of all processes; an exception inside rolls it back."""
+        ...
+
+    def close(self) -> None:
+        """Let go of files; the next use opens them again."""
+        ...
+
+
+class NoKeys:
+    """For a store of one's own: there are no keys."""
+
+    @contextmanager
+    def read(self) -> Iterator[View | None]:
+        yield None
+
+    @contextmanager
+    def write(self) -> Iterator[View]:
+        raise ConfigError("keys can be kept in a folder or in PostgreSQL only")
+        yield  # pragma: no cover
+
+    def close(self) -> None:
+        """There is nothing."""
+
+
+class Keys:
+    """The keys of a deployment. All is looked up anew each time: what is revoked lets nobody in any more."""
+
+    def __init__(self, store: KeyStore, clock: Clock = utc_now) -> None:
+        self._store = store
+        self._clock = clock
+        self._secret: bytes | None = None
+
+    def create(self, tenant: str = DEFAULT_TENANT, *, scope: str = "write", name: str = "") -> tuple[Key, str]:
+        """A new key, and its text, which is told here and never again."""
+        if not _TENANT.fullmatch(tenant):
+            raise InvalidInputError("tenant", "must be 1 to 32 small letters, digits or -, such as acme")
+        if scope not in SCOPES:
+            raise InvalidInputError("scope", f"must be one of {', '.join(SCOPES)}")
+        if len(name) > 100 or not name.isprintable():
+            raise InvalidInputError("name", "must be at most 100 printable characters")
+        key = Key(id=secrets.token_hex(8), tenant=tenant, name=name, scope=cast(Scope, scope), made_at=self._clock())
+        secret = secrets.token_hex(24)
+        with self._store.write() as view:
+            view.run(
+                "add_key",
+                id=key.id,
+                tenant=tenant,
+                name=name,
+                scope=scope,
+                hash=_hash(secret),
+                made_at=to_text(key.made_at),
+            )
+        return key, f"rk_{key.id}_{secret}"
+
+    def all(self) -> list[Key]:
+        """Every key there ever was, the oldest first."""
+        with self._store.read() as view:
+            return [] if view is None else [_key(row)[0] for row in view.rows("keys")]
+
+    def any(self) -> bool:
+        """Whether there ever was a key: then nobody is let in without one."""
+        with self._store.read() as view:
+            return view is not None and bool(view.rows("any_key"))
+
+    def revoke(self, key_id: str) -> None:
+        """Let nobody in with this key any more, nor with a token made by it, on any process."""
+        with self._store.write() as view:
+            if not view.rows("key", id=key_id):
+                raise NotFoundError(f"there is no key {key_id[:40]!r}")
+            view.run("revoke_key", id=key_id, now=to_text(self._clock()))
+
+    def get(self, key_id: str) -> Key | None:
+        """The key with this id, revoked or not."""
+        return self._found(key_id)[0]
+
+    def named_by(self, text: str) -> Key | None:
+        """The key with this text, if there is one and it was not revoked."""
+        written = _WRITTEN.fullmatch(text)
+        if written is None:
+            return None
+        key, known = self._found(written[1])
+        same = hmac.compare_digest(known, _hash(written[2]))
+        return key if key is not None and same and key.revoked_at is None else None
+
+    @property
+    def secret(self) -> bytes:
+        """What tokens are signed with: made once, the same for all processes."""
+        if self._secret is None:
+            with self._store.read() as view:
+                rows = [] if view is None else view.rows("secret")
+            if not rows:
+                with self._store.write() as view:
+                    view.run("add_secret", secret=secrets.token_hex(32))
+                    rows = view.rows("secret")
+            self._secret = bytes.fromhex(rows[0][0])
+        return self._secret
+
+    def _found(self, key_id: str) -> tuple[Key | None, str]:
+        with self._store.read() as view:
+            rows = [] if view is None else view.rows("key", id=key_id)
+        return _key(rows[0]) if rows else (None, _hash(""))
+
+    # answers
+
+    def answer(self, repeated: Repeated) -> tuple[str, int, bytes | None] | None:
+        """What was answered: the request it was made to, the status, and the body; None if that was forgotten."""
+        since = to_text(self._clock() - KEPT)
+        with self._store.read() as view:
+            rows = [] if view is None else view.rows("answer", id=repeated.id, since=since)
+        if not rows:
+            return None
+        request, status, sealed = rows[0]
+        return request, status, repeated.unseal(bytes(sealed)) if sealed else None
+
+    def keep_answer(self, repeated: Repeated, request: str, status: int, body: bytes) -> None:
+        """Keep an answer for a day; durable when this returns."""
+        if isinstance(self._store, NoKeys):
+            return  # the journal alone has to tell what was done
+        now = self._clock()
+        with self._store.write() as view:
+            view.run("tidy_answers", before=to_text(now - KEPT))
+            view.run(
+                "keep_answer",
+                id=repeated.id,
+                user_id=repeated.user,
+                request=request,
+                status=status,
+                sealed=repeated.seal(body),
+                now=to_text(now),
+            )
+
+    def forget_answers(self, user: str) -> None:
+        """Something of this user was erased: keep no answer about them, sealed or not."""
+        with self._store.read() as view:
+            if view is None:
+                return
+        with self._store.write() as view:
+            view.run("forget_answers", user_id=user, nothing=b"")
+
+    def close(self) -> None:
+        """Let go of files."""
+        self._store.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """A request that may be sent again, known by the idempotency key that its sender made up for it."""
+
+    user: str
+    key: str
+
+    @property
+    def id(self) -> str:
+        """What it is known by; tells nothing about the key."""
+        return self._derived("id").hex()[:48]
+
+    @property
+    def call(self) -> str:
+        """The call under which the journal has what it did, so that it is done once whatever happens in between."""
+        return f"http-{self._derived('call').hex()[:26]}"
+
+    def seal(self, body: bytes) -> bytes:
+        """So that only who has the idempotency key can read it."""
+        salt = secrets.token_bytes(16)
+        hidden = _xor(body, self._stream(salt, len(body)))
+        return salt + self._mark(salt + hidden) + hidden
+
+    def unseal(self, sealed: bytes) -> bytes:
+        """The inverse of `seal`."""
+        salt, mark, hidden = sealed[:16], sealed[16:48], sealed[48:]
+        if not hmac.compare_digest(mark, self._mark(salt + hidden)):
+            raise NotFoundError("what was answered to this request cannot be read any more")
+        return _xor(hidden, self._stream(salt, len(hidden)))
+
+    def _stream(self, salt: bytes, length: int) -> bytes:
+        return hashlib.shake_256(self._derived("seal") + salt).digest(length)
+
+    def _mark(self, data: bytes) -> bytes:
+        return hmac.digest(self._derived("mark"), data, "sha256")
+
+    def _derived(self, what: str) -> bytes:
+        return hmac.digest(self.key.encode(), f"{what} {self.user}".encode(), "sha256")
+
+
+def _xor(one: bytes, other: bytes) -> bytes:
+    return (int.from_bytes(one, "big") ^ int.from_bytes(other, "big")).to_bytes(len(one), "big")
+
+
+def _hash(secret: str) -> str:
+    # no slow hash: the secret is 192 random bits and cannot be guessed
+    return hashlib.sha256(b"recollect key " + secret.encode()).hexdigest()
+
+
+@readable
+def _key(row: tuple[Any, ...]) -> tuple[Key, str]:
+    key_id, tenant, name, scope, known, made, revoked = row
+    key = Key(
+        id=key_id,
+        tenant=tenant,
+        name=name,
+        scope=scope,
+        made_at=from_text(made),
+        revoked_at=None if revoked is None else from_text(revoked),
+    )
+    return key, known

@@ -1,0 +1,41 @@
+-- Every statement about API keys and kept answers, for both databases; :name is a value.
+
+-- name: keys
+SELECT id, tenant, name, scope, hash, made_at, revoked_at FROM memory_keys ORDER BY made_at, id
+
+-- name: key
+SELECT id, tenant, name, scope, hash, made_at, revoked_at FROM memory_keys WHERE id = :id
+
+-- name: any_key
+-- Revoked ones count: where there was a key once, nobody is let in without one.
+SELECT 1 FROM memory_keys LIMIT 1
+
+-- name: add_key
+INSERT INTO memory_keys (id, tenant, name, scope, hash, made_at)
+VALUES (:id, :tenant, :name, :scope, :hash, :made_at)
+
+-- name: revoke_key
+UPDATE memory_keys SET revoked_at = :now WHERE id = :id AND revoked_at IS NULL
+
+-- name: secret
+SELECT secret FROM memory_key_secret
+
+-- name: add_secret
+-- Of two processes that make one, the first one's stays.
+INSERT INTO memory_key_secret (id, secret) VALUES (1, :secret) ON CONFLICT (id) DO NOTHING
+
+-- name: answer
+SELECT request, status, sealed FROM memory_http_answers WHERE id = :id AND made_at > :since
+
+-- name: keep_answer
+-- Of two who did the same, the first one's answer stays.
+INSERT INTO memory_http_answers (id, user_id, request, status, sealed, made_at)
+VALUES (:id, :user_id, :request, :status, :sealed, :now)
+ON CONFLICT (id) DO NOTHING
+
+-- name: forget_answers
+-- That there was one stays: what was erased must not be done again by a request that comes late.
+UPDATE memory_http_answers SET user_id = '', sealed = :nothing WHERE user_id = :user_id
+
+-- name: tidy_answers
+DELETE FROM memory_http_answers WHERE made_at <= :before

@@ -1,0 +1,71 @@
+"""The commands about keys to the HTTP API."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from recollect.surfaces.cli.options import Files, Json, Root, User
+from recollect.surfaces.cli.output import when
+from recollect.surfaces.cli.program import AGENTS, Group, app, command_below
+from recollect.surfaces.cli.session import Session
+
+_keys = typer.Typer(cls=Group)
+app.add_typer(
+    _keys,
+    name="keys",
+    rich_help_panel=AGENTS,
+    epilog="recollect keys create --name website\nrecollect keys list\nrecollect keys revoke 4f0c2a9be1d35786",
+)
+
+
+@_keys.callback()
+def _all(ctx: typer.Context, user: User = "me", root: Root = None, files: Files = None, json: Json = False) -> None:
+    """Make, list and revoke keys to the HTTP API."""
+    given = {"user": user, "root": root, "files": files, "json": json}
+    ctx.default_map = dict.fromkeys(("create", "list", "revoke"), given)
+
+
+@command_below(
+    _keys, "recollect keys create", "recollect keys create --tenant acme --scope admin", "recollect keys create --json"
+)
+def create(
+    session: Session,
+    tenant: Annotated[
+        str, typer.Option("--tenant", help="The application whose users it is for.", metavar="NAME")
+    ] = "default",
+    scope: Annotated[str, typer.Option("--scope", help="read, write or admin.", metavar="NAME")] = "write",
+    name: Annotated[str, typer.Option("--name", help="What you call it.", metavar="TEXT")] = "",
+) -> None:
+    """Make a key, and show it this once."""
+    key, text = session.recollect.keys.create(tenant, scope=scope, name=name)
+    session.out.document({"id": key.id, "tenant": key.tenant, "scope": key.scope, "name": key.name, "key": text})
+    session.out.line(text)
+    session.out.aside(f"Its id is {key.id}. The key is not shown again; only its hash is stored.")
+
+
+@command_below(_keys, "recollect keys list", "recollect keys list --json")
+def list_(session: Session) -> None:
+    """The keys there are, without what lets anybody in."""
+    found = session.recollect.keys.all()
+    session.out.document(found)
+    if not found:
+        session.out.aside("There is no key: on this machine everybody may use the API, and nobody from elsewhere.")
+        return
+    rows = [
+        (key.id, key.tenant, key.scope, key.name, when(key.made_at), when(key.revoked_at) if key.revoked_at else "")
+        for key in found
+    ]
+    session.out.table(("id", "tenant", "scope", "name", "made", "revoked"), rows)
+
+
+@command_below(_keys, "recollect keys revoke 4f0c2a9be1d35786")
+def revoke(
+    session: Session,
+    key: Annotated[str, typer.Argument(help="The id of a key.", metavar="ID", show_default=False)],
+) -> None:
+    """Let nobody in with a key any more, at once and everywhere."""
+    session.recollect.keys.revoke(key)
+    session.out.document({"revoked": key})
+    session.out.line(f"The key {key} lets nobody in any more.")

@@ -1,0 +1,98 @@
+"""The command that serves everything over HTTP."""
+
+from __future__ import annotations
+
+import socket
+from typing import Annotated
+
+import typer
+
+from recollect.errors import InvalidInputError, MissingExtraError, StoreError
+from recollect.surfaces.cli.mcp import log_to_stderr
+from recollect.surfaces.cli.program import AGENTS, command
+from recollect.surfaces.cli.session import Session
+
+PORT = 8765
+_TRIED = 20
+"""How many ports are tried, from the first on, if none is asked for."""
+
+
+@command(
+    AGENTS,
+    "recollect serve",
+    "recollect serve --port 9000",
+    "recollect serve --listen 0.0.0.0:8765 --allow-host memory.example.com",
+    "recollect serve --database-url postgresql://db/memory",
+)
+def serve(
+    session: Session,
+    port: Annotated[
+        int | None,
+        typer.Option("--port", help="The port (8765, or the next that is free).", min=0, max=65535, metavar="PORT"),
+    ] = None,
+    listen: Annotated[
+        str | None, typer.Option("--listen", help="Listen here rather than on 127.0.0.1.", metavar="[HOST:]PORT")
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option("--allow-host", help="Another name it is reached by; repeatable.", metavar="NAME"),
+    ] = None,
+    database_url: Annotated[
+        str | None,
+        typer.Option("--database-url", help="Keep everything there; for any number of processes.", metavar="URL"),
+    ] = None,
+    suite: Annotated[
+        list[str] | None, typer.Option("--suite", help="Tools to offer over MCP (notes); repeatable.", metavar="NAME")
+    ] = None,
+    workers: Annotated[
+        int, typer.Option("--workers", help="Background jobs at a time; 0: none.", min=0, max=64, metavar="NUMBER")
+    ] = 4,
+) -> None:
+    """Serve the memories over HTTP: the API, MCP and background work."""
+    try:
+        import mcp as _  # noqa: F401
+    except ImportError:
+        raise MissingExtraError("web", "recollect serve") from None
+    from recollect.surfaces.http import server as http
+    from recollect.surfaces.mcp.callers import checked_suites
+    from recollect.surfaces.mcp.http import Address
+
+    log_to_stderr()
+    if database_url is not None:
+        if not database_url.startswith(("postgresql://", "postgres://")):
+            raise InvalidInputError("--database-url", "must begin with postgresql://")
+        if session.root is not None:
+            raise InvalidInputError("--database-url", "goes without --root")
+        session.root = database_url
+    if port is not None and listen is not None:
+        raise InvalidInputError("--port", "goes without --listen")
+    asked = listen or (None if port is None else f"127.0.0.1:{port}")
+    address = Address.parse(asked or f"127.0.0.1:{_free_port()}")
+    if address.is_any and not allow_host:
+        raise InvalidInputError(
+            "--listen", "listens on every address: say by which name it is reached, with --allow-host"
+        )
+    recollect = session.recollect
+    served = http.Server(recollect, address, hosts=allow_host or (), user=session.user, suites=checked_suites(suite))
+
+    def tell(bound: int) -> None:
+        at = f"http://{address.shown}:{bound}"
+        for what, where in (("API", "/v1"), ("documents", "/docs"), ("MCP", "/mcp"), ("health", "/health/ready")):
+            session.out.aside(f"{what}: {at}{where}")
+        if not recollect.keys.any():
+            session.out.aside("No key is needed on this machine; `recollect keys create` makes one.")
+
+    http.run(served, recollect, workers=workers, listening=tell)
+
+
+def _free_port() -> int:
+    """The first port on which nobody listens."""
+    for port in range(PORT, PORT + _TRIED):
+        with socket.socket() as tried:
+            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                tried.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise StoreError(f"the ports from {PORT} to {PORT + _TRIED - 1} are taken; name another one with --port")

@@ -1,0 +1,250 @@
+"""Requests taken apart, answered, and told of: one way for all of them.
+
+On the event loop nothing is done but waiting: who asks, what is asked and what comes of it is found out in a thread.
+Paths are split before they are decoded, so that whatever a user is called, it is one part of a path.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import time
+from collections.abc import Sequence
+from contextlib import aclosing
+from typing import Any
+from urllib.parse import unquote
+
+from starlette.types import Receive, Scope, Send
+
+from recollect.app import Recollect
+from recollect.core.aio import in_thread
+from recollect.errors import InvalidInputError, RecollectError
+from recollect.records import new_id
+from recollect.surfaces.http import openapi
+from recollect.surfaces.http.callers import Caller, Door
+from recollect.surfaces.http.exchange import JSON, Answer, Asked, Route
+from recollect.surfaces.http.limits import Limits
+from recollect.surfaces.http.links import Links
+from recollect.surfaces.http.memories import Memories
+from recollect.surfaces.http.metrics import Metrics
+from recollect.surfaces.http.operators import Operators
+from recollect.surfaces.http.problems import TYPE, Problem, problem_of
+from recollect.surfaces.http.schema import read
+from recollect.surfaces.http.streams import Streams
+from recollect.surfaces.http.tenants import stored_id
+from recollect.surfaces.http.toolbox import Toolbox
+
+LOGGER = logging.getLogger("recollect.http")
+
+MOST_BODY = 4 * 1024 * 1024
+"""The largest body that is no stream, in bytes."""
+SECONDS = 30.0
+"""How long a body may take to come."""
+_SHORT_BODY = 64 * 1024
+"""A body as small as this is read before it is known who sent it; that saves a way into a thread."""
+_SANE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+class Api:
+    """Everything under ``/v1``."""
+
+    def __init__(
+        self, app: Recollect, door: Door, limits: Limits, metrics: Metrics | None = None, *, seconds: float = SECONDS
+    ) -> None:
+        memories = Memories(app)
+        self.door = door
+        self.metrics = metrics or Metrics()
+        self.routes: Sequence[Route] = (
+            *memories.routes(),
+            *Streams(memories, seconds).routes(),
+            *Toolbox(app).routes(),
+            *Operators(app, door).routes(),
+            *Links(app).routes(),
+        )
+        self._limits = limits
+        self._seconds = seconds
+        self._by_path: dict[tuple[str, ...], dict[str, Route]] = {}
+        for route in self.routes:
+            self._by_path.setdefault(tuple(route.path.split("/")[1:]), {})[route.method] = route
+
+    def document(self) -> dict[str, Any]:
+        """The OpenAPI document."""
+        return openapi.document(self.routes)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers: dict[str, str] = {}
+        for name, value in scope["headers"]:
+            headers.setdefault(name.decode("latin-1"), value.decode("latin-1"))
+        request_id = _request_id(headers)
+        began = time.perf_counter()
+        route, answer = await self._answered(scope, receive, headers, request_id)
+        name = "unknown" if route is None else route.name
+        answer.headers["x-request-id"] = request_id
+        self.metrics.count(name, answer.status, time.perf_counter() - began)
+        LOGGER.info("%s %s %d %.1f ms", request_id, name, answer.status, (time.perf_counter() - began) * 1000)
+        await sent(answer, send, self._seconds)
+
+    async def _answered(
+        self, scope: Scope, receive: Receive, headers: dict[str, str], request_id: str
+    ) -> tuple[Route | None, Answer]:
+        """The outermost handler: whatever goes wrong inside is told in a sentence."""
+        route: Route | None = None
+        self.metrics.running += 1
+        try:
+            route, parts = self._find(scope)
+            return route, await self._asked(route, parts, scope, receive, headers)
+        except Problem as problem:
+            found = problem
+        except RecollectError as error:
+            found = problem_of(error)
+            if found.status >= 500:
+                LOGGER.error("%s failed: %s", request_id, type(error).__name__)
+        except Exception as error:
+            # neither the message nor the trace: both may hold what a person said
+            LOGGER.error("%s failed: %s", request_id, type(error).__name__)
+            found = Problem(500, "InternalError", "something went wrong inside; the log of the server has more")
+        finally:
+            self.metrics.running -= 1
+        if found.status in (400, 408, 413):
+            found.headers["connection"] = "close"  # what is left of the body is not read
+        return route, Answer(found.status, found.body(request_id), TYPE, dict(found.headers))
+
+    def _find(self, scope: Scope) -> tuple[Route, list[str]]:
+        raw: bytes = scope.get("raw_path") or scope["path"].encode()
+        try:
+            parts = [unquote(part.decode("ascii"), errors="strict") for part in raw.split(b"/")[2:]]
+        except UnicodeDecodeError:
+            raise Problem(400, "BadRequestError", "the path is not percent-encoded UTF-8") from None
+        shape = list(parts)
+        if shape[:1] == ["users"]:
+            shape[1:2] = ["{user}"] if len(shape) > 1 else []
+            shape[3:4] = ["{name}"] if len(shape) > 3 else []
+        found = self._by_path.get(tuple(shape))
+        if found is None:
+            raise Problem(404, "NotFoundError", "there is nothing here; /v1/openapi.json says what there is")
+        route = found.get(scope["method"])
+        if route is None:
+            allowed = ", ".join(sorted(found))
+            raise Problem(405, "BadRequestError", f"use {allowed} here", headers={"allow": allowed})
+        return route, parts
+
+    async def _asked(
+        self, route: Route, parts: list[str], scope: Scope, receive: Receive, headers: dict[str, str]
+    ) -> Answer:
+        if route.has_body and headers.get("content-type", JSON).partition(";")[0].strip().lower() != JSON:
+            raise Problem(415, "BadRequestError", f"the body must be {JSON}")
+        size = _size(headers)
+        if route.has_body and size is not None and size > MOST_BODY:
+            raise _too_large()
+        asked = Asked(
+            route=route,
+            caller=_NOBODY,
+            headers=headers,
+            query=scope["query_string"],
+            body=b"",
+            receive=receive,
+            local=parts[1] if route.has_user else "",
+            name=parts[3] if len(parts) > 3 else "",
+        )
+        # whose work it is, as far as can be told before it is known who asks: nobody waits for another tenant's user
+        lane = f"{headers.get('authorization', '')[:26]}\0{asked.local}"
+        if not route.has_body:
+            pass
+        elif size is not None and size <= _SHORT_BODY:
+            asked.body = await self._body(receive)
+        else:
+            await in_thread("", self._let_in, asked, scope)
+            asked.body = await self._body(receive)
+        if route.handle is not None:
+            return await in_thread(lane, self._work, asked, scope)
+        limits = await in_thread("", self._let_in_and_read, asked, scope)
+        assert route.handle_async is not None
+        answer = await route.handle_async(asked)
+        answer.headers |= limits
+        return answer
+
+    def _work(self, asked: Asked, scope: Scope) -> Answer:
+        """In a thread: all of it."""
+        limits = self._let_in_and_read(asked, scope)
+        assert asked.route.handle is not None
+        answer = asked.route.handle(asked)
+        answer.headers |= limits
+        return answer
+
+    def _let_in_and_read(self, asked: Asked, scope: Scope) -> dict[str, str]:
+        self._let_in(asked, scope)
+        limits = self._limits.take(asked.caller.key, asked.user or None)
+        asked.values = read(asked)
+        return limits
+
+    def _let_in(self, asked: Asked, scope: Scope) -> None:
+        """Find out who asks, and whether they may."""
+        caller = self.door.caller(scope["headers"])
+        route = asked.route
+        if not caller.may(route.scope):
+            wanted = "administers" if route.scope == "admin" else f"may {route.scope}"
+            raise Problem(403, "NotAllowedError", f"this needs a key that {wanted}")
+        if caller.user is not None and (not route.has_user or caller.user != asked.local):
+            raise Problem(403, "NotAllowedError", "the token is good for the memory of its own user only")
+        asked.caller = caller
+        if route.has_user:
+            asked.user = stored_id(caller.tenant, asked.local)
+
+    async def _body(self, receive: Receive) -> bytes:
+        parts: list[bytes] = []
+        size = 0
+        try:
+            async with asyncio.timeout(self._seconds):
+                while True:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise Problem(400, "BadRequestError", "the body is not complete")
+                    parts.append(message.get("body", b""))
+                    size += len(parts[-1])
+                    if size > MOST_BODY:
+                        raise _too_large()
+                    if not message.get("more_body"):
+                        return b"".join(parts)
+        except TimeoutError:
+            raise Problem(408, "TooSlowError", "the rest of the body did not come in time") from None
+
+
+async def sent(answer: Answer, send: Send, seconds: float = SECONDS) -> None:
+    """Send an answer. Of a stream each part has to be taken in time."""
+    headers = {"content-type": answer.kind, "cache-control": "no-store", "x-content-type-options": "nosniff"}
+    if answer.stream is None and answer.status != 304:
+        headers["content-length"] = str(len(answer.body))
+    headers |= answer.headers
+    raw = [(name.encode(), value.encode("latin-1", errors="replace")) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": answer.status, "headers": raw})
+    if answer.stream is None:
+        await send({"type": "http.response.body", "body": b"" if answer.status == 304 else answer.body})
+        return
+    async with aclosing(answer.stream) as parts:  # type: ignore[type-var]
+        async for part in parts:
+            async with asyncio.timeout(seconds):
+                await send({"type": "http.response.body", "body": part, "more_body": True})
+    await send({"type": "http.response.body", "body": b""})
+
+
+_NOBODY = Caller("", "read", "")
+
+
+def _request_id(headers: dict[str, str]) -> str:
+    given = headers.get("x-request-id", "")
+    return given if _SANE_ID.fullmatch(given) else new_id("request")
+
+
+def _size(headers: dict[str, str]) -> int | None:
+    """How long the body says it is; None if it does not."""
+    if "transfer-encoding" in headers:
+        return None
+    given = headers.get("content-length", "0")
+    if not given.isdigit():
+        raise InvalidInputError("Content-Length", "must be a number")
+    return int(given)
+
+
+def _too_large() -> Problem:
+    return Problem(413, "TooLargeError", f"a request may have at most {MOST_BODY >> 20} MB")

@@ -1,0 +1,147 @@
+"""Who asks: a host application with a key, or one of its users with a token that the key made.
+
+A key is looked up for every request, so that a revoked one lets nobody in, whichever process is asked. A token is
+signed and says whose memory it is good for, for what and until when; it is worth no more than the key that made it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from recollect.errors import InvalidInputError
+from recollect.store.keys import DEFAULT_TENANT, SCOPES, Key, Keys
+from recollect.surfaces.http.problems import Problem
+from recollect.surfaces.http.tenants import stored_id
+from recollect.surfaces.mcp.callers import Caller as McpCaller
+from recollect.surfaces.mcp.callers import Stranger
+from recollect.times import Clock, utc_now
+
+LONGEST_TOKEN = 24 * 60
+USER = b"recollect-user"
+"""The header in which an MCP client with a key names the user."""
+_TOKEN = "rt_"
+_Headers = Iterable[tuple[bytes, bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks, and what they may do."""
+
+    tenant: str
+    scope: str
+    key: str
+    """The id of the key; empty where none is needed."""
+    user: str | None = None
+    """The only user a token is good for, as the tenant knows them."""
+
+    def may(self, scope: str) -> bool:
+        """Whether this may be done at all."""
+        return SCOPES.index(scope) <= SCOPES.index(self.scope)
+
+
+class Door:
+    """Lets requests in. ``open``: as long as there never was a key, everybody is, as on a machine of one's own."""
+
+    def __init__(self, keys: Keys, *, open: bool, clock: Clock = utc_now) -> None:
+        self._keys = keys
+        self._open = open
+        self._clock = clock
+
+    def caller(self, headers: _Headers) -> Caller:
+        """Who it is; a `Problem` if nobody is known."""
+        given = [value for name, value in headers if name == b"authorization"]
+        if not given and self._open and not self._keys.any():
+            return Caller(DEFAULT_TENANT, "admin", "")
+        scheme, _, text = given[0].partition(b" ") if len(given) == 1 else (b"", b"", b"")
+        if scheme.lower() != b"bearer":
+            raise _unknown("a key is needed, as in: Authorization: Bearer rk_…; `recollect keys create` makes one")
+        try:
+            told = text.strip().decode("ascii")
+        except UnicodeDecodeError:
+            raise _unknown("this is not a key") from None
+        if told.startswith(_TOKEN):
+            return self._by_token(told)
+        key = self._keys.named_by(told)
+        if key is None:
+            raise _unknown("the key is not known, or was revoked")
+        return Caller(key.tenant, key.scope, key.id)
+
+    def token(self, caller: Caller, user: str, scope: str, minutes: int) -> tuple[str, datetime]:
+        """A token for one user; its text, and how long it is good."""
+        until = (self._clock() + timedelta(minutes=minutes)).replace(microsecond=0)
+        told = {"k": caller.key, "u": user, "s": scope, "e": int(until.timestamp())}
+        payload = _text(json.dumps(told, separators=(",", ":")).encode())
+        return f"{_TOKEN}{payload}.{_text(self._signed(payload))}", until
+
+    def _by_token(self, text: str) -> Caller:
+        payload, _, mark = text.removeprefix(_TOKEN).partition(".")
+        if not hmac.compare_digest(_data(mark), self._signed(payload)):
+            raise _unknown("this is not a token of this server")
+        told = json.loads(_data(payload))
+        if told["e"] <= self._clock().timestamp():
+            raise _unknown("the token is no longer good; ask for another one")
+        key = self._keys.get(told["k"]) if told["k"] else self._nobody()
+        if key is None or not key.may(told["s"]):
+            raise _unknown("the key that made this token was revoked")
+        return Caller(key.tenant, told["s"], key.id, told["u"])
+
+    def _nobody(self) -> Key | None:
+        """Who made a token while no key was needed, as long as none is."""
+        if not self._open or self._keys.any():
+            return None
+        return Key(id="", tenant=DEFAULT_TENANT, name="", scope="admin", made_at=self._clock())
+
+    def _signed(self, payload: str) -> bytes:
+        return hmac.digest(self._keys.secret, b"token " + payload.encode(), "sha256")
+
+
+class McpDoor:
+    """The same for MCP clients: a token says whose memory it is, and with a key the header Recollect-User does."""
+
+    def __init__(self, door: Door, user: str, suites: tuple[str, ...]) -> None:
+        self._door = door
+        self._user = user
+        self._suites = suites
+
+    def caller(self, headers: _Headers) -> McpCaller | Stranger:
+        """Who it is."""
+        headers = list(headers)
+        try:
+            caller = self._door.caller(headers)
+            named = [value.decode("utf-8") for name, value in headers if name == USER]
+            if caller.user is not None and named not in ([], [caller.user]):
+                return Stranger(403, "the token is another user's")
+            user = caller.user or (named[0] if len(named) == 1 else "" if caller.key else self._user)
+            if not user:
+                return Stranger(401, "the header Recollect-User must say whose memory it is")
+            if not caller.may("write"):
+                return Stranger(403, "the key may only read; MCP needs one that may write")
+            return McpCaller(stored_id(caller.tenant, user), self._suites, f"{caller.key}/{caller.user or ''}")
+        except Problem as problem:
+            # in ASCII: it goes into a header
+            return Stranger(problem.status, problem.detail.encode("ascii", "ignore").decode(), "invalid_token")
+        except InvalidInputError:
+            return Stranger(401, "the header Recollect-User is not a user id")
+        except ValueError:
+            return Stranger(401, "the header Recollect-User is not UTF-8")
+
+
+def _unknown(why: str) -> Problem:
+    return Problem(401, "NotAllowedError", why, headers={"www-authenticate": 'Bearer realm="recollect"'})
+
+
+def _text(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def _data(text: str) -> bytes:
+    try:
+        return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    except (binascii.Error, ValueError):
+        return b""

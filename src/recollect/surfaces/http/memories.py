@@ -1,0 +1,254 @@
+"""What is asked of one user's memory: its verbs, several of them at once, and what it is."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import Field
+
+from recollect.app import Recollect
+from recollect.client.verbs import ACTING, PAGE, VERBS, Verb
+from recollect.core.memory import Memory
+from recollect.errors import InvalidInputError
+from recollect.records import JournalEntry, Refused
+from recollect.surfaces.http import once
+from recollect.surfaces.http.exchange import Answer, Asked, Route, told
+from recollect.surfaces.http.problems import Problem
+from recollect.surfaces.http.schema import Nothing, Strict, arguments_of, checked, given_as
+
+_ALONE = frozenset({"edit", "notices", "note_run", "clear", "erase_topic"})
+BATCH = tuple(name for name, verb in VERBS.items() if verb.scope == "write" and name not in _ALONE)
+"""The verbs that can be part of a batch."""
+_MOST_OPERATIONS = 1000
+_ACTING = ("actor", "agent", "session", "run", "call", "trusted")
+
+
+class Operation(Strict):
+    """One verb of a batch."""
+
+    verb: str = Field(json_schema_extra={"enum": list(BATCH)})
+    arguments: dict[str, Any] = Field(default_factory=dict)
+
+
+class Batch(Strict):
+    """Several changes that are made together, or not at all."""
+
+    operations: list[Operation] = Field(max_length=_MOST_OPERATIONS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """What a memory is, without anything of its content."""
+
+    exists: bool
+    mode: str
+
+
+class Memories:
+    """The memories of an app, asked over HTTP."""
+
+    def __init__(self, app: Recollect) -> None:
+        self._app = app
+
+    def routes(self) -> list[Route]:
+        """What can be asked."""
+        verbs = [self._route(verb) for verb in VERBS.values()]
+        batch = Route(
+            method="POST",
+            path="/users/{user}/batch",
+            name="batch",
+            does="Many changes at once: all of them are durable at the end, or none is.",
+            scope="write",
+            takes=Batch,
+            returns=list[Any],
+            handle=self.batch,
+            repeatable=True,
+            acts=True,
+        )
+        about = Route(
+            method="GET",
+            path="/users/{user}/about",
+            name="about",
+            does="Whether there is a memory, and whether it is on, paused or incognito.",
+            scope="read",
+            takes=Nothing,
+            returns=About,
+            handle=lambda asked: told(self._about(asked.user)),
+        )
+        return [*verbs, batch, about]
+
+    def memory(self, asked: Asked) -> Memory:
+        """The memory that a request is about, on behalf of whom it says."""
+        memory = self._app.user(asked.user)
+        given = asked.headers.get(ACTING)
+        if given is None:
+            return memory
+        try:
+            acting = json.loads(given)
+        except (ValueError, RecursionError):
+            acting = None
+        if not isinstance(acting, dict) or not set(acting) <= set(_ACTING):
+            raise InvalidInputError("Recollect-Acting", f"must be a JSON object of {', '.join(_ACTING)}")
+        return memory.acting(**acting)
+
+    def _route(self, verb: Verb) -> Route:
+        statuses = {412: "The file was changed meanwhile"} if verb.name == "edit" else {}
+        return Route(
+            method=verb.method,
+            path=f"/users/{{user}}/{verb.name}",
+            name=verb.name,
+            does=verb.does,
+            scope=verb.scope,
+            takes=arguments_of(verb.name),
+            returns=verb.returns,
+            handle=lambda asked: self.verb(verb, asked),
+            paged=verb.paged,
+            repeatable=verb.writes,
+            acts=True,
+            statuses=statuses,
+        )
+
+    def verb(self, verb: Verb, asked: Asked) -> Answer:
+        """Do what a verb does."""
+        values = given_as(verb, asked.values)
+        memory = self.memory(asked)
+        if not verb.writes:
+            return self._reading(verb, memory, values, asked)
+
+        def do(here: Memory) -> Answer:
+            found = self._done(verb, here, dict(values), asked)
+            if verb.erases:
+                self._app.keys.forget_answers(asked.user)
+            return told(found)
+
+        def again(entries: Sequence[JournalEntry]) -> Answer:
+            return told(once.told_again(verb.name, values, entries))
+
+        return self._once(asked, memory, do, again, keep=verb.name != "erase_topic")  # its answer holds what was erased
+
+    def batch(self, asked: Asked) -> Answer:
+        """Do many things in one transaction."""
+        operations = []
+        for number, one in enumerate(asked.values["operations"]):
+            if one["verb"] not in BATCH:
+                raise InvalidInputError(f"operations[{number}].verb", f"must be one of {', '.join(BATCH)}")
+            verb = VERBS[one["verb"]]
+            try:
+                given = checked(arguments_of(verb.name), one.get("arguments", {}), strict=True)
+            except InvalidInputError as error:
+                raise InvalidInputError(f"operations[{number}].{error.field}", _problem(error)) from None
+            operations.append((verb, given_as(verb, given)))
+
+        def do(memory: Memory) -> Answer:
+            with memory.batch() as batch:
+                answer = told([verb.call(batch, dict(given)) for verb, given in operations])
+            if any(verb.erases for verb, _ in operations):
+                self._app.keys.forget_answers(asked.user)
+            return answer
+
+        def again(entries: Sequence[JournalEntry]) -> Answer:
+            raise once.lost(entries[-1])
+
+        return self._once(asked, self.memory(asked), do, again)
+
+    def _once(
+        self,
+        asked: Asked,
+        memory: Memory,
+        do: Callable[[Memory], Answer],
+        again: Callable[[Sequence[JournalEntry]], Answer],
+        *,
+        keep: bool = True,
+    ) -> Answer:
+        known = once.repeated(asked)
+        call = "" if known is None else known.call
+        # a call of the host's own stays in the journal: it may name several requests, so it cannot tell them apart
+        own = memory._acting.call is not None
+        here = memory if known is None or own else once.under_call(memory, call)
+        return once.once(self._app.keys, asked, lambda: do(here), lambda: again(memory.history(call=call)), keep=keep)
+
+    def _reading(self, verb: Verb, memory: Memory, values: dict[str, Any], asked: Asked) -> Answer:
+        if verb.paged:
+            cursor, size = values.pop("cursor", None), values.pop("page", PAGE)
+            items, following = page_of(verb.call(memory, values), cursor, size)
+            return told(items, next=following)
+        found = verb.call(memory, values)
+        if verb.name not in ("show", "daily"):
+            return told(found)
+        tag = tag_of(found)
+        if tag in _tags(asked.headers.get("if-none-match", "")):
+            return Answer(304, headers={"etag": tag})
+        answer = told(found)
+        answer.headers["etag"] = tag
+        return answer
+
+    def _done(self, verb: Verb, memory: Memory, values: dict[str, Any], asked: Asked) -> Any:
+        wanted = asked.headers.get("if-match") if verb.name == "edit" else None
+        if wanted is None:
+            return verb.call(memory, values)
+        now = memory.show() if values.get("day") is None else memory.daily(values["day"])
+        if wanted.strip() != "*" and tag_of(now) not in _tags(wanted):
+            raise _changed()
+        outcome = verb.call(memory, {"expect": now} | values)
+        if isinstance(outcome, Refused) and outcome.reason == "changed":
+            raise _changed()
+        return outcome
+
+    def _about(self, user: str) -> About:
+        memory = self._app.user(user)
+        return About(exists=memory.exists, mode=memory.mode)
+
+
+def page_of(items: Sequence[Any], cursor: str | None, size: int) -> tuple[Sequence[Any], str | None]:
+    """The part of a list that follows a cursor, and the cursor to go on with.
+
+    It goes on behind the item it stopped at, also if others have come or gone before it since.
+    """
+    start = 0
+    if cursor is not None:
+        place, last = _place(cursor)
+        names = [_name(item) for item in items]
+        at_place = 0 < place <= len(names) and names[place - 1] == last
+        start = place if at_place else names.index(last) + 1 if last in names else min(place, len(names))
+    page = items[start : start + size]
+    end = start + len(page)
+    if not page or end >= len(items):
+        return page, None
+    return page, base64.urlsafe_b64encode(json.dumps([end, _name(page[-1])]).encode()).decode().rstrip("=")
+
+
+def _place(cursor: str) -> tuple[int, str]:
+    try:
+        place, last = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        if type(place) is int and isinstance(last, str):
+            return place, last
+    except (binascii.Error, ValueError, TypeError, RecursionError):
+        pass
+    raise InvalidInputError("cursor", "must be ``next`` of the page before")
+
+
+def _name(item: Any) -> str:
+    return str(getattr(item, "id", None) or getattr(item, "seq", None) or item)
+
+
+def tag_of(text: str) -> str:
+    """The same for the same text."""
+    return f'"{hashlib.blake2b(text.encode(), digest_size=16).hexdigest()}"'
+
+
+def _tags(header: str) -> set[str]:
+    return {tag.strip().removeprefix("W/") for tag in header.split(",")}
+
+
+def _changed() -> Problem:
+    return Problem(412, "PreconditionFailedError", "the file was changed meanwhile; read it again, and edit that")
+
+
+def _problem(error: InvalidInputError) -> str:
+    return str(error).removeprefix(f"{error.field}: ")

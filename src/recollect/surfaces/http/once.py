@@ -1,0 +1,147 @@
+"""A request sent twice is done once, whatever happens in between.
+
+What it changes is in the journal under a call id that follows from the idempotency key: whoever does it looks there
+first, in the same transaction. So a kill between the effect and the answer is safe, and so are two who send it at once.
+The answer is kept for a day; if it was lost, it is told again from the journal.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from recollect.core.memory import Memory
+from recollect.core.writing import DoneAlreadyError
+from recollect.errors import InvalidInputError
+from recollect.records import (
+    Demoted,
+    Erased,
+    Forgotten,
+    JournalEntry,
+    Merged,
+    Outcome,
+    Receipt,
+    Record,
+    Undone,
+    Updated,
+    Written,
+)
+from recollect.store.keys import Keys, Repeated
+from recollect.surfaces.http.exchange import Answer, Asked
+from recollect.surfaces.http.problems import Problem
+
+SHORTEST, LONGEST = 8, 200
+_REPLAYED = {"idempotent-replayed": "true"}
+
+
+def repeated(asked: Asked) -> Repeated | None:
+    """How the request will be known if it comes again; None if its sender does not care."""
+    key = asked.headers.get("idempotency-key")
+    if key is None:
+        return None
+    if not SHORTEST <= len(key) <= LONGEST or not key.isascii() or not key.isprintable():
+        raise InvalidInputError("Idempotency-Key", f"must have {SHORTEST} to {LONGEST} printable characters")
+    return Repeated(asked.user, key)
+
+
+def digest_of(asked: Asked) -> str:
+    """The same for the same request."""
+    parts = (asked.route.name, asked.name, asked.headers.get("recollect-acting", ""), asked.headers.get("if-match", ""))
+    told = "\0".join(parts).encode() + b"\0" + asked.query + b"\0" + asked.body
+    return hashlib.sha256(told).hexdigest()
+
+
+def once(
+    keys: Keys, asked: Asked, do: Callable[[], Answer], again: Callable[[], Answer], *, keep: bool = True
+) -> Answer:
+    """Do it, unless it was done: then the same answer. ``again`` tells what was done if the answer was lost."""
+    known = repeated(asked)
+    if known is None:
+        return do()
+    request = digest_of(asked)
+    if (kept := _kept(keys, known, request)) is not None:
+        return kept
+    try:
+        answer = do()
+    except DoneAlreadyError:
+        kept = _kept(keys, known, request)  # by who was first, a moment ago
+        if kept is not None:
+            return kept
+        answer, keep = again(), False  # who was first may be about to keep the whole of it
+        answer.headers |= _REPLAYED
+    if keep:
+        keys.keep_answer(known, request, answer.status, answer.body)
+    return answer
+
+
+def _kept(keys: Keys, known: Repeated, request: str) -> Answer | None:
+    found = keys.answer(known)
+    if found is None:
+        return None
+    if found[0] != request:
+        raise Problem(
+            422,
+            "InvalidInputError",
+            "Idempotency-Key: another request was sent with this key; make up a new one for each",
+            field="Idempotency-Key",
+        )
+    if found[2] is None:
+        said = "this was done; something of this user was erased since, and what was answered with it"
+        raise Problem(410, "NotFoundError", said)
+    return Answer(found[1], found[2], headers=dict(_REPLAYED))
+
+
+def under_call(memory: Memory, call: str) -> Memory:
+    """The same memory, whose first write is not done if the journal has this call already."""
+    written = False
+
+    def may_be_done() -> bool:
+        nonlocal written
+        first, written = not written, True
+        return first
+
+    return memory.acting(call=call)._unless(may_be_done)
+
+
+def told_again(verb: str, arguments: dict[str, Any], entries: Sequence[JournalEntry]) -> Outcome | list[Record] | None:
+    """What a verb returned, from what the journal has of it."""
+    last = entries[-1]
+    if verb in ("pause", "resume", "consent"):
+        return None
+    if verb in ("erase", "erase_topic", "clear"):
+        ids = tuple(dict.fromkeys(entry.record_id for entry in entries if entry.record_id))
+        receipt = Receipt(at=last.at, ids=ids, places={"records": len(ids)})
+        return Erased(message=f"Erased {len(ids)} already.", receipt=receipt)
+    if verb == "undo":
+        return Undone(message="Undone already.", entries=tuple(entries))
+    if any(entry.erased for entry in entries):
+        raise Problem(409, "UndoError", "this was done, and erased since")
+    changed = [entry.after for entry in entries if entry.after is not None]
+    if not changed:
+        raise lost(last)
+    record, before = changed[-1], last.before
+    if verb == "mark_important":
+        return changed
+    if verb in ("remember", "note", "observe", "episode", "say", "jot", "set_scratch", "update", "pin"):
+        if before is not None:
+            return Updated(message=f"Updated: {record.text}", record=record, previous=before)
+        if verb == "remember" and record.kind == "daily" and arguments.get("durability", "durable") == "durable":
+            return Demoted(message=f"Noted for the day: {record.text}", record=record)
+        return Written(message=f"Remembered: {record.text}", record=record)
+    if verb == "forget":
+        return Forgotten(message=f"Forgotten: {record.text}", record=record)
+    if verb == "merge" and last.run:
+        new = next((entry.after for entry in entries if entry.before is None and entry.after), record)
+        others = tuple(entry.before for entry in entries if entry.before is not None)
+        return Merged(message=f"Merged: {new.text}", record=new, merged=others, run=last.run)
+    raise lost(last)
+
+
+def lost(entry: JournalEntry) -> Problem:
+    return Problem(
+        409,
+        "DoneAlreadyError",
+        f"this was done already, and its answer was lost; see the history of the call {entry.call}",
+        call=entry.call,
+    )

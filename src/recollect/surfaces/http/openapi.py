@@ -1,0 +1,155 @@
+"""The OpenAPI document: made from the routes, so that it says what holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import BaseModel, Field, TypeAdapter, create_model
+
+from recollect import __version__
+from recollect.surfaces.http.exchange import JSON, Route
+from recollect.surfaces.http.problems import TYPE
+from recollect.surfaces.http.schema import answered
+
+_ABOUT = """Long-term memory for AI agents, over HTTP. Each verb of the library has a route of its name, below the user
+it is about. What the policy decides (a duplicate, a conflict, a refusal) is no error: it is an outcome."""
+
+
+class ProblemTold(BaseModel):
+    """What went wrong (RFC 9457)."""
+
+    type: str
+    title: str
+    status: int
+    detail: str = Field(description="what is wrong, and what to do")
+    error: str = Field(description="the name of the error in the library")
+    field: str | None = Field(None, description="the argument that is wrong")
+    request_id: str
+
+
+def document(routes: Sequence[Route]) -> dict[str, Any]:
+    """The document that describes these routes."""
+    adapters: list[tuple[str, Any, TypeAdapter[Any]]] = [("problem", "serialization", TypeAdapter(ProblemTold))]
+    for route in routes:
+        adapters.append((f"{route.name} takes", "validation", TypeAdapter(route.takes)))
+        if route.streams != "out":
+            adapters.append((f"{route.name} returns", "serialization", TypeAdapter(_answer(route))))
+    schemas, components = TypeAdapter.json_schemas(adapters, ref_template="#/components/schemas/{model}")
+    known = {name: schema for (name, _), schema in schemas.items()}
+    paths: dict[str, dict[str, Any]] = {}
+    for route in routes:
+        paths.setdefault(f"/v1{route.path}", {})[route.method.lower()] = _operation(
+            route, known, components.get("$defs", {})
+        )
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Recollect", "version": __version__, "description": _ABOUT},
+        "paths": paths,
+        "components": {
+            "schemas": components.get("$defs", {}),
+            "securitySchemes": {
+                "key": {"type": "http", "scheme": "bearer", "description": "an API key (rk_…) or a user's token (rt_…)"}
+            },
+        },
+        "security": [{"key": []}, {}],
+    }
+
+
+def _answer(route: Route) -> Any:
+    kind = answered(route.returns)
+    more: dict[str, Any] = {"next": (str | None, ...)} if route.paged else {}
+    name = "".join(part.title() for part in route.name.split("_"))
+    return create_model(f"{name}Answer", result=(kind, ...), **more)
+
+
+def _operation(route: Route, known: dict[str, Any], defs: dict[str, Any]) -> dict[str, Any]:
+    takes = known[f"{route.name} takes"]
+    parameters = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1, "maxLength": 128}}
+        for name in ("user", "name")
+        if f"{{{name}}}" in route.path
+    ]
+    operation: dict[str, Any] = {
+        "operationId": route.name,
+        "summary": route.does,
+        "description": f"Needs a key that may {'administer' if route.scope == 'admin' else route.scope}.",
+        "parameters": parameters,
+        "responses": _responses(route, known),
+    }
+    if route.has_body:
+        required = bool(_resolved(takes, defs).get("required"))
+        operation["requestBody"] = {"required": required, "content": {JSON: {"schema": takes}}}
+    else:
+        parameters += _in_query(_resolved(takes, defs))
+    if route.streams == "in":
+        file = {"schema": {"type": "string", "format": "binary"}}
+        operation["requestBody"] = {"required": True, "content": {"application/octet-stream": file}}
+    if route.repeatable:
+        parameters.append(_header("Idempotency-Key", "made up for each request; the same one does nothing twice"))
+    if route.acts:
+        parameters.append(_header("Recollect-Acting", "on whose behalf: a JSON object of actor, agent, session, run …"))
+    if route.name == "edit":
+        parameters.append(_header("If-Match", "the ETag of the text it was made from"))
+    if route.name in ("show", "daily"):
+        parameters.append(_header("If-None-Match", "the ETag of the text you have"))
+    return operation
+
+
+def _responses(route: Route, known: dict[str, Any]) -> dict[str, Any]:
+    problem = {"content": {TYPE: {"schema": known["problem"]}}}
+    if route.streams == "out":
+        content: dict[str, Any] = {"application/zip": {"schema": {"type": "string", "format": "binary"}}}
+    else:
+        content = {JSON: {"schema": known[f"{route.name} returns"]}}
+    good = [status for status in (200, *route.statuses) if status < 300]
+    if 201 in good:
+        good.remove(200)
+    responses: dict[str, Any] = {
+        str(status): {"description": route.statuses.get(status, "What came of it"), "content": content}
+        for status in good
+    }
+    if route.name in ("show", "daily"):
+        responses["304"] = {"description": "Not changed"}
+    for status, said in {**_ERRORS, **route.statuses}.items():
+        if status >= 400:
+            responses[str(status)] = {"description": said, **problem}
+    responses["default"] = {"description": "Something else went wrong", **problem}
+    return responses
+
+
+_ERRORS = {
+    400: "The request cannot be read",
+    401: "No key, or not a good one",
+    403: "The key may not do this",
+    404: "There is no such thing",
+    422: "Something in it is wrong; ``field`` says what",
+    429: "Too many requests; Retry-After says when to try again",
+}
+
+
+def _resolved(schema: dict[str, Any], defs: dict[str, Any]) -> dict[str, Any]:
+    name = schema.get("$ref", "").rpartition("/")[2]
+    found: dict[str, Any] = defs[name] if name else schema
+    return found
+
+
+def _in_query(schema: dict[str, Any]) -> list[dict[str, Any]]:
+    needed = schema.get("required", ())
+    return [
+        {"name": name, "in": "query", "required": name in needed, "schema": _without_null(one)}
+        for name, one in schema.get("properties", {}).items()
+    ]
+
+
+def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """What cannot be null in an address is left out instead."""
+    kinds = [one for one in schema.get("anyOf", ()) if one.get("type") != "null"]
+    if not kinds:
+        return schema
+    rest = {name: value for name, value in schema.items() if name not in ("anyOf", "default")}
+    return rest | (kinds[0] if len(kinds) == 1 else {"anyOf": kinds})
+
+
+def _header(name: str, said: str) -> dict[str, Any]:
+    return {"name": name, "in": "header", "required": False, "description": said, "schema": {"type": "string"}}

@@ -1,0 +1,124 @@
+"""A whole memory, out and in, as a stream: never all of it in the memory of the process."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from recollect.core.aio import in_thread
+from recollect.core.transfer import ImportReport
+from recollect.surfaces.http.exchange import Answer, Asked, Route, told
+from recollect.surfaces.http.memories import Memories
+from recollect.surfaces.http.problems import Problem
+from recollect.surfaces.http.schema import Nothing, Strict
+
+MOST = 512 * 1024 * 1024
+"""The largest import, in bytes."""
+SECONDS = 30.0
+"""How long the next part of a body may take."""
+_CHUNK = 1 << 16
+_ENDINGS = frozenset({".zip", ".json", ".jsonl", ".md", ".txt"})
+
+
+class ImportAsked(Strict):
+    """What is sent, and whose of it to take."""
+
+    name: str = Field("export.zip", description="the name of the file; its ending says what it is", max_length=200)
+    from_user: str | None = None
+    dry_run: bool = False
+
+
+class Streams:
+    """Export and import."""
+
+    def __init__(self, memories: Memories, seconds: float = SECONDS) -> None:
+        self._memories = memories
+        self._seconds = seconds
+
+    def routes(self) -> list[Route]:
+        """What can be asked."""
+        return [
+            Route(
+                method="GET",
+                path="/users/{user}/export",
+                name="export",
+                does="The whole memory as one archive of Markdown and JSON Lines.",
+                scope="read",
+                takes=Nothing,
+                handle_async=self._export,
+                streams="out",
+            ),
+            Route(
+                method="POST",
+                path="/users/{user}/import",
+                name="import",
+                does="Take over an archive made by export, an MCP memory.jsonl, a Markdown file, or mem0's export.",
+                scope="write",
+                takes=ImportAsked,
+                returns=ImportReport,
+                handle_async=self._import,
+                streams="in",
+                acts=True,
+            ),
+        ]
+
+    async def _export(self, asked: Asked) -> Answer:
+        folder = await in_thread("", tempfile.mkdtemp, prefix="recollect-")
+        path = Path(folder) / "memory.zip"
+        try:
+            await in_thread(asked.user, lambda: self._memories.memory(asked).export(path))
+        except BaseException:
+            await in_thread("", shutil.rmtree, folder, True)
+            raise
+        headers = {"content-disposition": 'attachment; filename="memory.zip"'}
+        return Answer(kind="application/zip", headers=headers, stream=_read(path))
+
+    async def _import(self, asked: Asked) -> Answer:
+        ending = Path(asked.values.get("name", "export.zip")).suffix.lower()
+        folder = await in_thread("", tempfile.mkdtemp, prefix="recollect-")
+        try:
+            path = Path(folder) / f"import{ending if ending in _ENDINGS else ''}"
+            await self._save(asked, path)
+            how: dict[str, Any] = {
+                name: asked.values[name] for name in ("from_user", "dry_run") if name in asked.values
+            }
+            return await in_thread(asked.user, lambda: told(self._memories.memory(asked).import_(path, **how)))
+        finally:
+            await in_thread("", shutil.rmtree, folder, True)
+
+    async def _save(self, asked: Asked, path: Path) -> None:
+        file = await in_thread("", path.open, "wb")
+        size = 0
+        try:
+            while True:
+                message = await asyncio.wait_for(asked.receive(), self._seconds)
+                if message["type"] == "http.disconnect":
+                    raise Problem(400, "BadRequestError", "the body is not complete")
+                size += len(message.get("body", b""))
+                if size > MOST:
+                    raise Problem(413, "TooLargeError", f"an import may have at most {MOST >> 20} MB")
+                await in_thread("", file.write, message.get("body", b""))
+                if not message.get("more_body"):
+                    return
+        except TimeoutError:
+            raise Problem(408, "TooSlowError", "the rest of the body did not come in time") from None
+        finally:
+            await in_thread("", file.close)
+
+
+async def _read(path: Path) -> AsyncIterator[bytes]:
+    """The bytes of a file, which has no name any more while they are sent: no kill leaves it behind."""
+    file = await in_thread("", path.open, "rb")
+    try:
+        await in_thread("", shutil.rmtree, path.parent, True)  # what is open stays readable
+        while chunk := await in_thread("", file.read, _CHUNK):
+            yield chunk
+    finally:
+        await in_thread("", file.close)
+        await in_thread("", shutil.rmtree, path.parent, True)  # where what is open cannot be removed

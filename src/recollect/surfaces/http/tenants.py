@@ -1,0 +1,45 @@
+"""Whose users are whose: each tenant is a host application, and its users are a world of their own.
+
+The users of the default tenant keep their ids, so that the command line and embedded programs know them by the same
+name. Those of the tenant ``acme`` are stored as ``@acme/42``, and nobody else can name them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from recollect.app import Recollect
+from recollect.errors import InvalidInputError
+from recollect.store.keys import DEFAULT_TENANT
+from recollect.userid import MAX_LENGTH, check_user_id
+
+_TAKEN = re.compile(r"@[a-z0-9][a-z0-9-]{0,31}/")
+
+
+def stored_id(tenant: str, user: str) -> str:
+    """The id under which a tenant's user is stored."""
+    check_user_id(user)
+    try:
+        user.encode("utf-8")
+    except UnicodeEncodeError:
+        raise InvalidInputError("user", "must be printable characters") from None
+    if tenant == DEFAULT_TENANT:
+        if _TAKEN.match(user):
+            raise InvalidInputError("user", "must not begin with @ and the name of a tenant")
+        return user
+    prefix = f"@{tenant}/"
+    if len(prefix) + len(user) > MAX_LENGTH:
+        raise InvalidInputError("user", f"must have at most {MAX_LENGTH - len(prefix)} characters")
+    return prefix + user
+
+
+def users_of(app: Recollect, tenant: str) -> Iterator[tuple[str, str]]:
+    """The users of a tenant: the id that the tenant knows, and the one under which they are stored."""
+    prefix = f"@{tenant}/"
+    for stored in app.users():
+        if tenant == DEFAULT_TENANT:
+            if not _TAKEN.match(stored):
+                yield stored, stored
+        elif stored.startswith(prefix):
+            yield stored.removeprefix(prefix), stored

@@ -1,0 +1,182 @@
+"""Tools called over HTTP, and what became of those that were queued."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import Field
+
+from recollect.app import Recollect
+from recollect.core.aio import in_thread
+from recollect.errors import InvalidInputError, NotFoundError
+from recollect.records import JournalEntry
+from recollect.surfaces.http import once
+from recollect.surfaces.http.exchange import Answer, Asked, Route, told
+from recollect.surfaces.http.problems import Problem
+from recollect.surfaces.http.schema import Nothing, Strict
+from recollect.tools.late import Late
+from recollect.tools.suite import Result, Suite
+
+_MOST_SUITES = 256
+_MOST_RESULTS = 1000
+_LOOKED_AT = 1000
+"""Of the log of calls, how many are looked at for one that was queued."""
+
+
+class ToolAsked(Strict):
+    """A call of a tool: its arguments, and the conversation it is made in."""
+
+    arguments: dict[str, Any] = Field(default_factory=dict)
+    suites: list[str] = Field(default_factory=list, max_length=20)
+    session: str | None = None
+    chat: str | None = None
+    agent: str | None = None
+    wait: bool = Field(False, description="wait for as long as the tool takes, rather than have it queued")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskFound:
+    """What became of a call that was queued: "queued", or "done" and what it said, if that is known, and changed."""
+
+    call: str
+    status: str
+    outcome: str
+    text: str | None
+    entries: tuple[JournalEntry, ...]
+
+
+class Toolbox:
+    """The tools over the memories of an app."""
+
+    def __init__(self, app: Recollect) -> None:
+        self._app = app
+        self._guard = threading.Lock()
+        self._suites: OrderedDict[tuple[Any, ...], Suite] = OrderedDict()
+        self._results: OrderedDict[tuple[str, str], Result | None] = OrderedDict()
+        """Of what was queued here; None until it is done."""
+
+    def routes(self) -> list[Route]:
+        """What can be asked."""
+        return [
+            Route(
+                method="POST",
+                path="/users/{user}/tools/{name}",
+                name="call_tool",
+                does="Call a tool. What takes too long is queued: then the answer says so, and where to ask for it.",
+                scope="read",
+                takes=ToolAsked,
+                returns=Result,
+                handle_async=self._call,
+                repeatable=True,
+                statuses={202: "Queued; ask for it at Location"},
+            ),
+            Route(
+                method="GET",
+                path="/users/{user}/tasks/{name}",
+                name="task",
+                does="What became of a call that was queued.",
+                scope="read",
+                takes=Nothing,
+                returns=TaskFound,
+                handle=self._task,
+                statuses={202: "Not done yet"},
+            ),
+        ]
+
+    async def _call(self, asked: Asked) -> Answer:
+        suite = await in_thread("", self._suite, asked)
+        tool = suite.find(asked.name)
+        if tool is None:
+            raise NotFoundError("there is no such tool; GET /v1/tools lists them")
+        if tool.tier != "read_only" and not asked.caller.may("write"):
+            raise Problem(403, "NotAllowedError", "this tool writes, and the key may only read")
+        arguments = asked.values.get("arguments", {})
+        if "idempotency-key" in asked.headers:
+            return await in_thread(asked.user, self._once, asked, suite, arguments)
+        result = await suite.acall(asked.name, arguments)
+        return await in_thread("", self._told, asked, result)
+
+    def _told(self, asked: Asked, result: Result) -> Answer:
+        answer = told(result, 202 if result.status == "queued" else 200)
+        if result.status == "queued":
+            with self._guard:
+                self._results[asked.user, result.call] = None
+                while len(self._results) > _MOST_RESULTS:
+                    self._results.popitem(last=False)
+            answer.headers["location"] = f"/v1/users/{asked.local}/tasks/{result.call}"
+        return answer
+
+    def _once(self, asked: Asked, suite: Suite, arguments: dict[str, Any]) -> Answer:
+        """With an idempotency key it is done here and now, under a call that the journal knows."""
+        known = once.repeated(asked)
+        assert known is not None
+        late = Late(
+            call=known.call,
+            user=asked.user,
+            tool=asked.name,
+            arguments=arguments,
+            session=suite.session,
+            chat=suite.chat,
+            agent=suite.agent,
+        )
+        return once.once(self._app.keys, asked, lambda: told(suite.redo(late)), lambda: told(suite.redo(late)))
+
+    def _suite(self, asked: Asked) -> Suite:
+        """The tools for this conversation; kept, because a suite knows what was called before."""
+        given = asked.values
+        session, chat, agent = (given.get(name) for name in ("session", "chat", "agent"))
+        suites, patient = tuple(given.get("suites", ())), bool(given.get("wait", False))
+        key = (asked.user, suites, session, chat, agent, patient)
+        with self._guard:
+            suite = self._suites.get(key)
+        if suite is None:
+            suite = self._app.tools(
+                asked.user, *suites, session=session, chat=chat, agent=agent, fixed_user=True, patient=patient
+            )
+        with self._guard:
+            suite = self._suites.setdefault(key, suite)  # another request may have been first
+            self._suites.move_to_end(key)
+            while len(self._suites) > _MOST_SUITES:
+                self._suites.popitem(last=False)
+        return suite
+
+    def _task(self, asked: Asked) -> Answer:
+        call = asked.name
+        if len(call) > 100:
+            raise InvalidInputError("call", "must be the id of a call")
+        self._collect(asked.user)
+        entries = tuple(self._app.user(asked.user).history(call=call))
+        known = self._results.get((asked.user, call))
+        outcome = known.outcome if known is not None else "done" if entries else self._outcome(asked.user, call)
+        queued = outcome == "queued"
+        found = TaskFound(
+            call=call,
+            status="queued" if queued else "done",
+            outcome=outcome,
+            text=None if known is None else known.text,
+            entries=entries,
+        )
+        return told(found, 202 if queued else 200)
+
+    def _outcome(self, user: str, call: str) -> str:
+        """Of a call that has changed nothing yet."""
+        if (user, call) in self._results:
+            return "queued"
+        # it was called elsewhere, or before this process was started; to look into the log may have to wait
+        rows = self._app.user(user).calls(limit=_LOOKED_AT)
+        found = next((one.outcome for one in rows if one.id == call), None)
+        if found is None:
+            raise NotFoundError("there is no such call")
+        return found
+
+    def _collect(self, user: str) -> None:
+        """What was done since in this process."""
+        with self._guard:
+            mine = [suite for key, suite in self._suites.items() if key[0] == user]
+        found = [result for suite in mine for result in suite.finished()]
+        with self._guard:
+            for result in found:
+                self._results[user, result.call] = result
