@@ -689,7 +689,9 @@ def test_U1_R4_in_a_group_each_persons_words_are_their_own_memory(app: Recollect
     assert isinstance(mine, Message) and mine.speaker == "Ann"
 
 
-def test_U2_an_episode_of_a_group_names_who_took_part_and_goes_with_the_undo(app: Recollect, clock: FrozenClock) -> None:
+def test_U2_an_episode_of_a_group_names_who_took_part_and_goes_with_the_undo(
+    app: Recollect, clock: FrozenClock
+) -> None:
     ann = Talk(app, ANN, place="group/7", speaker="Ann", company=lambda: ["Bob", "Eve"], clock=clock)
     ann.begin(POST)
     ann.say("I work at Stripe, and we run it in production")

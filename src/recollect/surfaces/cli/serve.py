@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 from typing import Annotated
 
@@ -44,6 +45,9 @@ def serve(
     suite: Annotated[
         list[str] | None, typer.Option("--suite", help="Tools to offer over MCP (notes); repeatable.", metavar="NAME")
     ] = None,
+    log_requests: Annotated[
+        bool, typer.Option("--log-requests", help="One line for each request, without content.")
+    ] = False,
     workers: Annotated[
         int, typer.Option("--workers", help="Background jobs at a time; 0: none.", min=0, max=64, metavar="NUMBER")
     ] = 4,
@@ -58,6 +62,8 @@ def serve(
     from recollect.surfaces.mcp.http import Address
 
     log_to_stderr()
+    if log_requests:
+        logging.getLogger("recollect.http").setLevel(logging.INFO)
     if database_url is not None:
         if not database_url.startswith(("postgresql://", "postgres://")):
             raise InvalidInputError("--database-url", "must begin with postgresql://")

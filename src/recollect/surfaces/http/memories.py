@@ -15,6 +15,7 @@ from pydantic import Field
 from recollect.app import Recollect
 from recollect.client.verbs import ACTING, PAGE, VERBS, Verb
 from recollect.core.memory import Memory
+from recollect.core.writing import DoneAlreadyError
 from recollect.errors import InvalidInputError
 from recollect.records import JournalEntry, Refused
 from recollect.surfaces.http import once
@@ -130,6 +131,9 @@ class Memories:
         def again(entries: Sequence[JournalEntry]) -> Answer:
             return told(once.told_again(verb.name, values, entries))
 
+        _with_ids(asked, [(verb, values)])
+        if verb.scope == "admin":  # which can be done again: the journal need not tell
+            return once.once(self._app.keys, asked, lambda: do(memory), lambda: do(memory))
         return self._once(asked, memory, do, again, keep=verb.name != "erase_topic")  # its answer holds what was erased
 
     def batch(self, asked: Asked) -> Answer:
@@ -144,6 +148,7 @@ class Memories:
             except InvalidInputError as error:
                 raise InvalidInputError(f"operations[{number}].{error.field}", _problem(error)) from None
             operations.append((verb, given_as(verb, given)))
+        _with_ids(asked, operations)
 
         def do(memory: Memory) -> Answer:
             with memory.batch() as batch:
@@ -171,7 +176,14 @@ class Memories:
         # a call of the host's own stays in the journal: it may name several requests, so it cannot tell them apart
         own = memory._acting.call is not None
         here = memory if known is None or own else once.under_call(memory, call)
-        return once.once(self._app.keys, asked, lambda: do(here), lambda: again(memory.history(call=call)), keep=keep)
+
+        def do_unless_done() -> Answer:
+            # if it was done, the file is no longer what it was made from
+            if here is not memory and "if-match" in asked.headers and memory.history(call=call, limit=1):
+                raise DoneAlreadyError
+            return do(here)
+
+        return once.once(self._app.keys, asked, do_unless_done, lambda: again(memory.history(call=call)), keep=keep)
 
     def _reading(self, verb: Verb, memory: Memory, values: dict[str, Any], asked: Asked) -> Answer:
         if verb.paged:
@@ -203,6 +215,18 @@ class Memories:
     def _about(self, user: str) -> About:
         memory = self._app.user(user)
         return About(exists=memory.exists, mode=memory.mode)
+
+
+def _with_ids(asked: Asked, operations: Sequence[tuple[Verb, dict[str, Any]]]) -> None:
+    """What is reported is in no journal: with an id that follows from the idempotency key it is stored once."""
+    known = once.repeated(asked)
+    if known is None:
+        return
+    for number, (verb, values) in enumerate(operations):
+        events = [values] if verb.name == "report" else values["events"] if verb.name == "report_many" else ()
+        for place, event in enumerate(events):
+            if event.get("id") is None:
+                event["id"] = f"event-{known.call}-{number}-{place}"
 
 
 def page_of(items: Sequence[Any], cursor: str | None, size: int) -> tuple[Sequence[Any], str | None]:

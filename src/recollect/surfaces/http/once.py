@@ -16,6 +16,7 @@ from recollect.core.writing import DoneAlreadyError
 from recollect.errors import InvalidInputError
 from recollect.records import (
     Demoted,
+    Edited,
     Erased,
     Forgotten,
     JournalEntry,
@@ -131,11 +132,23 @@ def told_again(verb: str, arguments: dict[str, Any], entries: Sequence[JournalEn
         return Written(message=f"Remembered: {record.text}", record=record)
     if verb == "forget":
         return Forgotten(message=f"Forgotten: {record.text}", record=record)
+    if verb == "edit":
+        return Edited(
+            message="Edited already.",
+            added=tuple(entry.after for entry in entries if entry.after and entry.before is None),
+            updated=tuple(entry.after for entry in entries if entry.after and entry.before and _is_active(entry)),
+            removed=tuple(entry.before for entry in entries if entry.before and not _is_active(entry)),
+            run=last.run,
+        )
     if verb == "merge" and last.run:
         new = next((entry.after for entry in entries if entry.before is None and entry.after), record)
         others = tuple(entry.before for entry in entries if entry.before is not None)
         return Merged(message=f"Merged: {new.text}", record=new, merged=others, run=last.run)
     raise lost(last)
+
+
+def _is_active(entry: JournalEntry) -> bool:
+    return entry.after is not None and entry.after.status == "active"
 
 
 def lost(entry: JournalEntry) -> Problem:
