@@ -30,7 +30,8 @@ from recollect.testing.memory_store import MemoryTransaction, MemoryUser
 from recollect.tools.catalog import SUITES, suite_of, tools_of
 from recollect.tools.parameters import Parameter
 from recollect.tools.phrasing import phrased
-from recollect.tools.suite import MAX_OUTPUT, Result, Status, Suite
+from recollect.tools.results import Status
+from recollect.tools.suite import MAX_OUTPUT, Result, Suite
 from recollect.tools.tool import Answer, Scope, Tool, tool
 from tests.tooling import SEED_TOOLS, Forked, SlowStore, forked
 

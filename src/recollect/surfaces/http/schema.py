@@ -6,6 +6,7 @@ only told here, such as which categories there are, cannot differ from what hold
 
 from __future__ import annotations
 
+import re
 import types
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
@@ -43,6 +44,9 @@ _WORDS: dict[str, tuple[str, ...]] = {
 }
 """Which words an argument may be, by its name, or by verb and name."""
 _FREE = frozenset({"runs.kind"})
+_CLEANED = frozenset({"query", "topic"})
+"""Whatever is in a question, the memory makes the best of it."""
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _SHARES = frozenset({"confidence", "importance", "min_score"})
 _COUNTS = frozenset({"limit", "max_tokens"})
 
@@ -124,6 +128,8 @@ def _worded(verb: Verb, name: str, kind: Any) -> Any:
 def _bounded(name: str, kind: type) -> Any:
     if name in _SHARES:
         return Annotated[kind, WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1})]
+    if name == "offset":
+        return Annotated[int, Field(ge=0, lt=2**31)]
     if name in _COUNTS:
         return Annotated[kind, WithJsonSchema({"type": "integer", "minimum": 1, "maximum": 1_000_000})]
     if kind is int:
@@ -216,7 +222,24 @@ def checked(model: type[BaseModel], data: Any, *, strict: bool) -> dict[str, Any
         first = error.errors(include_input=False, include_url=False)[0]
         where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
         raise InvalidInputError(where.lstrip(".")[:100] or "body", _said(first)) from None
-    return {name: _plain(getattr(made, name)) for name in made.model_fields_set}
+    values = {name: _plain(getattr(made, name)) for name in made.model_fields_set}
+    for name, value in values.items():
+        if name not in _CLEANED and not _is_storable(value):
+            raise InvalidInputError(name, "has a character that no database can hold: U+0000, or half of a pair")
+    return values
+
+
+def is_storable(text: str) -> bool:
+    """Whether a database can hold this text, or look for it."""
+    return _UNSTORABLE.search(text) is None
+
+
+def _is_storable(value: Any) -> bool:
+    if isinstance(value, str):
+        return is_storable(value)
+    if isinstance(value, dict):
+        return all(is_storable(name) and _is_storable(one) for name, one in value.items())
+    return not isinstance(value, list) or all(_is_storable(one) for one in value)
 
 
 def given_as(verb: Verb, values: dict[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from recollect.records import JournalEntry
 from recollect.surfaces.http import once
 from recollect.surfaces.http.exchange import Answer, Asked, Route, told
 from recollect.surfaces.http.problems import Problem
-from recollect.surfaces.http.schema import Nothing, Strict
+from recollect.surfaces.http.schema import Nothing, Strict, is_storable
 from recollect.tools.late import Late
 from recollect.tools.suite import Result, Suite
 
@@ -145,7 +145,7 @@ class Toolbox:
 
     def _task(self, asked: Asked) -> Answer:
         call = asked.name
-        if len(call) > 100:
+        if len(call) > 100 or not is_storable(call):
             raise InvalidInputError("call", "must be the id of a call")
         self._collect(asked.user)
         entries = tuple(self._app.user(asked.user).history(call=call))
