@@ -82,7 +82,9 @@ class Address:
 
     def listen(self) -> socket.socket:
         """A socket that connections are accepted on."""
-        bound = socket.socket(socket.AddressFamily(self.family), socket.SOCK_STREAM)
+        bound = socket.socket(
+            socket.AddressFamily(self.family), socket.SOCK_STREAM, socket.IPPROTO_TCP
+        )  # named, or asyncio would leave Nagle on
         try:
             if sys.platform != "win32":  # where it would let another program take the port over
                 bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
