@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from recollect.core.trends import Trend
     from recollect.identity.links import Identities
     from recollect.search.embedders.embedder import Embedder
-    from recollect.store.identities import IdentityStore
-    from recollect.store.keys import Keys, KeyStore
+    from recollect.store.beside import Beside, Tables
+    from recollect.store.keys import Keys
     from recollect.tools.late import Late, Patience
     from recollect.tools.log import CallLog
     from recollect.tools.suite import Suite, Telemetry
@@ -98,50 +98,38 @@ class Recollect:
     def identities(self) -> Identities:
         """Who is who on several channels: which user an identity is, and joining two of them by a one-time code."""
         from recollect.identity.links import Identities, People
+        from recollect.store.identities import IDENTITIES
 
         with self._guard:
             if self._identities is None:
                 people = People(self._person, self._remove_user, self.config, self._clock)
-                self._identities = Identities(self._identity_store(), people)
+                self._identities = Identities(self._beside(IDENTITIES), people)
             return self._identities
-
-    def _identity_store(self) -> IdentityStore:
-        if isinstance(self._store, SqliteStore):
-            from recollect.store.identities_sqlite import SqliteIdentities
-
-            return SqliteIdentities(self._store.root)
-        from recollect.store.identities_postgres import PostgresIdentities
-        from recollect.store.postgres import PostgresStore
-
-        if isinstance(self._store, PostgresStore):
-            return PostgresIdentities(self._store)
-        from recollect.store.identities import NoIdentities
-
-        return NoIdentities()
 
     @property
     def keys(self) -> Keys:
         """Who may use the HTTP API."""
-        from recollect.store.keys import Keys
+        from recollect.store.keys import KEYS, Keys
 
         with self._guard:
             if self._keys is None:
-                self._keys = Keys(self._key_store(), self._clock)
+                self._keys = Keys(self._beside(KEYS), self._clock)
             return self._keys
 
-    def _key_store(self) -> KeyStore:
+    def _beside(self, tables: Tables) -> Beside:
+        """Where tables are kept that are no person's memory."""
         if isinstance(self._store, SqliteStore):
-            from recollect.store.keys_sqlite import SqliteKeys
+            from recollect.store.beside_sqlite import SqliteBeside
 
-            return SqliteKeys(self._store.root)
-        from recollect.store.keys_postgres import PostgresKeys
+            return SqliteBeside(self._store.root, tables)
+        from recollect.store.beside_postgres import PostgresBeside
         from recollect.store.postgres import PostgresStore
 
         if isinstance(self._store, PostgresStore):
-            return PostgresKeys(self._store)
-        from recollect.store.keys import NoKeys
+            return PostgresBeside(self._store, tables)
+        from recollect.store.beside import Nowhere
 
-        return NoKeys()
+        return Nowhere(tables)
 
     def tools(
         self,

@@ -26,7 +26,8 @@ from recollect.identity.joining import Contents, Merge, contents, mark_of, memor
 from recollect.identity.nouns import Code, Identity, Joined, Known, Pending, Unlinked, check_identity
 from recollect.identity.watching import UnfinishedError, WatchedPerson
 from recollect.records import new_id
-from recollect.store.identities import IdentityStore, Link, View, links, one_link
+from recollect.store.beside import Beside, View
+from recollect.store.identities import Link, links, one_link
 from recollect.times import Clock, to_text
 from recollect.userid import check_user_id
 
@@ -58,7 +59,7 @@ class People:
 class Identities:
     """Who is who. Get it from `Recollect.identities`."""
 
-    def __init__(self, store: IdentityStore, people: People) -> None:
+    def __init__(self, store: Beside, people: People) -> None:
         self._store = store
         self._people = people
 

@@ -1,20 +1,17 @@
 """What is stored about identities and links: one row a link, the codes only as hashes, the same in both databases.
 
-An `IdentityStore` lends a `View` for reading, or for writing: then no other process writes, so that whoever looks
-first and changes then does it alone. Knows no policy: what a state means is decided in `recollect.identity`.
+Links are made rarely, so writers take turns. Knows no policy: what a state means is decided in `recollect.identity`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from recollect.errors import ConfigError
+from recollect.store.beside import Tables, View
 from recollect.store.rows import load_queries, readable
 from recollect.times import from_text
 
@@ -22,9 +19,14 @@ _COLUMNS = (
     "id, state, made_at, until, shown_channel, shown_name, shown_user, shown_ok, entered_channel, entered_name, "
     "entered_user, entered_ok, survivor, joined, merged, undoable, secret, details"
 )
-QUERIES = {
-    name: sql.format(columns=_COLUMNS) for name, sql in load_queries(Path(__file__).with_name("identities.sql")).items()
-}
+_SQL = load_queries(Path(__file__).with_name("identities.sql"))
+IDENTITIES = Tables(
+    name="identities",
+    queries={name: sql.format(columns=_COLUMNS) for name, sql in _SQL.items()},
+    versions="memory_identity_versions",
+    lock=0x4944454E54495459,
+    if_lost="nobody is joined any more",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,57 +73,6 @@ def link_from_row(row: tuple[Any, ...]) -> Link:
         secret=secret,
         details=json.loads(details),
     )
-
-
-class View(Protocol):
-    """The tables, as one transaction sees them. Queries are named as in ``identities.sql``."""
-
-    def rows(self, query: str, **values: Any) -> list[tuple[Any, ...]]:
-        """What a query gives."""
-        ...
-
-    def run(self, query: str, **values: Any) -> int:
-        """Change something, and say how many rows it were."""
-        ...
-
-
-class IdentityStore(Protocol):
-    """Where identities and links are kept."""
-
-    def read(self) -> AbstractContextManager[View | None]:
-        """A view; None if nothing was ever stored, for reading creates nothing."""
-        ...
-
-    def write(self) -> AbstractContextManager[View]:
-        """The one open transaction of all processes; an exception inside rolls it back."""
-        ...
-
-    def scrub(self) -> None:
-        """What was removed must not survive in a log."""
-        ...
-
-    def close(self) -> None:
-        """Let go of files; the next use opens them again."""
-        ...
-
-
-class NoIdentities:
-    """For a store of one's own: everybody is who they are, and nobody can be joined."""
-
-    @contextmanager
-    def read(self) -> Iterator[View | None]:
-        yield None
-
-    @contextmanager
-    def write(self) -> Iterator[View]:
-        raise ConfigError("identities can be joined in a folder or in PostgreSQL only")
-        yield  # pragma: no cover
-
-    def scrub(self) -> None:
-        """There is nothing."""
-
-    def close(self) -> None:
-        """There is nothing."""
 
 
 def one_link(view: View, query: str, **values: Any) -> Link | None:

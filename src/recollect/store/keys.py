@@ -14,18 +14,25 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal, Protocol, cast, get_args
+from typing import Any, Literal, cast, get_args
 
-from recollect.errors import ConfigError, InvalidInputError, NotFoundError
+from recollect.errors import InvalidInputError, NotFoundError
+from recollect.store.beside import Beside, Nowhere, Tables
 from recollect.store.rows import load_queries, readable
 from recollect.times import Clock, from_text, to_text, utc_now
 
-QUERIES = load_queries(Path(__file__).with_name("keys.sql"))
+KEYS = Tables(
+    name="keys",
+    queries=load_queries(Path(__file__).with_name("keys.sql")),
+    versions="memory_key_versions",
+    lock=0x4B4559532D4B4559,
+    if_lost="there are no keys any more",
+    in_turns=False,  # each statement is about one row
+    secret=True,  # it holds what tokens are signed with
+)
 
 Scope = Literal["read", "write", "admin"]
 SCOPES: tuple[str, ...] = get_args(Scope)
@@ -53,54 +60,10 @@ class Key:
         return self.revoked_at is None and SCOPES.index(scope) <= SCOPES.index(self.scope)
 
 
-class View(Protocol):
-    """The tables, as one transaction sees them. Queries are named as in ``keys.sql``."""
-
-    def rows(self, query: str, **values: Any) -> list[tuple[Any, ...]]:
-        """What a query gives."""
-        ...
-
-    def run(self, query: str, **values: Any) -> int:
-        """Change something, and say how many rows it were."""
-        ...
-
-
-class KeyStore(Protocol):
-    """Where keys are kept."""
-
-    def read(self) -> AbstractContextManager[View | None]:
-        """A view; None if nothing was ever stored, for reading creates nothing."""
-        ...
-
-    def write(self) -> AbstractContextManager[View]:
-        """The one open transaction of all processes; an exception inside rolls it back."""
-        ...
-
-    def close(self) -> None:
-        """Let go of files; the next use opens them again."""
-        ...
-
-
-class NoKeys:
-    """For a store of one's own: there are no keys."""
-
-    @contextmanager
-    def read(self) -> Iterator[View | None]:
-        yield None
-
-    @contextmanager
-    def write(self) -> Iterator[View]:
-        raise ConfigError("keys can be kept in a folder or in PostgreSQL only")
-        yield  # pragma: no cover
-
-    def close(self) -> None:
-        """There is nothing."""
-
-
 class Keys:
     """The keys of a deployment. All is looked up anew each time: what is revoked lets nobody in any more."""
 
-    def __init__(self, store: KeyStore, clock: Clock = utc_now) -> None:
+    def __init__(self, store: Beside, clock: Clock = utc_now) -> None:
         self._store = store
         self._clock = clock
         self._secret: bytes | None = None
@@ -189,7 +152,7 @@ class Keys:
 
     def keep_answer(self, repeated: Repeated, request: str, status: int, body: bytes) -> None:
         """Keep an answer for a day; durable when this returns."""
-        if isinstance(self._store, NoKeys):
+        if isinstance(self._store, Nowhere):
             return  # the journal alone has to tell what was done
         now = self._clock()
         with self._store.write() as view:

@@ -1,6 +1,7 @@
-"""Keys on one machine: ``keys.db`` in the folder of the memories, beside ``recollect.db``, for its owner's eyes only.
+"""Tables beside the memories on one machine: a file in their folder, such as ``identities.db`` or ``keys.db``.
 
-A file of its own, like the queue's: it is read for every request that comes in, and a damaged one costs no memory.
+A file of its own, like the queue's: it is read for every message or request that comes in, and a damaged one costs no
+memory.
 """
 
 from __future__ import annotations
@@ -8,38 +9,39 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from recollect.errors import StoreCorruptError
+from recollect.store.beside import Tables
 from recollect.store.forks import close_before_forks
-from recollect.store.keys import QUERIES
 from recollect.store.locks import FileLock
-from recollect.store.sqlite_connections import BUSY_SECONDS, Handle, mapped_errors, migrate
-
-_MIGRATIONS = Path(__file__).parent / "keys_sqlite_migrations"
+from recollect.store.sqlite_connections import BUSY_SECONDS, Handle, empty_log, mapped_errors, migrate
 
 
 class SqliteView:
     """The tables over an open connection."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+    def __init__(self, db: sqlite3.Connection, queries: Mapping[str, str]) -> None:
         self._db = db
+        self._queries = queries
 
     def rows(self, query: str, **values: Any) -> list[tuple[Any, ...]]:
-        return self._db.execute(QUERIES[query], values).fetchall()
+        return self._db.execute(self._queries[query], values).fetchall()
 
     def run(self, query: str, **values: Any) -> int:
-        return self._db.execute(QUERIES[query], values).rowcount
+        return self._db.execute(self._queries[query], values).rowcount
 
 
-class SqliteKeys:
-    """Keys in a folder. The file is made by the first write."""
+class SqliteBeside:
+    """Tables in a folder. The file is made by the first write."""
 
-    def __init__(self, root: Path) -> None:
-        self.path = root / "keys.db"
+    def __init__(self, root: Path, tables: Tables) -> None:
+        self.path = root / f"{tables.name}.db"
+        self._tables = tables
+        self._migrations = tables.migrations("sqlite")
         self._handle: Handle | None = None
         self._reader: Handle | None = None
         self._guard = threading.RLock()
@@ -52,20 +54,24 @@ class SqliteKeys:
             return
         with self._mapped():
             if self._reader is None or not self._reader.fresh():
-                self._reader = Handle.reading(self.path, _MIGRATIONS)
-            yield SqliteView(self._reader.db)
+                self._reader = Handle.reading(self.path, self._migrations)
+            yield SqliteView(self._reader.db, self._tables.queries)
 
     @contextmanager
     def write(self) -> Iterator[SqliteView]:
         with self._open() as db:
             db.execute("BEGIN IMMEDIATE")
             try:
-                yield SqliteView(db)
+                yield SqliteView(db, self._tables.queries)
                 db.execute("COMMIT")
             except BaseException:
                 if db.in_transaction:  # a full disk ends it by itself
                     db.execute("ROLLBACK")
                 raise
+
+    def scrub(self) -> None:
+        with self._open() as db:
+            empty_log(db)
 
     def close(self) -> None:
         with self._guard:
@@ -101,19 +107,20 @@ class SqliteKeys:
         except StoreCorruptError:
             raise StoreCorruptError(
                 f"{self.path} is damaged; memories are not. Stop all processes and restore it, or move it away:"
-                " then there are no keys any more"
+                f" then {self._tables.if_lost}"
             ) from None
 
     def _connect(self) -> Handle:
         # one at a time: SQLite does not wait for its turn when it turns a new file into one with a log
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(self.path.with_name("keys.lock"), BUSY_SECONDS)
+        lock = FileLock(self.path.with_suffix(".lock"), BUSY_SECONDS)
         lock.acquire()
         try:
-            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))  # it holds what tokens are signed with
+            if self._tables.secret:
+                os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
             handle = Handle.writing(self.path)
             try:
-                migrate(handle.db, _MIGRATIONS)
+                migrate(handle.db, self._migrations)
             except BaseException:
                 handle.close()
                 raise

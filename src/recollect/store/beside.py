@@ -1,0 +1,91 @@
+"""Tables that stand beside the memories and are no person's memory: identities, keys to the API. One set of queries for
+both databases.
+
+A `Beside` lends a `View` for reading, or for writing: then, unless its tables need no turns, no other process writes,
+so that whoever looks first and changes then does it alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from recollect.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tables:
+    """What is kept: the queries by their names, and what the databases call it."""
+
+    name: str
+    """Of the file, of the folders with the migrations, and in messages."""
+    queries: Mapping[str, str] = field(repr=False)
+    versions: str
+    """The table that tells the version, in PostgreSQL."""
+    lock: int
+    if_lost: str
+    """What it means if the file is moved away."""
+    in_turns: bool = True
+    secret: bool = False
+    """Whether the file is for its owner's eyes only."""
+
+    def migrations(self, database: str) -> Path:
+        """The folder of the scripts that make them."""
+        return Path(__file__).parent / f"{self.name}_{database}_migrations"
+
+
+class View(Protocol):
+    """The tables, as one transaction sees them."""
+
+    def rows(self, query: str, **values: Any) -> list[tuple[Any, ...]]:
+        """What a query gives."""
+        ...
+
+    def run(self, query: str, **values: Any) -> int:
+        """Change something, and say how many rows it were."""
+        ...
+
+
+class Beside(Protocol):
+    """Where such tables are kept."""
+
+    def read(self) -> AbstractContextManager[View | None]:
+        """A view; None if nothing was ever stored, for reading creates nothing."""
+        ...
+
+    def write(self) -> AbstractContextManager[View]:
+        """An open transaction; an exception inside rolls it back."""
+        ...
+
+    def scrub(self) -> None:
+        """What was removed must not survive in a log."""
+        ...
+
+    def close(self) -> None:
+        """Let go of files; the next use opens them again."""
+        ...
+
+
+class Nowhere:
+    """For a store of one's own: nothing is there, and nothing can be kept."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    @contextmanager
+    def read(self) -> Iterator[View | None]:
+        yield None
+
+    @contextmanager
+    def write(self) -> Iterator[View]:
+        raise ConfigError(f"{self._tables.name} can be kept in a folder or in PostgreSQL only")
+        yield  # pragma: no cover
+
+    def scrub(self) -> None:
+        """There is nothing."""
+
+    def close(self) -> None:
+        """There is nothing."""
