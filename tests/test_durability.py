@@ -221,9 +221,9 @@ def test_F8_killing_one_of_several_writers_loses_nothing_of_any(
         )
 
     try:
-        for _ in range(3):
+        for _ in range(2):
             crew = [start() for _ in range(writers)]
-            for _ in range(8):
+            for _ in range(6):
                 _until_acknowledged(promised, crew, chance.randint(3, 12))
                 victim = crew.pop(chance.randrange(len(crew)))
                 promised.hear(victim.pid, victim.kill())
