@@ -482,8 +482,8 @@ class Memory(Recalling):
         with self._writing() as write:
             if target is None:
                 target = last_target(write.tx)
-            if isinstance(target, str) and target.isdigit():
-                target = int(target)
+            if isinstance(target, str) and target.isascii() and target.isdecimal():
+                target = int(target[:19])
             outcome = undo(write, target)
         return self._told(outcome, write)
 

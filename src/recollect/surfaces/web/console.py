@@ -1,0 +1,386 @@
+"""The console as one application, to be mounted anywhere: who asks, what they sent, and the page that answers.
+
+Mount("/console", console(app, who=Entrance(app.keys, open=address.is_loopback, user="me")))
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import secrets
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response, StreamingResponse
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from recollect.app import Recollect
+from recollect.core.aio import in_thread
+from recollect.errors import (
+    AmbiguousError,
+    InvalidInputError,
+    NotFoundError,
+    RecollectError,
+    StoreBusyError,
+    UndoError,
+)
+from recollect.surfaces.web import changing, operating, reading, settings
+from recollect.surfaces.web.entrance import Entrance, NotWelcomeError, Visitor
+from recollect.surfaces.web.live import Live
+from recollect.surfaces.web.pages import Asked, page, plain_page
+
+LOGGER = logging.getLogger("recollect.web")
+
+VISIT, SEAT = "recollect_visit", "recollect_seat"
+"""The cookies: who somebody is, and which browser."""
+MOST_FORM = 4 * 1024 * 1024
+MOST_IMPORT = 64 * 1024 * 1024
+SECONDS = 30.0
+"""How long the next part of a form may take."""
+
+_STATUS: tuple[tuple[type[RecollectError], int], ...] = (
+    (InvalidInputError, 422),
+    (NotFoundError, 404),
+    (AmbiguousError, 409),
+    (UndoError, 409),
+    (StoreBusyError, 503),
+)
+_POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self';"
+    " form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "content-security-policy": _POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), microphone=(), geolocation=()",
+}
+
+_FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
+
+_Handler = Callable[[Asked], Response]
+
+
+def console(app: Recollect, *, who: Entrance, live: Live | None = None) -> Starlette:
+    """The console over these memories. ``close_streams`` of its state ends what pages listen to, for a server that
+    stops."""
+    return _Console(app, who, live or Live(app)).starlette()
+
+
+class _Console:
+    def __init__(self, app: Recollect, who: Entrance, live: Live) -> None:
+        self._app = app
+        self._who = who
+        self._live = live
+
+    def starlette(self) -> Starlette:
+        get, post = partial(self._route, methods=["GET"]), partial(self._route, methods=["POST"])
+        observations = "What agents found out while they worked: findings, insights and lessons."
+        routes: list[BaseRoute] = [
+            get("/", reading.memory),
+            get("/edit", changing.editor),
+            post("/edit", changing.edit),
+            post("/remember", changing.remember),
+            get("/search", reading.search),
+            get("/timeline", reading.timeline),
+            get("/daily", reading.daily),
+            get("/daily/{day}", reading.daily),
+            get("/daily/{day}/edit", changing.editor),
+            post("/daily/{day}/edit", changing.edit),
+            get("/episodes", reading.records("episode", "Episodes", "Stretches of conversation, kept as a whole.")),
+            get("/observations", reading.records("observation", "Observations", observations)),
+            get("/notes", reading.records("note", "Notes", "Free texts that you or an agent saved.")),
+            get("/people", reading.people),
+            get("/runs", reading.runs),
+            get("/duplicates", reading.duplicates),
+            post("/merge", changing.merge),
+            post("/undo", changing.undo),
+            get("/record/{id}", reading.record),
+            post("/record/{id}/change", changing.change),
+            post("/record/{id}/pin", changing.pin),
+            post("/record/{id}/forget", changing.forget),
+            get("/record/{id}/erase", settings.erasing),
+            get("/settings", settings.settings),
+            post("/settings/mode", settings.mode),
+            post("/settings/consent", settings.consent),
+            get("/settings/topic", settings.topic),
+            post("/settings/remove", settings.remove),
+            post("/settings/clear", settings.clear),
+            get("/export", settings.export),
+            post("/import", settings.import_, most=MOST_IMPORT),
+            get("/operator", operating.dashboard, operator=True),
+            get("/operator/users", operating.users, operator=True),
+            get("/operator/queue", operating.queue, operator=True),
+            post("/operator/queue/{id}", operating.dead_letter, operator=True),
+            Route("/events", self._events),
+            Route("/login", self._login, methods=["GET", "POST"]),
+            Route("/logout", self._logout, methods=["POST"]),
+            Mount("/static", _Files(directory=Path(__file__).parent / "static")),
+        ]
+        made = Starlette(routes=routes, exception_handlers={HTTPException: self._missing})
+        made.add_middleware(_Guarded)
+        made.state.close_streams = self._live.close
+        return made
+
+    def _route(
+        self, path: str, handle: _Handler, *, methods: list[str], operator: bool = False, most: int = MOST_FORM
+    ) -> Route:
+        async def answer(request: Request) -> Response:
+            return await self._answer(request, handle, operator, most)
+
+        return Route(path, answer, methods=methods)
+
+    # one request
+
+    async def _answer(self, request: Request, handle: _Handler, operator: bool, most: int) -> Response:
+        visitor = await self._visitor(request)
+        base = request.scope.get("root_path", "")
+        if visitor is None or (operator and not visitor.operator):
+            return RedirectResponse(f"{base}/login", 303)
+        if visitor.user is None and not operator:
+            return RedirectResponse(f"{base}/operator", 303)
+        seat = request.cookies.get(SEAT, "")
+        fresh = "" if _is_seat(seat) else secrets.token_urlsafe(24)
+        async with self._form(request, most) as (form, upload):
+            response = await in_thread(
+                visitor.user or "",
+                self._handled,
+                handle,
+                request,
+                {"visitor": visitor, "base": base, "form": form, "upload": upload, "seat": seat or fresh},
+            )
+        if fresh:
+            self._set(request, response, SEAT, fresh)
+        return response
+
+    def _handled(self, handle: _Handler, request: Request, given: dict[str, Any]) -> Response:
+        seat, form = given.pop("seat"), given["form"]
+        asked = Asked(
+            app=self._app,
+            here=request.scope["path"].removeprefix(given["base"]).strip("/"),
+            mark=self._who.mark(_seat_of(seat, given["visitor"])),
+            query=dict(request.query_params),
+            path=request.path_params,
+            **given,
+        )
+        if request.method == "POST" and not self._is_ours(request, form, given["visitor"]):
+            return self._trouble(asked, 403, "This form is too old, or came from another site. Go back and try again.")
+        try:
+            return handle(asked)
+        except (
+            Exception
+        ) as error:  # the outermost handler: what an error quotes must not get into the log of the server
+            status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
+            said = str(error)
+            if status >= 500:
+                LOGGER.error("a page failed: %s", type(error).__name__)
+                # its message may name a folder, which is the operator's business
+                said = (type(error).__doc__ or "") if isinstance(error, RecollectError) else ""
+            return self._trouble(asked, status, said or "Something went wrong. Nothing was half done; try again.")
+
+    def _is_ours(self, request: Request, form: dict[str, str], visitor: Visitor | None) -> bool:
+        """Whether a form was sent from a page that this very browser was shown, in this visit."""
+        if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+            return False
+        seat = request.cookies.get(SEAT, "")
+        return _is_seat(seat) and self._who.is_marked(_seat_of(seat, visitor), form.get("mark", ""))
+
+    @staticmethod
+    def _trouble(asked: Asked, status: int, said: str) -> Response:
+        titles = {403: "Not from here", 404: "Not found", 409: "It has changed", 422: "Not like that"}
+        titles[503] = "Busy"
+        try:
+            return page(asked, "trouble.html", status=status, title=titles.get(status, "That failed"), said=said)
+        except Exception:  # not even the frame can be read
+            return plain_page("alone.html", base=asked.base, mark="", status=status, title="That failed", said=said)
+
+    @asynccontextmanager
+    async def _form(self, request: Request, most: int) -> AsyncIterator[tuple[dict[str, str], Path | None]]:
+        """The fields that were sent, and a file, which is kept as long as the request lasts."""
+        if request.method != "POST":
+            yield {}, None
+            return
+        request._receive = _limited(request.receive, most)
+        async with request.form(max_files=1, max_fields=50, max_part_size=most) as sent:
+            fields = {name: value for name, value in sent.items() if isinstance(value, str)}
+            file = next((value for value in sent.values() if isinstance(value, UploadFile) and value.filename), None)
+            if file is None:
+                yield fields, None
+                return
+            folder = Path(await in_thread("", tempfile.mkdtemp, prefix="recollect-"))
+            try:
+                ending = Path(file.filename or "").suffix.lower()
+                path = folder / f"import{ending if ending in settings.ENDINGS else ''}"
+                await in_thread("", _copy, file, path)
+                yield fields, path
+            finally:
+                await in_thread("", partial(shutil.rmtree, folder, ignore_errors=True))
+
+    # who
+
+    async def _visitor(self, request: Request) -> Visitor | None:
+        visitor = await in_thread("", self._who.visitor, request.cookies.get(VISIT, ""))
+        # a page elsewhere may have given its own name our address, and a proxy may have let anybody in
+        is_there = _is_near(request) and not any(name in request.headers for name in _FORWARDED)
+        return visitor if visitor is None or not visitor.is_open or is_there else None
+
+    async def _login(self, request: Request) -> Response:
+        base = request.scope.get("root_path", "")
+        known = request.cookies.get(SEAT, "")
+        seat = known if _is_seat(known) else secrets.token_urlsafe(24)
+        mark = await in_thread("", self._who.mark, _seat_of(seat, None))
+        code, problem = request.query_params.get("code", ""), ""
+        if request.method == "POST":
+            async with self._form(request, MOST_FORM) as (form, _):
+                code = form.get("code", "")
+                if not await in_thread("", self._is_ours, request, form, None):
+                    problem = "This form is too old. Try again."
+                else:
+                    try:
+                        visit, _ = await in_thread("", self._who.enter, code)
+                    except NotWelcomeError as error:
+                        code, problem = "", str(error)
+                    else:
+                        response: Response = RedirectResponse(f"{base}/", 303)
+                        self._set(request, response, VISIT, visit)
+                        return response
+        values = {"code": code[:2000], "problem": problem, "is_safe": _is_safe(request)}
+        make = partial(plain_page, "login.html", base=base, mark=mark, status=403 if problem else 200, **values)
+        response = await in_thread("", make)
+        self._set(request, response, SEAT, seat)
+        return response
+
+    async def _logout(self, request: Request) -> Response:
+        base = request.scope.get("root_path", "")
+        async with self._form(request, MOST_FORM) as (form, _):
+            visitor = await self._visitor(request)
+            if visitor is not None and await in_thread("", self._is_ours, request, form, visitor):
+                await in_thread("", self._who.leave, visitor)
+        response = RedirectResponse(f"{base}/login", 303)
+        response.delete_cookie(VISIT, path=base or "/")
+        return response
+
+    @staticmethod
+    def _set(request: Request, response: Response, name: str, value: str) -> None:
+        path = request.scope.get("root_path", "") or "/"
+        secure = not _is_near(request) or request.url.scheme == "https"
+        response.set_cookie(name, value, path=path, secure=secure, httponly=True, samesite="strict")
+
+    # what is not a page
+
+    async def _events(self, request: Request) -> Response:
+        visitor = await self._visitor(request)
+        if visitor is None or visitor.user is None:
+            return Response(status_code=403)
+        if not self._live.has_room(visitor.user):
+            return Response("too many pages are open", 429)
+        told = request.headers.get("last-event-id") or request.query_params.get("after", "")
+        seen = int(told) if re.fullmatch(r"[0-9]{1,15}", told) else -1
+
+        async def is_welcome() -> bool:
+            now = await self._visitor(request)
+            return now is not None and now.user == visitor.user
+
+        stream = self._live.stream(visitor.user, seen, is_welcome)
+        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+        return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
+
+    async def _missing(self, request: Request, error: Exception) -> Response:
+        status = error.status_code if isinstance(error, HTTPException) else 500
+        said = {404: "There is no such page.", 405: "That cannot be done here.", 413: "That is too much to send."}
+        base = request.scope.get("root_path", "")
+        make = partial(plain_page, "alone.html", base=base, mark="", status=status, title="Not here")
+        return await in_thread("", partial(make, said=said.get(status, "That cannot be read.")))
+
+
+class _Guarded:
+    """Adds to every answer what keeps a browser from doing more than the page says."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                named = {name for name, _ in message["headers"]}
+                more = _HEADERS | {"cache-control": "no-store"}
+                extra = [(name.encode(), text.encode()) for name, text in more.items() if name.encode() not in named]
+                message = {**message, "headers": [*message["headers"], *extra]}
+            await send(message)
+
+        await self._app(scope, receive, guarded)
+
+
+class _Files(StaticFiles):
+    """Style and script: the same for everybody, asked for again when they have changed."""
+
+    def file_response(self, *args: Any, **kwargs: Any) -> Response:
+        response = super().file_response(*args, **kwargs)
+        response.headers["cache-control"] = "no-cache"
+        return response
+
+
+def _limited(receive: Receive, most: int) -> Receive:
+    """The same, but not more, and not forever."""
+    size = 0
+
+    async def part() -> Message:
+        nonlocal size
+        try:
+            message = await asyncio.wait_for(_awaited(receive()), SECONDS)
+        except TimeoutError:
+            raise HTTPException(408) from None
+        size += len(message.get("body", b""))
+        if size > most:
+            raise HTTPException(413)
+        return message
+
+    return part
+
+
+async def _awaited(received: Awaitable[Message]) -> Message:
+    return await received
+
+
+def _copy(file: UploadFile, path: Path) -> None:
+    with path.open("wb") as out:
+        shutil.copyfileobj(file.file, out)
+
+
+def _is_seat(text: str) -> bool:
+    return re.fullmatch(r"[\w-]{20,64}", text, re.ASCII) is not None
+
+
+def _seat_of(seat: str, visitor: Visitor | None) -> str:
+    """What the mark of a form is made of: the browser and the visit, so that neither can be slipped in."""
+    return f"{seat} {'' if visitor is None else visitor.nonce}"
+
+
+def _is_near(request: Request) -> bool:
+    """Whether the browser calls this very machine, where a cookie needs no encryption."""
+    host = request.url.hostname or ""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _is_safe(request: Request) -> bool:
+    """Whether a cookie for encrypted connections would come back; a proxy may well have encrypted this one."""
+    return _is_near(request) or request.url.scheme == "https" or "x-forwarded-proto" in request.headers

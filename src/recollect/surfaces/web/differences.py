@@ -1,0 +1,68 @@
+"""What a change would do, shown before it is done: lines for a file, words for one value."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import dataclass
+
+_CONTEXT = 2
+_MOST = 400
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some words that stayed, or did not."""
+
+    text: str
+    changed: bool
+
+
+Words = tuple[Part, ...]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of a comparison: "same", "gone", "new" or "gap", where lines that stayed are left out."""
+
+    kind: str
+    words: Words
+
+
+def words_changed(before: str, after: str) -> tuple[Words, Words]:
+    """Two versions of a text, each with what the other has not."""
+    one, other = _words(before), _words(after)
+    if len(one) + len(other) > _MOST:
+        return (Part(before, True),), (Part(after, True),)
+    old: list[Part] = []
+    new: list[Part] = []
+    for tag, a, b, c, d in difflib.SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
+        if b > a:
+            old.append(Part("".join(one[a:b]), tag != "equal"))
+        if d > c:
+            new.append(Part("".join(other[c:d]), tag != "equal"))
+    return tuple(old), tuple(new)
+
+
+def lines_changed(before: str, after: str) -> list[Row]:
+    """Two versions of a file, line by line, with the words that changed; nothing if they are equal."""
+    one, other = before.splitlines(), after.splitlines()
+    rows: list[Row] = []
+    groups = list(difflib.SequenceMatcher(None, one, other, autojunk=len(one) > 2000).get_grouped_opcodes(_CONTEXT))
+    for number, group in enumerate(groups):
+        if number or group[0][1]:
+            rows.append(Row("gap", ()))
+        for tag, a, b, c, d in group:
+            if tag == "equal":
+                rows += [Row("same", (Part(line, False),)) for line in one[a:b]]
+            elif tag == "replace" and b - a == d - c:
+                pairs = [words_changed(old, new) for old, new in zip(one[a:b], other[c:d], strict=True)]
+                rows += [Row("gone", old) for old, _ in pairs] + [Row("new", new) for _, new in pairs]
+            else:
+                rows += [Row("gone", (Part(line, False),)) for line in one[a:b]]
+                rows += [Row("new", (Part(line, False),)) for line in other[c:d]]
+    return rows
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+|\s+|[^\w\s]", text)

@@ -1,0 +1,171 @@
+"""Who visits: a person by a one-time link, an operator by a link or a key, or whoever sits at a machine of their own.
+
+A link is signed and good for a few minutes and one visit, whichever process it reaches. A visit is a signed cookie; it
+ends with its hours, with the key that made its link, or with leaving. Forms carry a mark that only the visitor's own
+pages know.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import json
+import secrets
+import threading
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from recollect.errors import ConfigError, InvalidInputError, NotFoundError
+from recollect.store.keys import DEFAULT_TENANT, Keys, Repeated
+from recollect.surfaces.http.tenants import stored_id
+from recollect.times import Clock, utc_now
+
+VISIT = timedelta(hours=12)
+"""How long a visit lasts. Less than answers are kept, or one that was ended could begin again."""
+LINK = timedelta(minutes=10)
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Who looks at a page: a person sees their own memory, an operator numbers about everybody of their tenant."""
+
+    tenant: str
+    user: str | None
+    """As stored; None for an operator who is nobody here."""
+    operator: bool
+    is_open: bool = False
+    """On a machine of one's own, where nobody had to say who they are."""
+    nonce: str = ""
+
+
+class NotWelcomeError(InvalidInputError):
+    """A link or a key that lets nobody in."""
+
+
+class Entrance:
+    """Lets visitors in. ``open``: as long as there never was a key, everybody is ``user`` and operator, as on a machine
+    of one's own."""
+
+    def __init__(self, keys: Keys, *, open: bool = False, user: str = "me", clock: Clock = utc_now) -> None:
+        self._keys = keys
+        self._open = open
+        self._user = user
+        self._clock = clock
+        self._own_secret: bytes | None = None
+        self._used: set[str] = set()
+        self._guard = threading.Lock()
+
+    def link(
+        self, user: str | None, *, tenant: str = DEFAULT_TENANT, operator: bool = False, key: str = ""
+    ) -> tuple[str, int]:
+        """The code of a one-time link for a user, as the tenant knows them, and when it ends.
+
+        ``key`` is the id of the API key on whose behalf it is made; a visit ends when that is revoked.
+        """
+        stored = None if user is None else stored_id(tenant, user)
+        if stored is None and not operator:
+            raise InvalidInputError("user", "must be given, unless the link is an operator's")
+        return self._signed("link", {"t": tenant, "u": stored, "o": operator, "k": key}, LINK)
+
+    def enter(self, code: str) -> tuple[str, int]:
+        """Begin a visit with the code of a link or with a key that administers: the cookie, and when it ends."""
+        given = code.strip()
+        if given.startswith("rk_"):
+            key = self._keys.named_by(given)
+            if key is None or not key.may("admin"):
+                raise NotWelcomeError("key", "is not known, was revoked, or is not one that administers")
+            return self._signed("visit", {"t": key.tenant, "u": None, "o": True, "k": key.id}, VISIT)
+        told = self._told("link", given)
+        if told is None or not self._is_good(told) or not self._spend(told["n"]):
+            raise NotWelcomeError(
+                "code", "was used already, or is too old, or is not one of this server; ask for another"
+            )
+        return self._signed("visit", {name: told[name] for name in "tuok"}, VISIT)
+
+    def visitor(self, cookie: str) -> Visitor | None:
+        """Who this is; None if nobody is known by that cookie."""
+        told = self._told("visit", cookie) if cookie else None
+        if told is not None and self._is_good(told) and not self._is_spent(told["n"]):
+            return Visitor(told["t"], told["u"], told["o"], nonce=told["n"])
+        if self._open and not self._keys.any():
+            return Visitor(DEFAULT_TENANT, self._user, True, is_open=True)
+        return None
+
+    def leave(self, visitor: Visitor) -> None:
+        """End a visit, for whoever has its cookie."""
+        if visitor.nonce:
+            self._spend(visitor.nonce)
+
+    def mark(self, seat: str) -> str:
+        """What a form must carry that is sent from this seat, which is a browser and a visit."""
+        return _text(hmac.digest(self._secret, b"form " + seat.encode(), "sha256"))
+
+    def is_marked(self, seat: str, mark: str) -> bool:
+        """Whether a form comes from a page of ours."""
+        return hmac.compare_digest(self.mark(seat).encode(), mark.encode())
+
+    # inside
+
+    @property
+    def _secret(self) -> bytes:
+        try:
+            return self._keys.secret
+        except ConfigError:  # a store of one's own keeps none: this process alone
+            with self._guard:
+                self._own_secret = self._own_secret or secrets.token_bytes(32)
+                return self._own_secret
+
+    def _signed(self, what: str, told: dict[str, Any], lasts: timedelta) -> tuple[str, int]:
+        until = int((self._clock() + lasts).timestamp())
+        payload = _text(json.dumps(told | {"e": until, "n": secrets.token_hex(16)}, separators=(",", ":")).encode())
+        return f"{payload}.{_text(self._seal(what, payload))}", until
+
+    def _told(self, what: str, text: str) -> dict[str, Any] | None:
+        payload, _, seal = text.partition(".")
+        if len(text) > 4000 or not text.isascii() or not hmac.compare_digest(_data(seal), self._seal(what, payload)):
+            return None
+        told: dict[str, Any] = json.loads(_data(payload))
+        return told
+
+    def _seal(self, what: str, payload: str) -> bytes:
+        return hmac.digest(self._secret, f"console {what} {payload}".encode(), "sha256")
+
+    def _is_good(self, told: dict[str, Any]) -> bool:
+        if told["e"] <= self._clock().timestamp():
+            return False
+        key = self._keys.get(told["k"]) if told["k"] else None
+        return not told["k"] or (key is not None and key.may("admin" if told["o"] else "write"))
+
+    def _spend(self, nonce: str) -> bool:
+        """Use something up; whether this was the first time, of all processes."""
+        with self._guard:
+            if nonce in self._used:
+                return False
+            self._used.add(nonce)
+        mine = secrets.token_bytes(16)
+        self._keys.keep_answer(Repeated("", nonce), "console", 200, mine)  # the first one's stays
+        kept = self._kept(nonce)
+        return kept is None or kept == mine
+
+    def _is_spent(self, nonce: str) -> bool:
+        return nonce in self._used or self._kept(nonce) is not None
+
+    def _kept(self, nonce: str) -> bytes | None:
+        try:
+            found = self._keys.answer(Repeated("", nonce))
+        except NotFoundError:
+            return b""
+        return None if found is None else found[2] or b""
+
+
+def _text(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def _data(text: str) -> bytes:
+    try:
+        return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    except (binascii.Error, ValueError):
+        return b""

@@ -1,0 +1,121 @@
+"""What a person decides about their memory as a whole: whether it is on, what it may be used for, and that it ends."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import BinaryIO
+
+from starlette.responses import Response, StreamingResponse
+
+from recollect.core.aio import in_thread
+from recollect.errors import InvalidInputError
+from recollect.records import CONSENT_MEANINGS, CONSENTS, Receipt, new_id
+from recollect.surfaces.web.pages import Asked, page, then
+
+ENDINGS = (".zip", ".json", ".jsonl", ".md", ".txt")
+_MOST_SHOWN = 500
+_CHUNK = 1 << 16
+
+
+def settings(asked: Asked) -> Response:
+    """All switches."""
+    given = asked.memory.consents()
+    consents = [(name, CONSENT_MEANINGS[name], name in given) for name in CONSENTS]
+    return page(asked, "settings.html", consents=consents, counts=asked.memory.count(), endings=",".join(ENDINGS))
+
+
+def mode(asked: Asked) -> Response:
+    """On, paused or incognito."""
+    wanted = asked.field("mode")
+    if wanted == "on":
+        asked.memory.resume()
+    elif wanted in ("paused", "incognito"):
+        asked.memory.pause(incognito=wanted == "incognito")
+    else:
+        raise InvalidInputError("mode", "must be on, paused or incognito")
+    return then(asked, "settings", wanted)
+
+
+def consent(asked: Asked) -> Response:
+    """What the memory may be used for."""
+    for name in CONSENTS:
+        asked.memory.consent(name, asked.form.get(name) == "1")
+    return then(asked, "settings", "consent")
+
+
+def export(asked: Asked) -> Response:
+    """The whole memory as one archive."""
+    folder = tempfile.mkdtemp(prefix="recollect-")
+    try:
+        path = asked.memory.export(Path(folder) / "memory.zip")
+        file, size = path.open("rb"), path.stat().st_size
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)  # before it is sent: whoever leaves halfway leaves nothing behind
+    headers = {"content-disposition": 'attachment; filename="memory.zip"', "content-length": str(size)}
+    return StreamingResponse(_read(file), media_type="application/zip", headers=headers)
+
+
+async def _read(file: BinaryIO) -> AsyncIterator[bytes]:
+    with file:
+        while chunk := await in_thread("", file.read, _CHUNK):
+            yield chunk
+
+
+def import_(asked: Asked) -> Response:
+    """Take over an archive or another tool's export; first what that would do, if asked."""
+    if asked.upload is None:
+        raise InvalidInputError("file", "must be chosen: an archive made by export, or another tool's export")
+    dry_run = asked.form.get("dry_run") == "1"
+    report = asked.memory.import_(asked.upload, dry_run=dry_run)
+    return page(asked, "imported.html", report=report, dry_run=dry_run)
+
+
+# removing
+
+
+def topic(asked: Asked) -> Response:
+    """What speaks of a topic, before anything happens to it."""
+    words = asked.query.get("topic", "").strip()
+    found = asked.memory.erase_topic(words, dry_run=True)[0] if words else []
+    return page(asked, "topic.html", topic=words, found=found[:_MOST_SHOWN], left=max(len(found) - _MOST_SHOWN, 0))
+
+
+def remove(asked: Asked) -> Response:
+    """Forget or erase what was shown, and nothing else."""
+    names = list(dict.fromkeys(asked.form.get("ids", "").split()))
+    if not names or len(names) > _MOST_SHOWN:
+        raise InvalidInputError("ids", f"must name 1 to {_MOST_SHOWN} records")
+    if asked.form.get("how") == "forget":
+        run = new_id("run")
+        with asked.known.acting(run=run).batch() as mine:
+            for name in names:
+                mine.forget(name, reason="forgotten with a topic in the console")
+        return then(asked, "timeline", "forgotten", run)
+    if asked.form.get("sure") != "1":
+        raise InvalidInputError("sure", "must be ticked: what is erased does not come back")
+    return _receipt(asked, asked.known.erase(*names).receipt)
+
+
+def erasing(asked: Asked) -> Response:
+    """What erasing one record means."""
+    found = asked.memory.why(asked.path["id"]).record
+    return page(asked, "erasing.html", record=found)
+
+
+def clear(asked: Asked) -> Response:
+    """Erase everything about the person, and begin again; with ``erase``, the person too."""
+    word = asked.form.get("word", "").strip().lower()
+    if word == "clear":
+        return _receipt(asked, asked.memory.clear().receipt)
+    if word == "erase" and asked.visitor.user is not None:
+        return _receipt(asked, asked.app.erase_user(asked.visitor.user))
+    raise InvalidInputError("word", "must be clear or erase; nothing was removed")
+
+
+def _receipt(asked: Asked, receipt: Receipt) -> Response:
+    if asked.visitor.user is not None:
+        asked.app.keys.forget_answers(asked.visitor.user)
+    return page(asked, "receipt.html", receipt=receipt)

@@ -1,0 +1,1264 @@
+"""The web console, over real HTTP and in a real browser: what a person sees and does, what an operator sees, and what
+nobody may."""
+
+from __future__ import annotations
+
+import asyncio
+import html
+import io
+import re
+import shutil
+import socket
+import threading
+import zipfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import date, datetime, timedelta, timezone
+from html.parser import HTMLParser
+from itertools import count, islice
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+import uvicorn
+from starlette.applications import Starlette
+from starlette.routing import Mount
+
+import recollect
+from recollect import Memory, Recollect, ToolCall
+from recollect.errors import InvalidInputError
+from recollect.surfaces.web import console as web
+from recollect.surfaces.web.charts import bars, columns
+from recollect.surfaces.web.console import console
+from recollect.surfaces.web.differences import lines_changed, words_changed
+from recollect.surfaces.web.entrance import LINK, VISIT, Entrance, NotWelcomeError
+from recollect.surfaces.web.figures import BOUNDS, figures, spread
+from recollect.surfaces.web.live import Live
+from recollect.testing import FrozenClock, MemoryStore
+from recollect.work.contract import Failed, Task
+from tests.serving import serving as serving_all
+
+PATIENCE = 30.0
+STATIC = Path(web.__file__).parent / "static"
+PAGES = (
+    "", "edit", "search?q=engineer", "timeline", "daily", "episodes", "observations", "notes", "people", "runs",
+    "duplicates", "settings", "settings/topic?topic=trains",
+)  # fmt: skip
+OPERATING = ("operator", "operator/users", "operator/queue")
+HOSTILE = (
+    "<img src=x onerror=alert(1)>",
+    "\"><script>alert('x')</script>",
+    "[look](javascript:alert(1)) and <a href='javascript:alert(2)'>here</a>",
+    "</textarea></title></svg><svg onload=alert(3)>",
+    "{{ 7 * 7 }} {% raw %} ${7*7} &lt;b&gt; \u202etxt.exe",
+)
+_numbers = count()
+_visits: list[Visit] = []
+
+
+@pytest.fixture(autouse=True)
+def closed() -> Iterator[None]:
+    """Nobody stays after a test."""
+    yield
+    while _visits:
+        _visits.pop().http.close()
+
+
+@contextmanager
+def serving(app: Recollect, who: Entrance, *, base: str = "/console") -> Iterator[str]:
+    """The address of a console, served in a thread."""
+    made = console(app, who=who, live=Live(app, seconds=0.02))
+    config = uvicorn.Config(
+        Starlette(routes=[Mount(base, made)]) if base else made, log_config=None, access_log=False, lifespan="off"
+    )
+    server = uvicorn.Server(config)
+    loop = asyncio.new_event_loop()
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # or the end of each answer waits for a moment
+        bound.listen(128)  # from here on who connects waits
+        thread = threading.Thread(target=lambda: loop.run_until_complete(server.serve([bound])), name="console")
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{bound.getsockname()[1]}{base}"
+        finally:
+
+            def stop() -> None:
+                made.state.close_streams()
+                server.should_exit = True
+
+            loop.call_soon_threadsafe(stop)
+            thread.join(PATIENCE)
+            assert not thread.is_alive(), "the console did not stop"
+            loop.close()
+
+
+class Visit:
+    """A browser without scripts: it keeps cookies and sends the forms of the pages it has seen."""
+
+    def __init__(self, url: str, **how: Any) -> None:
+        self.http = httpx.Client(base_url=url + "/", timeout=PATIENCE, follow_redirects=True, **how)
+        self.mark = ""
+        _visits.append(self)
+
+    def get(self, path: str = "", status: int = 200) -> str:
+        answer = self.http.get(path)
+        assert answer.status_code == status, (path, answer.status_code, answer.text[-600:])
+        if found := re.search(r'name="mark" value="([^"]+)"', answer.text):
+            self.mark = found[1]
+        return answer.text
+
+    def post(self, path: str, status: int = 200, /, **fields: str) -> str:
+        if not self.mark:
+            self.get("settings")
+        answer = self.http.post(path, data={"mark": self.mark, **fields})
+        assert answer.status_code == status, (path, answer.status_code, answer.text[-600:])
+        return answer.text
+
+    def seen(self, path: str = "") -> str:
+        """What a person reads of a page."""
+        return text_of(self.get(path))
+
+
+def text_of(page: str) -> str:
+    bare = re.sub(r"<[^>]*>", " ", re.sub(r"(?s)<(script|style)\b.*?</\1>", " ", page))
+    return " ".join(html.unescape(bare).split())
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Recollect, Entrance, str]]:
+    """A console that lets in only who has a link or a key."""
+    with recollect.open(tmp_path_factory.mktemp("shared")) as app:
+        app.keys.create(scope="admin")
+        who = Entrance(app.keys, open=True)
+        with serving(app, who) as url:
+            yield app, who, url
+
+
+@pytest.fixture
+def person(shared: tuple[Recollect, Entrance, str]) -> tuple[Memory, Visit]:
+    """Somebody new, with a memory and a visit."""
+    app, who, url = shared
+    name = f"u{next(_numbers)}"
+    return app.user(name), visiting(url, who, name)
+
+
+def visiting(url: str, who: Entrance, name: str | None, **how: Any) -> Visit:
+    visit = Visit(url)
+    code, _ = who.link(name, **how)
+    visit.get(f"login?code={quote(code)}")
+    visit.post("login", code=code)
+    visit.mark = ""  # that of the door; a visit has its own
+    return visit
+
+
+@pytest.fixture
+def operator(shared: tuple[Recollect, Entrance, str]) -> Visit:
+    return visiting(shared[2], shared[1], None, operator=True)
+
+
+def a_life(memory: Memory) -> None:
+    """Something on every page."""
+    memory.remember("Staff engineer at Northwind", key="role", category="work_context")
+    memory.remember("Prefers trains over flying within Europe", category="preference")
+    memory.remember("Prefers trains to flights inside Europe", category="preference")
+    memory.remember("Anna", key="wife", type="relationship")
+    memory.jot("Asked about logical replication")
+    memory.note("Passport, adapter, shoes", title="Packing list", tags=["travel"])
+    memory.observe("Large transactions cause lag", "finding")
+    memory.episode("Birthday", "Looked for a cabin near the lake", participants=["Anna", "Tomás"])
+
+
+# seeing
+
+
+def test_U6_the_memory_is_shown_by_section_with_each_fact_a_page_of_its_own(person: tuple[Memory, Visit]) -> None:
+    memory, visit = person
+    a_life(memory)
+    memory.remember("Allergic to hazelnuts", category="key_fact", pinned=True, confidence=0.9)
+    page = visit.get()
+    assert re.findall(r"<h2>(.*?)</h2>", page) == [
+        "User Preferences", "Work Context", "Personal Context", "Key Facts",
+    ]  # fmt: skip
+    assert "role Staff engineer at Northwind" in text_of(page).replace("Role", "role")
+    assert "Allergic to hazelnuts pinned · 90% sure" in text_of(page)
+    for fact in memory.read(kind="fact"):
+        assert f'href="/console/record/{fact.id}"' in page
+        assert fact.content in visit.seen(f"record/{fact.id}")
+
+
+def test_U6_a_record_tells_its_source_why_it_is_known_and_every_version(person: tuple[Memory, Visit]) -> None:
+    memory, visit = person
+    told = memory.say("I moved to Hamburg", session="s1")
+    memory.remember("Berlin", key="city", category="personal_context")
+    message = told.record  # type: ignore[attr-defined]
+    memory.acting(agent="scribe").update("city", "Hamburg", excerpt="I moved to Hamburg", messages=[message.id])
+    seen = visit.seen(f"record/{memory.get('city').id}")
+    assert "Hamburg" in seen and "Berlin → Hamburg" in seen and "Version 2" in seen
+    assert "What supports it" in seen and "I moved to Hamburg" in seen
+    assert "by scribe" in seen and "Remembered" in seen
+
+
+def test_U6_search_marks_the_reasons_in_what_it_found(person: tuple[Memory, Visit]) -> None:
+    memory, visit = person
+    a_life(memory)
+    memory.say("Trains are slow today", session="s1")
+    page = visit.get("search?q=train")
+    assert page.count("<mark>trains</mark>") == 2 and "Because of: train" in text_of(page)
+    assert "Trains</mark> are slow" not in page
+    assert "<mark>Trains</mark> are slow" in visit.get("search?q=train&conversation=1")
+    assert "Nothing speaks of that" in visit.get("search?q=zebras")
+
+
+def test_R5_the_timeline_shows_each_change_by_day_and_takes_it_back(person: tuple[Memory, Visit]) -> None:
+    memory, visit = person
+    memory.remember("Berlin", key="city", category="personal_context")
+    memory.update("city", "Hamburg", note="moved")
+    page = visit.get("timeline")
+    assert f"{datetime.now(timezone.utc):%A, %-d %B %Y}" in page and "moved" in page
+    changes = memory.history()
+    assert [offered(page, entry.seq) for entry in changes] == [False, True], "only the last change of a record first"
+    seen = text_of(visit.post("undo", target=str(changes[-1].seq), back="timeline"))
+    assert "Undone." in seen and memory.get("city").content == "Berlin"
+    again = visit.get("timeline")
+    assert "Redo" in again and offered(again, changes[0].seq) and not offered(again, changes[1].seq)
+    visit.post("undo", target=str(memory.history()[-1].seq))
+    assert memory.get("city").content == "Hamburg"
+
+
+def offered(page: str, target: int | str) -> bool:
+    return f'name="target" value="{target}"' in page
+
+
+def test_R5_what_was_said_is_in_the_timeline_if_asked_for(person: tuple[Memory, Visit]) -> None:
+    memory, visit = person
+    memory.say("Good morning", session="s1")
+    memory.remember("Likes tea", category="preference")
+    page = visit.get("timeline")
+    assert "Likes tea" in page and "Good morning" not in page and "1 messages of conversations" in page
+    assert "Good morning" in visit.get("timeline?conversation=1")
+
+
+def test_R5_a_run_is_shown_with_its_changes_and_undone_as_a_whole(person: tuple[Memory, Visit]) -> None:
+    memory, visit = person
+    with memory.acting("upkeep", run="run-of-mine").batch() as many:
+        many.remember("Likes tea", category="preference")
+        many.remember("Likes rye bread", category="preference")
+    page = visit.get("runs")
+    assert "2 changes" in page and "Likes rye bread" in page and offered(page, "run-of-mine")
+    visit.post("undo", target="run-of-mine", back="runs")
+    assert memory.read(kind="fact") == [] and not offered(visit.get("runs"), "run-of-mine")
+
+
+def test_U6_what_cannot_be_undone_any_more_says_why(person: tuple[Memory, Visit]) -> None:
+    memory, visit = person
+    memory.remember("Berlin", key="city", category="personal_context")
+    memory.update("city", "Hamburg")
+    assert "changed after entry 1" in text_of(visit.post("undo", 409, target="1"))
+    assert "there is no run" in text_of(visit.post("undo", 404, target="run-nope"))
+    for nonsense in ("", "²", "9" * 40):
+        visit.post("undo", 422, target=nonsense)
+    assert memory.get("city").content == "Hamburg"
+
+
+def test_U6_notes_episodes_observations_and_daily_notes_have_pages(person: tuple[Memory, Visit]) -> None:
+    memory, visit = person
+    a_life(memory)
+    yesterday = datetime.now(timezone.utc).date() - timedelta(days=1)
+    memory.jot("Fever in the morning", day=yesterday)
+    assert "Packing list Passport, adapter, shoes travel" in visit.seen("notes")
+    assert "Birthday Looked for a cabin near the lake With Anna, Tomás" in visit.seen("episodes")
+    assert "finding Large transactions cause lag" in visit.seen("observations")
+    today = visit.get("daily")
+    assert "Asked about logical replication" in today and "Fever" not in today and f"daily/{yesterday}" in today
+    assert "Fever in the morning" in visit.get(f"daily/{yesterday}")
+    visit.get("daily/2026-02-31", 422)
+
+
+def test_U6_people_are_drawn_and_told_in_a_table(person: tuple[Memory, Visit]) -> None:
+    memory, visit = person
+    assert "Nobody is spoken of yet" in visit.get("people")
+    a_life(memory)
+    page = visit.get("people")
+    assert page.count('class="dot"') == 2 and 'class="tie s2"' in page, "Anna is a wife and took part"
+    assert "Anna wife" in text_of(page) and '<th scope="row">Tomás</th>' in page
+
+
+# changing
+
+
+def test_U6_an_edit_is_compared_before_it_is_saved_and_can_be_undone(person: tuple[Memory, Visit]) -> None:
+    memory, visit = person
+    a_life(memory)
+    page = visit.get("edit")
+    before = memory.show()
+    assert html.unescape(re.search(r"<textarea[^>]*>\n(.*?)</textarea>", page, re.S)[1]) == before  # type: ignore[index]
+    text, expect = before.replace("Staff", "Principal"), expected(page)
+    compared = visit.post("edit", text=text.replace("\n", "\r\n"), expect=expect, step="preview")
+    assert "<del>Staff</del>" in compared and "<ins>Principal</ins>" in compared and memory.show() == before
+    other = text.replace("Northwind", "Southwind")
+    again = visit.post("edit", text=other, step="save", **hidden(compared))
+    assert "<ins>Southwind</ins>" in again and memory.show() == before, "only what was compared is saved"
+    saved = visit.post("edit", text=text.replace("\n", "\r\n"), step="save", **hidden(compared))
+    assert memory.show() == text, "line endings are the file's, not the browser's"
+    run = memory.history()[-1].run
+    assert "Saved." in saved and run and offered(saved, run)
+    visit.post("undo", target=run)
+    assert memory.get("role").content == "Staff engineer at Northwind"
+
+
+def expected(page: str) -> str:
+    return hidden(page)["expect"]
+
+
+def hidden(page: str) -> dict[str, str]:
+    """What a form remembers of what was shown."""
+    return dict(re.findall(r'name="(expect|compared|seq)" value="([^"]*)"', page))
+
+
+def save(visit: Visit, path: str, text: str, page: str, status: int = 200) -> str:
+    """Compare and save."""
+    compared = visit.post(path, text=text, expect=expected(page), step="preview")
+    return visit.post(path, status, text=text, step="save", **hidden(compared))
+
+
+def test_U6_an_edit_keeps_the_line_endings_of_a_file_from_elsewhere(person: tuple[Memory, Visit]) -> None:
+    memory, visit = person
+    memory.edit("# User Memory\r\n\r\n## Key Facts\r\n- Likes tea\r\n")
+    page = visit.get("edit")
+    text = memory.show().replace("tea", "rooibos")
+    save(visit, "edit", text, page)
+    assert memory.show() == text and "\r\n" in text
+
+
+def test_U6_an_edit_never_overwrites_what_was_written_meanwhile(person: tuple[Memory, Visit]) -> None:
+    memory, visit = person
+    a_life(memory)
+    page = visit.get("edit")
+    text = memory.show().replace("Staff", "Principal")
+    memory.remember("Allergic to hazelnuts", category="key_fact")
+    refused = visit.post("edit", 409, text=text, expect=expected(page), step="save")
+    assert "changed meanwhile" in refused and "Allergic to hazelnuts" in refused, "what would be lost is shown"
+    assert memory.search("hazelnuts") and memory.get("role").content.startswith("Staff")
+    visit.post("edit", text=text, step="save", **hidden(refused))
+    assert not memory.search("hazelnuts"), "who was told and insists, is obeyed"
+
+
+def test_U6_two_who_save_the_same_edit_at_once_do_not_both_win(person: tuple[Memory, Visit]) -> None:
+    memory, visit = person
+    a_life(memory)
+    expect = expected(visit.get("edit"))
+    texts = [memory.show() + f"- Likes number {number}\n" for number in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        shown = [hidden(visit.post("edit", text=text, expect=expect, step="preview")) for text in texts]
+        fields = [
+            {"mark": visit.mark, "text": text, "step": "save", **each} for text, each in zip(texts, shown, strict=True)
+        ]
+        answers = list(pool.map(lambda data: visit.http.post("edit", data=data).status_code, fields))
+    assert sorted(answers) == [200, 409, 409, 409] and memory.show() in texts
+
+
+def test_U6_a_daily_note_is_edited_like_the_file(person: tuple[Memory, Visit]) -> None:
+    memory, visit = person
+    memory.jot("Asked about replication")
+    today = datetime.now(timezone.utc).date().isoformat()
+    page = visit.get(f"daily/{today}/edit")
+    text = memory.daily(today).replace("replication", "sharding")
+    save(visit, f"daily/{today}/edit", text, page)
+    assert [entry.content for entry in memory.read(kind="daily")] == ["Asked about sharding"]
+
+
+def test_U6_one_value_is_changed_after_it_was_compared_unless_another_was_first(person: tuple[Memory, Visit]) -> None:
+    memory, visit = person
+    memory.remember("Berlin", key="city", category="personal_context")
+    record = memory.get("city")
+    path = f"record/{record.id}/change"
+    compared = visit.post(path, content="Hamburg", seq=str(record.seq), step="preview")
+    assert "<del>Berlin</del>" in compared and "<ins>Hamburg</ins>" in compared and memory.get("city") == record
+    again = visit.post(path, content="Rome", step="save", **hidden(compared))
+    assert "<ins>Rome</ins>" in again and memory.get("city") == record, "only what was compared is saved"
+    memory.update("city", "Munich")
+    refused = visit.post(path, 409, content="Hamburg", step="save", **hidden(compared))
+    assert "<del>Munich</del>" in refused and memory.get("city").content == "Munich"
+    visit.post(path, content="Hamburg", step="save", reason="correction", **hidden(refused))
+    assert memory.get("city").content == "Hamburg"
+    visit.post("record/city/change", 404, content="Rome", seq="1", step="save")
+
+
+def test_U6_pin_forget_and_undo_from_the_page_that_tells_of_it(person: tuple[Memory, Visit]) -> None:
+    memory, visit = person
+    memory.remember("Berlin", key="city", category="personal_context")
+    record = memory.get("city")
+    assert "Pinned" in visit.post(f"record/{record.id}/pin", pinned="1") and memory.get("city").pinned
+    visit.post(f"record/{record.id}/pin", pinned="0")
+    assert not memory.get("city").pinned
+    gone = visit.post(f"record/{record.id}/forget")
+    assert "Forgotten: out of recall" in gone and not memory.search("Berlin")
+    seq = memory.history()[-1].seq
+    assert offered(gone, seq)
+    visit.post("undo", target=str(seq))
+    assert memory.get("city").content == "Berlin"
+
+
+def test_U6_an_address_cannot_offer_to_undo_something_else(person: tuple[Memory, Visit]) -> None:
+    memory, visit = person
+    memory.remember("Berlin", key="city", category="personal_context")
+    memory.remember("Likes tea", category="preference")
+    assert not offered(visit.get("?done=saved&undo=1"), 1) and offered(visit.get("?done=saved&undo=2"), 2)
+    assert "<b>" not in visit.get("?done=%3Cb%3E") and 'class="told"' not in visit.get("?done=%3Cb%3E")
+
+
+def test_U6_a_person_remembers_something_themselves_and_is_told_what_the_policy_says(
+    person: tuple[Memory, Visit],
+) -> None:
+    memory, visit = person
+    visit.post("remember", content="Likes tea", category="preference", key="")
+    assert [fact.content for fact in memory.read(kind="fact")] == ["Likes tea"]
+    assert "Not like that" in visit.post("remember", 422, content="Likes tea", category="preference")
+    visit.post("remember", 422, content="The key is sk-ant-api03-" + "x9Yk" * 24, category="key_fact")
+    visit.post("remember", 422, content="Likes tea", category="nonsense")
+    visit.post("remember", 422)
+    assert len(memory.read(kind="fact")) == 1
+
+
+def test_U6_near_duplicates_are_merged_and_the_merge_is_undone(person: tuple[Memory, Visit]) -> None:
+    memory, visit = person
+    a_life(memory)
+    page = visit.get("duplicates")
+    assert "<del>flying</del>" in page and "<ins>flights</ins>" in page
+    fields = dict(re.findall(r'name="(one|other)" value="([^"]+)"', page))
+    done = visit.post("merge", **fields, content="Prefers trains to flights in Europe")
+    assert "Merged into one" in done and len(memory.search("trains")) == 1
+    assert "Replaced by Prefers trains to flights in Europe" in visit.seen(f"record/{fields['one']}")
+    assert "Nothing is there twice" in visit.get("duplicates")
+    visit.post("undo", target=str(memory.history()[-1].run))
+    assert len(memory.search("trains")) == 2
+
+
+# settings
+
+
+def test_U6_pause_incognito_resume_and_consents(person: tuple[Memory, Visit]) -> None:
+    memory, visit = person
+    a_life(memory)
+    for mode in ("paused", "incognito"):
+        visit.post("settings/mode", mode=mode)
+        assert memory.mode == mode and f"Memory is {mode}" in visit.get("settings")
+        assert 'class="banner"' in visit.get("timeline")
+    visit.post("settings/mode", mode="on")
+    assert memory.mode == "on" and 'class="banner"' not in visit.get("timeline")
+    visit.post("settings/mode", 422, mode="loud")
+    visit.post("settings/consent", trends="1")
+    assert memory.consents() == ("trends",)
+    visit.post("settings/consent")
+    assert memory.consents() == ()
+
+
+def test_U6_a_memory_is_downloaded_and_brought_in_elsewhere(shared: tuple[Recollect, Entrance, str]) -> None:
+    app, who, url = shared
+    one, other = f"u{next(_numbers)}", f"u{next(_numbers)}"
+    a_life(app.user(one))
+    first, second = visiting(url, who, one), visiting(url, who, other)
+    answer = first.http.get("export")
+    assert answer.headers["content-disposition"] == 'attachment; filename="memory.zip"'
+    assert "MEMORY.md" in " ".join(zipfile.ZipFile(io.BytesIO(answer.content)).namelist())
+
+    def send(**fields: str) -> httpx.Response:
+        second.get("settings")
+        return second.http.post(
+            "import", data={"mark": second.mark, **fields}, files={"file": ("memory.zip", answer.content)}
+        )
+
+    tried = send(dry_run="1")
+    assert "What it would do" in tried.text and app.user(other).count() == {}
+    assert "Brought in" in send().text and app.user(other).count() == app.user(one).count()
+    nothing = second.http.post("import", data={"mark": second.mark}, files={"other": ("", b"")})
+    assert nothing.status_code == 422
+    wrong = second.http.post("import", data={"mark": second.mark}, files={"file": ("x.zip", b"not a zip")})
+    assert wrong.status_code == 422 and "Traceback" not in wrong.text
+
+
+def test_R7_a_topic_is_shown_and_then_forgotten_or_erased_exactly_as_shown(person: tuple[Memory, Visit]) -> None:
+    memory, visit = person
+    a_life(memory)
+    page = visit.get("settings/topic?topic=trains")
+    ids = re.search(r'name="ids" value="([^"]+)"', page)
+    assert ids and len(ids[1].split()) == 2 and len(memory.search("trains")) == 2, "shown, and nothing done"
+    visit.post("settings/remove", ids=ids[1], how="forget")
+    assert not memory.search("trains")
+    visit.post("undo", target=str(memory.history()[-1].run))
+    assert len(memory.search("trains")) == 2
+    memory.remember("Model trains fill the attic", category="key_fact")
+    visit.post("settings/remove", 422, ids=ids[1], how="erase")
+    receipt = visit.post("settings/remove", ids=ids[1], how="erase", sure="1")
+    assert "2 records are gone" in text_of(receipt) and "journal" in receipt
+    assert [hit.record.content for hit in memory.search("trains")] == ["Model trains fill the attic"]
+    assert "flights" not in visit.get("timeline") and "what was erased" in visit.get("timeline")
+    visit.post("settings/remove", 422, ids="", how="erase", sure="1")
+
+
+def test_R7_one_record_and_everything_are_erased_with_a_receipt(person: tuple[Memory, Visit]) -> None:
+    memory, visit = person
+    a_life(memory)
+    record = memory.get("role")
+    assert "Erase this?" in visit.get(f"record/{record.id}/erase")
+    visit.post("settings/remove", ids=record.id, how="erase", sure="1")
+    visit.get(f"record/{record.id}", 404)
+    visit.post("settings/clear", 422, word="yes")
+    assert memory.count()
+    assert "Erased" in visit.post("settings/clear", word="Clear")
+    assert memory.count() == {} and memory.exists
+    a_life(memory)
+    assert "Erased" in visit.post("settings/clear", word="erase")
+    assert not memory.exists
+    assert "Nothing is remembered yet" in visit.get()
+
+
+# live
+
+
+def test_U6_what_an_agent_writes_reaches_an_open_page_and_nobody_else(shared: tuple[Recollect, Entrance, str]) -> None:
+    app, who, url = shared
+    one, other = f"u{next(_numbers)}", f"u{next(_numbers)}"
+    app.user(one).remember("Likes tea", category="preference")
+    visit = visiting(url, who, one)
+    app.user(other).remember("Likes coffee", category="preference")
+    with visit.http.stream("GET", "events?after=1") as answer:
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        lines = answer.iter_lines()
+        assert next(lines) == "retry: 3000"
+        app.user(other).remember("Likes cake", category="preference")
+        app.user(one).acting(agent="scribe").update(app.user(one).search("tea")[0].record.id, "Likes green tea")
+        told = list(islice((line for line in islice(lines, 1000) if line and not line.startswith(":")), 3))
+    assert told == ["id: 2", "event: changed", 'data: {"seq": 2, "what": "update fact"}']
+
+
+def test_U6_a_change_between_page_and_stream_is_not_missed(person: tuple[Memory, Visit]) -> None:
+    memory, visit = person
+    memory.remember("Likes tea", category="preference")
+    page = visit.get()
+    seq = re.search(r'data-seq="(\d+)"', page)
+    memory.remember("Likes rye bread", category="preference")
+    assert seq
+    with visit.http.stream("GET", f"events?after={seq[1]}") as answer:
+        assert "id: 2" in [line for line, _ in zip(answer.iter_lines(), range(4), strict=False)]
+
+
+def test_U6_what_a_person_writes_with_their_own_editor_reaches_an_open_page(
+    shared: tuple[Recollect, Entrance, str], person: tuple[Memory, Visit]
+) -> None:
+    memory, visit = person
+    memory.remember(f"Is called {memory.user_id}", category="key_fact")
+    file = next(path for path in shared[0].config.memory_dir.rglob("MEMORY.md") if path.read_text() == memory.show())
+    with visit.http.stream("GET", "events?after=1") as answer:
+        lines = answer.iter_lines()
+        assert next(lines) == "retry: 3000"
+        file.write_text(file.read_text() + "- Plays the cello\n", encoding="utf-8")
+        told = next((line for line in islice(lines, 1000) if line.startswith("data:")), "")
+        assert told.endswith('"what": "remember fact"}')
+    assert "Plays the cello" in visit.get()
+
+
+def test_U6_a_page_too_many_is_not_told_and_strangers_never(shared: tuple[Recollect, Entrance, str]) -> None:
+    app, _, url = shared
+    assert httpx.get(f"{url}/events").status_code == 403
+    live = Live(app)
+
+    async def many() -> list[bool]:
+        async def welcome() -> bool:
+            return True
+
+        streams = [live.stream("crowd", 0, welcome) for _ in range(12)]
+        room = []
+        for stream in streams:
+            room.append(live.has_room("crowd"))
+            await anext(stream)
+        room.append(live.has_room("crowd"))
+        for stream in streams:
+            await stream.aclose()  # type: ignore[attr-defined]
+        return [*room, live.has_room("crowd")]
+
+    assert asyncio.run(many()) == [True] * 12 + [False, True]
+
+
+def test_U6_a_memory_that_is_locked_does_not_keep_other_pages_waiting(
+    shared: tuple[Recollect, Entrance, str],
+) -> None:
+    app, who, url = shared
+    name = f"u{next(_numbers)}"
+    memory = app.user(name)
+    memory.remember("Likes tea", category="preference")
+    visit, other = visiting(url, who, name), visiting(url, who, f"u{next(_numbers)}")
+    visit.get("settings")
+    with ThreadPoolExecutor(1) as pool:
+        with memory.batch() as batch:
+            batch.remember("Likes rye bread", category="preference")
+            waits = pool.submit(visit.post, "settings/mode", mode="paused")
+            for _ in range(3):
+                other.get()
+                other.get("login")
+            assert not waits.done()
+        assert "Paused" in waits.result(PATIENCE)
+
+
+def test_U6_a_server_that_stops_ends_the_streams_of_open_pages(tmp_path: Path) -> None:
+    with recollect.open(tmp_path) as app, ThreadPoolExecutor(1) as pool:
+        listening = threading.Event()
+
+        def listen(url: str) -> str:
+            with httpx.stream("GET", f"{url}/events?after=0", timeout=PATIENCE) as answer:
+                heard = ""
+                for line in answer.iter_lines():
+                    heard += line
+                    listening.set()
+                return heard
+
+        with serving(app, Entrance(app.keys, open=True)) as url:
+            ended = pool.submit(listen, url)
+            assert listening.wait(PATIENCE)
+        assert ended.result(PATIENCE).startswith("retry: 3000")
+
+
+def test_U6_a_form_that_does_not_come_is_not_waited_for(
+    person: tuple[Memory, Visit], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    visit = person[1]
+    visit.get("settings")
+    monkeypatch.setattr(web, "SECONDS", 0.05)
+    url = visit.http.base_url
+    cookies = "; ".join(f"{name}={value}" for name, value in visit.http.cookies.items())
+    with socket.create_connection((url.host, url.port or 80), timeout=PATIENCE) as raw:
+        head = f"POST /console/edit HTTP/1.1\r\nhost: {url.host}\r\ncookie: {cookies}\r\ncontent-length: 100\r\n"
+        raw.sendall(f"{head}content-type: application/x-www-form-urlencoded\r\n\r\nmark=".encode())
+        assert raw.recv(100).startswith(b"HTTP/1.1 408")
+
+
+def test_U6_with_postgresql_any_number_of_servers_are_one_console(postgres_url: str) -> None:
+    with recollect.open(postgres_url) as one, recollect.open(postgres_url) as other:
+        name = f"w{next(_numbers)}"
+        code = Entrance(other.keys).link(name)[0]
+        with serving(one, Entrance(one.keys)) as url:
+            visit = Visit(url)
+            visit.get("login")
+            visit.post("login", code=code)
+            with pytest.raises(NotWelcomeError):
+                Entrance(other.keys).enter(code)
+            visit.mark = ""
+            visit.post("remember", content="Likes tea", category="preference")
+            with visit.http.stream("GET", "events?after=1") as answer:
+                lines = answer.iter_lines()
+                assert next(lines) == "retry: 3000"
+                other.user(name).remember("Plays the cello", category="personal_context")
+                assert "id: 2" in islice(lines, 1000)
+            page = visit.get("edit")
+            save(visit, "edit", other.user(name).show().replace("cello", "viola"), page)
+            assert other.user(name).search("viola") and "Plays the viola" in visit.get()
+            for path in PAGES:
+                visit.get(path)
+
+
+# who
+
+
+def test_U6_a_link_lets_in_once_whoever_comes_first(shared: tuple[Recollect, Entrance, str]) -> None:
+    app, who, url = shared
+    code, _ = who.link("u-once")
+    visits = [Visit(url) for _ in range(6)]
+    for visit in visits:
+        assert "Open my memory" in visit.get(f"login?code={quote(code)}"), "looking at a link does not use it up"
+    elsewhere = Entrance(app.keys)  # another process knows nothing of this one but the database
+
+    def enter(number: int) -> bool:
+        if number % 2:
+            try:
+                return bool(elsewhere.enter(code))
+            except NotWelcomeError:
+                return False
+        data = {"mark": visits[number].mark, "code": code}
+        return visits[number].http.post("login", data=data).status_code == 200
+
+    with ThreadPoolExecutor(6) as pool:
+        assert sum(pool.map(enter, range(6))) == 1
+
+
+def test_U6_links_and_visits_end(shared: tuple[Recollect, Entrance, str]) -> None:
+    app, _, _ = shared
+    clock = FrozenClock(datetime(2026, 5, 1, tzinfo=timezone.utc))
+    who = Entrance(app.keys, open=True, clock=clock)
+    late, _ = who.link("u1")
+    cookie, until = who.enter(who.link("u1")[0])
+    assert until == int((clock() + VISIT).timestamp())
+    clock.tick(seconds=LINK.total_seconds())
+    with pytest.raises(NotWelcomeError):
+        who.enter(late)
+    seen = who.visitor(cookie)
+    assert seen and seen.user == "u1" and not seen.operator
+    clock.tick(seconds=VISIT.total_seconds())
+    assert who.visitor(cookie) is None
+
+
+def test_U6_a_visit_ends_with_the_key_that_made_its_link_and_with_leaving(
+    shared: tuple[Recollect, Entrance, str],
+) -> None:
+    app, who, url = shared
+    key, text = app.keys.create(scope="admin")
+    cookie, _ = who.enter(who.link("u1", key=key.id)[0])
+    mine = Visit(url)
+    mine.get("login")
+    assert "Dashboard" in mine.post("login", code=text)
+    copied = mine.http.cookies.get(web.VISIT)
+    assert copied and who.visitor(copied) and who.visitor(cookie)
+    mine.get("operator")
+    mine.post("logout")
+    assert who.visitor(copied) is None, "a copy of the cookie is worth nothing any more"
+    assert Entrance(app.keys).visitor(copied) is None, "in no process"
+    assert who.visitor(cookie)
+    app.keys.revoke(key.id)
+    assert who.visitor(cookie) is None
+    with pytest.raises(NotWelcomeError):
+        who.enter(text)
+    weak = app.keys.create(scope="write")[1]
+    with pytest.raises(NotWelcomeError):
+        who.enter(weak)
+
+
+@pytest.mark.parametrize("change", ["", "x", ".", "…", "rk_", lambda text: text[:-2], lambda text: "A" + text[1:]])
+def test_U6_what_was_tampered_with_lets_nobody_in(
+    shared: tuple[Recollect, Entrance, str], change: str | Callable[[str], str]
+) -> None:
+    who = shared[1]
+    code, cookie = who.link("u1")[0], who.enter(who.link("u1")[0])[0]
+    wrong = (lambda _: change) if isinstance(change, str) else change
+    assert who.visitor(wrong(cookie)) is None and who.visitor(code) is None
+    for text in (wrong(code), cookie):
+        with pytest.raises(NotWelcomeError):
+            who.enter(text)
+
+
+def test_U6_strangers_are_sent_to_the_door(shared: tuple[Recollect, Entrance, str]) -> None:
+    url = shared[2]
+    with httpx.Client(base_url=url) as http:
+        for path in (*PAGES, *OPERATING, "export", "record/x"):
+            answer = http.get(f"/{path}")
+            assert answer.status_code == 303 and answer.headers["location"] == "/console/login"
+        assert http.post("/settings/clear", data={"word": "erase"}).status_code == 303
+        for path in ("undo", "nonsense", "static/../console.py", "static/%2e%2e/console.py"):
+            assert http.get(f"/{path}").status_code in (404, 405)
+
+
+def test_U6_nobody_sees_another_persons_memory(shared: tuple[Recollect, Entrance, str]) -> None:
+    app, who, url = shared
+    one, other = f"u{next(_numbers)}", f"u{next(_numbers)}"
+    for name in (one, other):
+        a_life(app.user(name))
+        app.user(name).remember(f"The word of {name} is wombat", category="key_fact")
+    record = next(r for r in app.user(one).read(kind="fact") if "wombat" in r.content)
+    visit, operator = visiting(url, who, other), visiting(url, who, None, operator=True)
+    for path in (f"record/{record.id}", f"record/{record.id}/erase"):
+        assert "wombat" not in visit.get(path, 404)
+    for path in ("pin", "forget", "change"):
+        visit.post(f"record/{record.id}/{path}", 404, pinned="1", content="x", seq="1")
+    visit.post("settings/remove", 404, ids=record.id, how="forget")
+    visit.post("settings/remove", 404, ids=record.id, how="erase", sure="1")
+    for page in [visit.get(path) for path in (*PAGES, "search?q=wombat")]:
+        assert one not in page.replace(other, "")
+    assert app.user(one).get(record.id) == record
+    for path in OPERATING:
+        page = operator.get(path)
+        assert "wombat" not in page and "Northwind" not in page
+        assert visit.http.get(path).url.path == "/console/login", "an operator's page"
+    assert operator.http.get("timeline").url.path == "/console/operator", "operators have no memory here"
+    assert operator.http.get("events").status_code == 403
+
+
+def test_U6_operators_see_their_own_tenant_only(shared: tuple[Recollect, Entrance, str]) -> None:
+    app, who, url = shared
+    app.user("@acme/ann").remember("Likes tea", category="preference")
+    app.user("bob-of-default").remember("Likes tea", category="preference")
+    ours, theirs = visiting(url, who, None, operator=True), visiting(url, who, None, operator=True, tenant="acme")
+    assert "ann" in theirs.seen("operator/users") and "bob-of-default" not in theirs.get("operator/users")
+    assert "bob-of-default" in ours.get("operator/users") and "@acme" not in ours.get("operator/users")
+    assert visiting(url, who, "ann", tenant="acme").get().count("Likes tea") == 1
+    for name, tenant in (("@acme/ann", "default"), ("", "default"), (None, "default")):
+        with pytest.raises(InvalidInputError):
+            who.link(name, tenant=tenant)
+
+
+def test_U6_a_machine_of_ones_own_is_open_until_there_is_a_key(tmp_path: Path) -> None:
+    with recollect.open(tmp_path) as app, serving(app, Entrance(app.keys, open=True, user="me"), base="") as url:
+        visit = Visit(url)
+        visit.post("remember", content="Likes tea", category="preference")
+        assert app.user("me").search("tea") and "Likes tea" in visit.get()
+        assert "me" in visit.seen("operator/users")
+        for headers in ({"host": "evil.example.com"}, {"x-forwarded-for": "1.2.3.4"}, {"forwarded": "for=1.2.3.4"}):
+            assert "Likes tea" not in visit.http.get("", headers=headers).text, "not from there"
+            assert visit.http.get("events", headers=headers).status_code == 403
+        app.keys.create()
+        assert visit.http.get("").url.path == "/login"
+    with recollect.open(tmp_path / "closed") as app:
+        assert Entrance(app.keys).visitor("") is None, "nowhere else"
+
+
+def test_U6_a_store_without_keys_has_a_secret_for_the_process() -> None:
+    who = Entrance(recollect.open(MemoryStore()).keys, open=True)
+    code = who.link("u1")[0]
+    cookie = who.enter(code)[0]
+    with pytest.raises(NotWelcomeError):
+        who.enter(code)
+    seen = who.visitor(cookie)
+    assert seen and seen.user == "u1"
+    who.leave(seen)
+    assert who.visitor(cookie) == who.visitor(""), "left, and so who sits at the machine"
+
+
+# safety
+
+
+def test_U6_a_form_counts_only_from_a_page_of_ours(shared: tuple[Recollect, Entrance, str]) -> None:
+    app, who, url = shared
+    one, other = f"u{next(_numbers)}", f"u{next(_numbers)}"
+    visit, stranger = visiting(url, who, one), visiting(url, who, other)
+    app.user(one).remember("Likes tea", category="preference")
+    visit.get("settings")
+    stranger.get("settings")
+    name = app.user(one).read(kind="fact")[0].id
+    paths = {
+        "undo": {"target": "1"}, "settings/mode": {"mode": "paused"}, "settings/clear": {"word": "clear"},
+        "settings/remove": {"ids": name, "how": "erase", "sure": "1"}, f"record/{name}/forget": {}, "edit": {"text": "x"},
+        f"record/{name}/pin": {"pinned": "1"}, "remember": {"content": "x"}, "settings/consent": {"trends": "1"},
+        "merge": {"one": name}, f"record/{name}/change": {"content": "x"}, "import": {},
+    }  # fmt: skip
+    before = app.user(one).history()
+    for path, fields in paths.items():
+        for mark in ("", "x", stranger.mark, "é"):
+            assert visit.http.post(path, data=fields | {"mark": mark}).status_code == 403, path
+        headers = {"sec-fetch-site": "cross-site"}
+        assert visit.http.post(path, data=fields | {"mark": visit.mark}, headers=headers).status_code == 403
+    assert app.user(one).history() == before and app.user(one).mode == "on"
+    visit.http.post("logout", data={"mark": "x"})
+    assert visit.http.cookies.get(web.VISIT) is None
+    assert Visit(url).http.post("login", data={"code": who.link(one)[0]}).status_code == 403
+
+
+def test_U6_every_answer_says_what_a_browser_may_do_with_it(
+    shared: tuple[Recollect, Entrance, str], person: tuple[Memory, Visit]
+) -> None:
+    visit = person[1]
+    for path in ("", "login", "nope", "static/console.css", "static/console.js", "export", "record/none"):
+        headers = visit.http.get(path).headers
+        policy = headers["content-security-policy"]
+        assert "default-src 'none'" in policy and "frame-ancestors 'none'" in policy and "unsafe" not in policy
+        assert headers["x-content-type-options"] == "nosniff" and headers["referrer-policy"] == "no-referrer"
+        assert headers["cache-control"] in ("no-store", "no-cache"), path
+    visit.http.cookies.clear()
+    code = shared[1].link("u1")[0]
+    for host, secure in (("127.0.0.1", False), ("localhost", False), ("memory.example.com", True)):
+        with httpx.Client(base_url=shared[2], headers={"host": host}) as http:
+            answer = http.get("/login")
+            for cookie in answer.headers.get_list("set-cookie"):
+                assert "HttpOnly" in cookie and "SameSite=strict" in cookie and "Path=/console" in cookie
+                assert ("Secure" in cookie) is secure
+            assert ("not encrypted" in answer.text) is secure
+    assert shared[1].enter(code)
+
+
+def test_U6_looking_creates_nothing_and_neither_does_what_fails(shared: tuple[Recollect, Entrance, str]) -> None:
+    app, who, url = shared
+    name = f"u{next(_numbers)}"
+    visit = visiting(url, who, name)
+    for path in PAGES:
+        visit.get(path)
+    for path, fields in {
+        "undo": {"target": "1"}, "merge": {"one": "a", "other": "b", "content": "x"}, "record/x/pin": {"pinned": "1"},
+        "record/x/forget": {}, "record/x/change": {"content": "x", "seq": "1", "step": "save"},
+        "settings/remove": {"ids": "x", "how": "forget"}, "settings/remove?": {"ids": "x", "how": "erase", "sure": "1"},
+    }.items():  # fmt: skip
+        visit.post(path, 404, **fields)
+    assert name not in list(app.users()) and not app.user(name).exists
+
+
+def test_U6_what_the_person_should_know_is_told(tmp_path: Path) -> None:
+    with (
+        recollect.open(tmp_path, max_words=50) as app,
+        serving(app, Entrance(app.keys, open=True)) as url,
+    ):
+        visit = Visit(url)
+        page = visit.get("edit")
+        text = "# User Memory\n\n## Key Facts\n" + "".join(f"- Likes the number {n} very much\n" for n in range(30))
+        assert "longer than 50 words" in save(visit, "edit", text, page)
+
+
+def test_U6_the_console_is_served_beside_the_api(tmp_path: Path) -> None:
+    with recollect.open(tmp_path) as app:
+        pages = console(app, who=Entrance(app.keys, open=True, user="me"))
+        with serving_all(app, more=[Mount("/console", pages)]) as url:
+            visit = Visit(f"{url}/console")
+            visit.post("remember", content="Likes tea", category="preference")
+            assert httpx.post(f"{url}/v1/users/me/search", json={"query": "tea"}).json()["result"]
+            assert "Likes tea" in visit.get() and visit.http.get("static/console.css").status_code == 200
+            assert visit.http.get("", headers={"host": "evil.example.com"}).status_code == 421
+            code = Entrance(app.keys).link("me", key=app.keys.create(scope="write")[0].id)[0]
+            visit.get(f"login?code={quote(code)}")
+            assert "Likes tea" in visit.post("login", code=code)
+
+
+def test_U6_a_form_of_another_visit_does_not_count_even_with_its_browser(
+    shared: tuple[Recollect, Entrance, str],
+) -> None:
+    app, who, url = shared
+    one, other = f"u{next(_numbers)}", f"u{next(_numbers)}"
+    victim, attacker = visiting(url, who, one), visiting(url, who, other)
+    attacker.get("settings")
+    for cookie in list(victim.http.cookies.jar):
+        if cookie.name == web.SEAT:
+            cookie.value = attacker.http.cookies[web.SEAT]  # as from a neighbouring domain
+    assert victim.http.post("settings/mode", data={"mark": attacker.mark, "mode": "paused"}).status_code == 403
+    assert app.user(one).mode == "on"
+
+
+def test_U6_a_damaged_memory_tells_nothing_of_the_machine(
+    shared: tuple[Recollect, Entrance, str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with recollect.open(tmp_path) as app:
+        app.user("me").remember("Likes wombats", category="preference")
+    for file in tmp_path.rglob("*.db"):
+        file.write_bytes(b"wombat" * 4000)
+    who = Entrance(recollect.open(MemoryStore()).keys, open=True)  # theirs are damaged as well
+    with recollect.open(tmp_path) as app, serving(app, who) as url:
+        for path in ("", "timeline", "settings"):
+            page = Visit(url).get(path, 500)
+            assert str(tmp_path) not in page and "wombat" not in page and "<h1>" in page
+    assert "wombat" not in caplog.text and str(tmp_path) not in caplog.text
+
+
+def test_U6_an_export_leaves_nothing_behind_even_if_nobody_waits_for_it(
+    person: tuple[Memory, Visit], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory, visit = person
+    a_life(memory)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with visit.http.stream("GET", "export") as answer:
+        assert answer.status_code == 200 and list(tmp_path.iterdir()) == [], "gone before the first byte is read"
+
+
+def test_U6_hostile_memories_are_shown_as_text_on_every_page(person: tuple[Memory, Visit]) -> None:
+    memory, visit = person
+    quoted = "".join(f"- {text}\n" for text in HOSTILE)
+    memory.edit(f"# User Memory\n\n## Key Facts\n{quoted}\n## <script>alert(4)</script>\n- Odd: <b>bold</b>\n")
+    for text in HOSTILE:
+        memory.note(text, title=text)
+        memory.observe(text, "insight", tags=["<i>tag</i>"])
+        memory.episode(text, text, participants=[text])
+        memory.jot(text)
+        memory.remember(text, key="friend", type="relationship")
+        memory.say(text, session="<s>")
+    pages = [*PAGES, "search?q=%3Cscript%3Ealert&conversation=1", "settings/topic?topic=%3Cb%3E", "search?q=look"]
+    pages += [f"record/{record.id}" for record in memory.read()]
+    for path in pages:
+        page = visit.get(path)
+        checked = Checked(page)
+        assert checked.wrong == [], path
+    assert "49" not in text_of(visit.get("notes"))
+    assert Checked(visit.get(f"login?code={quote(HOSTILE[1])}")).wrong == []
+    assert HOSTILE[1] in html.unescape(visit.get()), "and yet it can be read"
+
+
+class Checked(HTMLParser):
+    """What must not be in a page of ours, and what must."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.wrong: list[str] = []
+        self.heads: list[str] = []
+        self.ids: list[str] = []
+        self.named: set[str] = set()
+        self.fields: list[dict[str, str | None]] = []
+        self._labels = self._drawn = 0
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        if tag in ("style", "iframe", "object", "embed", "base", "img", "b", "i", "s"):
+            self.wrong.append(tag)
+        if tag == "script" and not re.fullmatch(r"/console/static/\w+\.js", values.get("src") or ""):
+            self.wrong.append("script")
+        for name, value in values.items():
+            if name.startswith("on") or name == "style":
+                self.wrong.append(f"{tag} {name}")
+            if name in ("href", "src", "action", "formaction", "xlink:href") and not re.match(r"[/#]", value or ""):
+                self.wrong.append(f"{tag} {name}={value}")
+        self._drawn += tag == "svg"
+        if tag in ("h1", "main", "title") and not self._drawn:
+            self.heads.append(tag)
+        if "id" in values:
+            self.ids.append(values["id"] or "")
+        if tag == "label":
+            self._labels += 1
+            self.named.add(values.get("for") or "")
+        if tag in ("input", "textarea", "select") and values.get("type") != "hidden" and not self._labels:
+            self.fields.append(values)
+
+    def handle_endtag(self, tag: str) -> None:
+        self._labels -= tag == "label"
+        self._drawn -= tag == "svg"
+
+
+def test_U6_every_page_has_its_landmarks_one_heading_and_a_label_for_each_field(
+    shared: tuple[Recollect, Entrance, str], person: tuple[Memory, Visit], operator: Visit
+) -> None:
+    memory, visit = person
+    a_life(memory)
+    memory.edit(memory.show() + "- Likes tea\n")
+    pages = [(visit, path) for path in (*PAGES, f"record/{memory.get('role').id}", "login")]
+    for one, path in [*pages, *((operator, path) for path in OPERATING)]:
+        page = one.get(path)
+        checked = Checked(page)
+        assert checked.wrong == [], path
+        assert sorted(checked.heads) == ["h1", "main", "title"], path
+        assert len(checked.ids) == len(set(checked.ids)), path
+        assert [field for field in checked.fields if field.get("id") not in checked.named] == [], path
+        assert '<html lang="en">' in page and 'name="viewport"' in page
+        for tag in re.findall(r"<nav[^>]*>", page):
+            assert "aria-label" in tag
+
+
+def test_U6_words_can_be_read_in_both_themes() -> None:
+    style = (STATIC / "console.css").read_text(encoding="utf-8")
+    blocks = re.findall(r":root[^{]*\{([^}]*)\}", style)
+    themes = [dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", block)) for block in blocks]
+    themes = [theme for theme in themes if theme]
+    assert len(themes) == 3 and themes[1] == themes[2], "light, dark by the system, dark by choice"
+    for theme in themes:
+        for text, ground in (
+            ("ink", "paper"), ("soft", "paper"), ("soft", "raised"), ("accent", "paper"), ("accent", "tint"), ("ink", "mark"),
+            ("on-accent", "accent"), ("on-accent", "danger"), ("danger", "paper"), ("gone-ink", "gone"), ("new-ink", "new"),
+        ):  # fmt: skip
+            assert contrast(theme[text], theme[ground]) >= 4.5, (text, ground)
+
+
+def contrast(one: str, other: str) -> float:
+    def light(colour: str) -> float:
+        parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+        red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    darker, lighter = sorted((light(one), light(other)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def test_U6_too_much_and_nonsense_are_turned_away(person: tuple[Memory, Visit]) -> None:
+    memory, visit = person
+    memory.remember("Likes tea", category="preference")
+    visit.get("settings")
+    data = {"mark": visit.mark, "text": "x" * (web.MOST_FORM + 1), "expect": ""}
+    assert visit.http.post("edit", data=data).status_code == 413
+    headers = {"content-type": "multipart/form-data; boundary=x"}
+    assert visit.http.post("edit", content=b"--x\r\nnonsense", headers=headers).status_code in (400, 403)
+    assert visit.http.post("edit", content=b"\xff\xfe%zz", headers={"content-type": "text/plain"}).status_code == 403
+    visit.post("edit", 422)
+    for path in (
+        "record/" + "x" * 300,
+        "record/%00",
+        "record/%ff",
+        "daily/%00",
+        "search?q=" + "x" * 5000,
+        "search?q=%00",
+        "settings/topic?topic=%00",
+        "settings/topic?topic=%20",
+        "search?q=%ed%a0%80",
+    ):
+        assert visit.http.get(path).status_code in (200, 404, 422), path
+    for query in (
+        "timeline?limit=99999999999",
+        "timeline?limit=-1",
+        "timeline?limit=²",
+        "notes?from=0",
+        "notes?from=x",
+    ):
+        visit.get(query)
+    assert "Likes tea" in visit.get()
+
+
+# for operators
+
+
+def call(tool: str, outcome: str, latency: float, status: str = "ok", session: str | None = "s1") -> ToolCall:
+    at = datetime(2026, 5, 2, 12, tzinfo=timezone.utc)
+    name = f"call-{next(_numbers)}"
+    return ToolCall(
+        id=name, at=at, tool=tool, suite="facts", status=status, outcome=outcome, latency_ms=latency, session=session
+    )
+
+
+def test_U6_the_figures_of_the_dashboard_are_worked_out_from_the_log() -> None:
+    calls = [call("remember_fact", "written", 1.0) for _ in range(6)]
+    calls += [call("remember_fact", "duplicate", 2.0, session="s2"), call("remember_fact", "demoted", 2.0)]
+    calls += [call("update_fact", "updated", 30.0) for _ in range(3)] + [call("forget_fact", "forgotten", 40.0)]
+    calls += [call("recall_facts", "found", 100.0) for _ in range(7)]
+    calls += [call("recall_facts", "timeout", 9000.0, status="timeout")]
+    found = figures(calls, date(2026, 5, 1), date(2026, 5, 3))
+    assert found.calls == 20 and found.success == 0.95
+    assert found.per_tool == (("remember_fact", 8), ("recall_facts", 8), ("update_fact", 3), ("forget_fact", 1))
+    assert found.per_day == ((date(2026, 5, 1), 0), (date(2026, 5, 2), 20), (date(2026, 5, 3), 0))
+    assert (found.latency.p50, found.latency.p95, found.latency.p99) == (30.0, 100.0, 9000.0)
+    assert found.latency.bars[0] == 6 and found.latency.bars[-1] == 1 and sum(found.latency.bars) == 20
+    assert found.writing.number == 11 and found.writing.p99 == 40.0
+    assert found.facts_per_conversation == 3.0, "six facts in two conversations"
+    assert found.churn == "3.0 : 1" and found.duplicate_rate == 1 / 8
+    nothing = figures([], date(2026, 5, 1), date(2026, 5, 1))
+    assert nothing.success is None and nothing.churn == "—" and nothing.duplicate_rate is None
+    assert spread([5.0]).p99 == 5.0 and len(spread([]).bars) == len(BOUNDS) + 1
+
+
+def test_U6_an_operator_sees_use_latency_behaviour_and_work(tmp_path: Path) -> None:
+    with recollect.open(tmp_path) as app:
+        memory = app.user("u1")
+        memory.episode("Birthday", "Looked for a cabin")
+        tools = app.tools("u1", "facts", session="c1", agent="assistant", patient=True)
+        fact = {"fact_key": "editor", "fact_value": "Neovim", "fact_type": "preference", "confidence": 0.9}
+        for _ in range(2):
+            tools.call("remember_fact", fact)
+        tools.call("recall_facts", {})
+        tools.call("remember_fact", {})
+        with serving(app, Entrance(app.keys, open=True)) as url:
+            visit = Visit(url)
+            seen = visit.seen("operator?days=1")
+            users = visit.seen("operator/users")
+    assert "Calls 4" in seen and "Success 75.0 %" in seen and "Users 1" in seen
+    assert "remember_fact 3" in seen and "recall_facts 1" in seen and "p50" in seen and "p99" in seen
+    assert "Facts per conversation 1.0" in seen and "Episodes per day 1.0" in seen and "Duplicates 50.0 %" in seen
+    assert "Jobs waiting 0" in seen and "Updates to forgets" in seen and "2 calls" not in seen
+    assert "u1 1 1 0 2 on" in users
+
+
+def test_U6_an_operator_retries_and_removes_what_was_given_up(tmp_path: Path) -> None:
+    with recollect.open(tmp_path) as app, serving(app, Entrance(app.keys, open=True)) as url:
+        with app.queue() as queue:
+            for user in ("u1", "u2", "@acme/u3"):
+                queue.put(Task(name="extract", user_id=user, payload={"text": "wombat"}, max_attempts=1))
+            queue.settle([Failed(lease, "the model did not answer") for lease in queue.take("w", 3).leases])
+            theirs = next(job.id for job in queue.dead() if job.user_id == "@acme/u3")
+        visit = Visit(url)
+        page = visit.get("operator/queue")
+        assert "extract for u1" in page and "the model did not answer" in page and "Jobs given up 3" in text_of(page)
+        assert "wombat" not in page and "u3" not in page
+        names = re.findall(r'action="/console/operator/queue/([^"]+)"', page)
+        assert len(names) == 2
+        visit.post(f"operator/queue/{names[0]}", do="retry")
+        visit.post(f"operator/queue/{names[1]}", do="drop")
+        for name in (*names, theirs):
+            visit.post(f"operator/queue/{name}", 404, do="retry")
+        with app.queue() as queue:
+            assert queue.depth()["ready"] == 1 and [job.id for job in queue.dead()] == [theirs]
+
+
+# drawing and comparing
+
+
+def test_U6_charts_escape_what_they_show() -> None:
+    for made in (bars([("<script>", 3)], '"<b>'), columns([("<script>", 3), ("b", 0)], '"<b>')):
+        assert "<script>" not in made and "<b>" not in made and "&lt;script&gt;" in made
+    assert 'height="140' in columns([("a", 2), ("b", 1)], "t") and 'height="70' in columns([("a", 2), ("b", 1)], "t")
+
+
+def test_U6_a_comparison_gives_both_texts_back() -> None:
+    for before, after in (("a b c", "a x c"), ("", "x"), ("x", ""), ("same", "same"), ("ä-1 “q”", "ä-2 “q”")):
+        old, new = words_changed(before, after)
+        assert "".join(part.text for part in old) == before and "".join(part.text for part in new) == after
+    text = "\n".join(f"line {number}" for number in range(50))
+    rows = lines_changed(text, text.replace("line 25", "line zwölf"))
+    assert [row.kind for row in rows] == ["gap", "same", "same", "gone", "new", "same", "same"]
+    assert lines_changed(text, text) == []
+
+
+# in a browser
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    """A real browser, if there is one."""
+    where = shutil.which("chromium") or shutil.which("google-chrome")
+    if where is None:
+        pytest.skip("there is no browser here")
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=where, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def window(chromium: Any, person: tuple[Memory, Visit]) -> Iterator[Any]:
+    """A window of somebody who is in, as narrow as a telephone; nothing may complain in it."""
+    memory, visit = person
+    a_life(memory)
+    context = chromium.new_context(viewport={"width": 360, "height": 740}, base_url=str(visit.http.base_url))
+    context.add_cookies([{"name": web.VISIT, "value": visit.http.cookies[web.VISIT], "url": str(visit.http.base_url)}])
+    complaints: list[str] = []
+    opened = context.new_page()
+    opened.on("pageerror", lambda error: complaints.append(str(error)))
+    opened.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
+    yield opened
+    context.close()
+    assert complaints == []
+
+
+def test_U6_in_a_browser_no_page_is_wider_than_a_telephone(window: Any, person: tuple[Memory, Visit]) -> None:
+    memory = person[0]
+    memory.remember("https://example.com/" + "a" * 300, category="key_fact")
+    memory.note("w" * 500, title="t" * 200)
+    for path in (*PAGES, f"record/{memory.get('role').id}", "login"):
+        window.goto(path)
+        wide = window.evaluate("document.documentElement.scrollWidth")
+        assert wide <= 360, (path, wide)
+
+
+def test_U6_in_a_browser_a_write_appears_without_reloading(window: Any, person: tuple[Memory, Visit]) -> None:
+    memory = person[0]
+    window.goto("")
+    window.evaluate("window.here = true")
+    memory.acting(agent="scribe").remember("Plays the cello", category="personal_context")
+    window.wait_for_selector("text=Plays the cello")
+    window.wait_for_selector("#live.shown:has-text('A fact was remembered')")
+    assert window.evaluate("window.here") is True, "the page is still the same"
+    assert window.locator("li.fresh").count() == 1
+
+
+def test_U6_in_a_browser_search_answers_while_typing(window: Any) -> None:
+    window.goto("search")
+    window.keyboard.type("trains")
+    window.wait_for_selector("#results mark:has-text('trains')")
+    window.wait_for_function("location.search.includes('q=trains')")
+
+
+def test_U6_in_a_browser_keys_and_the_theme_work(window: Any) -> None:
+    window.goto("")
+    window.keyboard.press("/")
+    assert window.evaluate("document.activeElement.id") == "find"
+    window.keyboard.type("t")
+    window.keyboard.press("Tab")
+    before = window.evaluate("getComputedStyle(document.body).backgroundColor")
+    window.click("#theme")
+    assert window.evaluate("getComputedStyle(document.body).backgroundColor") != before
+    window.reload()
+    assert window.evaluate("getComputedStyle(document.body).backgroundColor") != before, "it is remembered"
+    window.keyboard.press("t")
+    window.wait_for_url("**/timeline")
+
+
+def test_U6_in_a_browser_an_edit_goes_the_whole_way(window: Any, person: tuple[Memory, Visit]) -> None:
+    memory = person[0]
+    window.goto("edit")
+    field = window.locator("textarea[name=text]")
+    field.fill(field.input_value().replace("Staff", "Principal"))
+    window.click("button:has-text('Compare')")
+    window.wait_for_selector("ins:has-text('Principal')")
+    window.click("button:has-text('Save')")
+    window.wait_for_selector("text=Saved.")
+    assert memory.get("role").content == "Principal engineer at Northwind"
+    window.click("button:has-text('Undo')")
+    window.wait_for_selector("text=Undone.")
+    assert memory.get("role").content == "Staff engineer at Northwind"
