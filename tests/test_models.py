@@ -708,3 +708,14 @@ def test_nothing_is_loaded_before_a_model_is_opened_and_a_forgotten_one_does_not
         [sys.executable, "-X", "dev", "-c", code], capture_output=True, text=True, env=dict(os.environ)
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_G1_a_model_that_is_collected_in_its_own_thread_leaves_nothing_open() -> None:
+    with ModelServer([Say("Hello")]) as server:
+        model = open_model(f"{server.openai_url}#test", key="test")
+        model.converse("Be brief.", [Turn("user", "Hi")])
+        running = model._provider._running
+        assert running is not None
+        running.loop.call_soon_threadsafe(running.stop)  # as the collector does it there
+        running.thread.join(60)
+        assert running.loop.is_closed()

@@ -263,20 +263,24 @@ class _Running:
     def __init__(self, http: Any, model: Any) -> None:
         self.http, self.model = http, model
         self.loop = asyncio.new_event_loop()
-        self.thread = threading.Thread(target=self.loop.run_forever, name="recollect-model", daemon=True)
+        self.thread = threading.Thread(target=self._run, name="recollect-model", daemon=True)
         self.thread.start()
+
+    def _run(self) -> None:
+        self.loop.run_forever()
+        self.loop.close()  # here: whoever stopped it may have done so from within
 
     def stop(self) -> None:
         if not self.thread.is_alive():  # stopped before, or this is a forked child
             return
         if threading.current_thread() is self.thread:  # collected as garbage in there
-            self.loop.stop()
+            self._ending = self.loop.create_task(self._end())
+            self._ending.add_done_callback(lambda _: self.loop.stop())
             return
         try:
             asyncio.run_coroutine_threadsafe(self._end(), self.loop).result(_CLOSE_SECONDS)
             self.loop.call_soon_threadsafe(self.loop.stop)
             self.thread.join(_CLOSE_SECONDS)
-            self.loop.close()
         except (RuntimeError, TimeoutError):
             pass  # somebody else stops it, or a connection will not close: the thread is a daemon
 
