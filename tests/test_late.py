@@ -439,6 +439,34 @@ def test_W1_G8_a_discussion_tells_the_model_what_was_finished_since(tmp_path: Pa
     assert "Meanwhile done" in first and "memory_save" in first and "Meanwhile done" not in second
 
 
+def test_W2_a_store_that_fails_twice_leaves_the_call_to_be_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    going, told = threading.Event(), threading.Event()
+
+    class Keeps:
+        def keep(self, late: Late) -> str:
+            return "job"
+
+        def drop(self, kept: str) -> None: ...
+        def done(self, kept: str, late: Late, result: Result) -> None: ...
+        def failed(self, kept: str) -> None:
+            told.set()
+
+        def finished(self, user_id: str, session: str | None) -> list[Result]:
+            return []
+
+    def fails(self: Memory, *args: Any, **kwargs: Any) -> Any:
+        assert going.wait(60)
+        raise StoreFullError()
+
+    with recollect.open(MemoryStore()) as app:
+        suite = Suite(app.user(7), tools_of(["notes"]), patience=Patience(0.01, 0.01, Keeps()))
+        monkeypatch.setattr(Memory, "note", fails)
+        monkeypatch.setattr(Memory, "history", fails)
+        assert suite.call("memory_save", {"content": "Likes oolong"}).status == "queued"
+        going.set()
+        assert told.wait(20)
+
+
 # what only reads
 
 

@@ -323,7 +323,7 @@ class Suite:
             return _DONE, "ok"
         except RecollectError as error:
             # what is to be forgotten is gone, if it was another process that did it
-            if asked.late is not None and memory.history(call=asked.call, limit=1):
+            if asked.late is not None and _is_done(memory, asked.call):
                 return _DONE, "ok"
             return failed(asked.tool, error)
         except BaseException as error:  # the outermost handler: nothing may reach the model's loop
@@ -532,6 +532,14 @@ def _unknown() -> Tool:
 
 def _spelling(name: str) -> str:
     return re.sub(r"[\s_\-]+", "", name).casefold()
+
+
+def _is_done(memory: Memory, call: str) -> bool:
+    """Whether the journal has this call; not that we know, if it cannot be read."""
+    try:
+        return bool(memory.history(call=call, limit=1))
+    except RecollectError:
+        return False
 
 
 def _is_short(name: object, arguments: Any) -> bool:
