@@ -30,7 +30,7 @@ from recollect.core.aio import in_thread
 from recollect.errors import RecollectError
 from recollect.records import CONSENTS, OBSERVATION_CATEGORIES
 from recollect.surfaces.mcp.callers import Caller, Stranger
-from recollect.surfaces.mcp.http import _Door
+from recollect.surfaces.mcp.http import Mcp
 from recollect.surfaces.mcp.server import MemoryServer
 from recollect.testing import MemoryStore
 from recollect.testing.embedding import HashEmbedder
@@ -490,8 +490,7 @@ def test_W1_U4_who_calls_is_found_out_beside_the_loop(gate: Gate) -> None:
             return Stranger(401, "a bearer token is needed")
 
     async def main() -> None:
-        manager: Any = None
-        door, sent = _Door(manager, Slow()), list[Any]()
+        door, sent = Mcp(recollect.open(MemoryStore()), Slow(), []), list[Any]()
 
         async def receive() -> Any:
             raise AssertionError("a stranger is not listened to")

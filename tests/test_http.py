@@ -26,12 +26,13 @@ import recollect
 from recollect import Memory, Recollect
 from recollect.client.verbs import ELSEWHERE, VERBS
 from recollect.errors import ConfigError
-from recollect.surfaces.http import server as http_server
+from recollect.surfaces import listening
 from recollect.surfaces.http.api import MOST_BODY, Api
 from recollect.surfaces.http.callers import Door
 from recollect.surfaces.http.limits import Limits
 from recollect.surfaces.http.problems import Problem
-from recollect.surfaces.mcp.http import Address
+from recollect.surfaces.listening import Address
+from recollect.surfaces.service import server as http_server
 from recollect.testing import FrozenClock
 from tests.serving import serving
 from tests.test_event_loop import Gate, GatedStore, Watch, turn
@@ -126,10 +127,9 @@ def test_U5_the_document_tells_every_route_and_every_outcome(tenant: Tenant) -> 
 
 
 def test_U5_pages_ask_nobody_else_for_anything(tenant: Tenant) -> None:
-    for path in ("/", "/docs"):
-        page = httpx.get(tenant.url + path).raise_for_status()
-        assert "default-src 'none'" in page.headers["content-security-policy"]
-        assert "http://" not in page.text and "https://" not in page.text and "<script" not in page.text
+    page = httpx.get(f"{tenant.url}/docs").raise_for_status()
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    assert "http://" not in page.text and "https://" not in page.text and "<script" not in page.text
     assert "/v1/users/{user}/remember" in page.text
 
 
@@ -631,8 +631,8 @@ KILLED = """
 import os, signal, sys
 import recollect
 from recollect.store.keys import Keys
-from recollect.surfaces.http.server import Server, run
-from recollect.surfaces.mcp.http import Address
+from recollect.surfaces.service.server import Server, run
+from recollect.surfaces.listening import Address
 
 if sys.argv[2] == "kill":
     Keys.keep_answer = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
@@ -957,7 +957,7 @@ def _until_closed(connection: socket.socket) -> bytes:
 
 
 def test_U5_who_is_too_slow_is_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_server, "_HEADERS_SECONDS", 0.05)
+    monkeypatch.setattr(listening, "_HEADERS_SECONDS", 0.05)
     head = b"POST /v1/users/42/note HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     with recollect.open(tmp_path) as app, serving(app, seconds=0.05) as url:
         with _raw(url) as silent:

@@ -226,11 +226,11 @@ def test_U3_U5_serve_tells_where_and_ends_politely(tmp_path: Path) -> None:
     process = subprocess.Popen([*command, "--root", str(tmp_path)], stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     with process.stderr as told:
-        lines = [told.readline() for _ in range(5)]
-        assert "No key is needed" in lines[4]
-        where = lines[0].removeprefix("API: ").strip().removesuffix("/v1")
-        for path in ("/health/ready", "/docs", "/", "/v1/users"):
-            assert httpx.get(where + path).is_success
+        lines = [told.readline() for _ in range(7)]
+        assert "No key is needed" in lines[6] and str(tmp_path) in lines[0]
+        where = lines[1].split()[1].removesuffix("/console")
+        for path in ("/health/ready", "/docs", "/", "/v1/users", "/console"):
+            assert httpx.get(where + path, follow_redirects=True).is_success
         outcome = httpx.post(f"{where}/v1/users/me/note", json={"content": "Likes tea"}).json()["result"]
         assert outcome["done"]
         process.terminate()

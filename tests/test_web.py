@@ -30,11 +30,11 @@ from starlette.routing import Mount
 import recollect
 from recollect import Memory, Recollect, ToolCall
 from recollect.errors import InvalidInputError
+from recollect.identity.entrance import LINK, VISIT, Entrance, NotWelcomeError
 from recollect.surfaces.web import console as web
 from recollect.surfaces.web.charts import bars, columns
 from recollect.surfaces.web.console import console
 from recollect.surfaces.web.differences import lines_changed, words_changed
-from recollect.surfaces.web.entrance import LINK, VISIT, Entrance, NotWelcomeError
 from recollect.surfaces.web.figures import BOUNDS, figures, spread
 from recollect.surfaces.web.live import Live
 from recollect.testing import FrozenClock, MemoryStore
@@ -892,17 +892,16 @@ def test_U6_what_the_person_should_know_is_told(tmp_path: Path) -> None:
 
 
 def test_U6_the_console_is_served_beside_the_api(tmp_path: Path) -> None:
-    with recollect.open(tmp_path) as app:
-        pages = console(app, who=Entrance(app.keys, open=True, user="me"))
-        with serving_all(app, more=[Mount("/console", pages)]) as url:
-            visit = Visit(f"{url}/console")
-            visit.post("remember", content="Likes tea", category="preference")
-            assert httpx.post(f"{url}/v1/users/me/search", json={"query": "tea"}).json()["result"]
-            assert "Likes tea" in visit.get() and visit.http.get("static/console.css").status_code == 200
-            assert visit.http.get("", headers={"host": "evil.example.com"}).status_code == 421
-            code = Entrance(app.keys).link("me", key=app.keys.create(scope="write")[0].id)[0]
-            visit.get(f"login?code={quote(code)}")
-            assert "Likes tea" in visit.post("login", code=code)
+    with recollect.open(tmp_path) as app, serving_all(app) as url:
+        visit = Visit(f"{url}/console")
+        assert httpx.get(url, follow_redirects=True).url.path == "/console/"
+        visit.post("remember", content="Likes tea", category="preference")
+        assert httpx.post(f"{url}/v1/users/me/search", json={"query": "tea"}).json()["result"]
+        assert "Likes tea" in visit.get() and visit.http.get("static/console.css").status_code == 200
+        assert visit.http.get("", headers={"host": "evil.example.com"}).status_code == 421
+        code = Entrance(app.keys).link("me", key=app.keys.create(scope="write")[0].id)[0]
+        visit.get(f"login?code={quote(code)}")
+        assert "Likes tea" in visit.post("login", code=code)
 
 
 def test_U6_a_form_of_another_visit_does_not_count_even_with_its_browser(

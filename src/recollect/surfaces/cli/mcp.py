@@ -13,8 +13,8 @@ from recollect.surfaces.cli.program import AGENTS, command
 from recollect.surfaces.cli.session import Session
 
 if TYPE_CHECKING:
+    from recollect.surfaces.listening import Address
     from recollect.surfaces.mcp.callers import Callers
-    from recollect.surfaces.mcp.http import Address
 
 
 @command(
@@ -66,9 +66,10 @@ def mcp(
 
         stdio.run(session.recollect, Caller(session.user, suites))
         return
+    from recollect.surfaces.listening import Address
     from recollect.surfaces.mcp import http as over_http
 
-    address = over_http.Address.parse(http)
+    address = Address.parse(http, "--http")
     is_named = getattr(ctx.get_parameter_source("user"), "name", "") == "COMMANDLINE"
     callers = _callers(session.user if is_named else None, tokens, user_header, behind_proxy, suites, address)
     if address.is_any and not allow_host:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from recollect import __version__
 from recollect.errors import InvalidInputError, MissingExtraError, StoreError
 from recollect.surfaces.cli.mcp import log_to_stderr
 from recollect.surfaces.cli.program import AGENTS, command
@@ -57,9 +58,9 @@ def serve(
         import mcp as _  # noqa: F401
     except ImportError:
         raise MissingExtraError("web", "recollect serve") from None
-    from recollect.surfaces.http import server as http
+    from recollect.surfaces.listening import Address
     from recollect.surfaces.mcp.callers import checked_suites
-    from recollect.surfaces.mcp.http import Address
+    from recollect.surfaces.service.server import Server, run
 
     log_to_stderr()
     if log_requests:
@@ -73,22 +74,32 @@ def serve(
     if port is not None and listen is not None:
         raise InvalidInputError("--port", "goes without --listen")
     asked = listen or (None if port is None else f"127.0.0.1:{port}")
-    address = Address.parse(asked or f"127.0.0.1:{_free_port()}")
+    address = Address.parse(asked or f"127.0.0.1:{_free_port()}", "--listen")
     if address.is_any and not allow_host:
         raise InvalidInputError(
             "--listen", "listens on every address: say by which name it is reached, with --allow-host"
         )
     recollect = session.recollect
-    served = http.Server(recollect, address, hosts=allow_host or (), user=session.user, suites=checked_suites(suite))
+    served = Server(recollect, address, hosts=allow_host or (), user=session.whose, suites=checked_suites(suite))
+
+    config = session.config
+    kept = "PostgreSQL" if config.database_url else config.memory_dir
 
     def tell(bound: int) -> None:
         at = f"http://{address.shown}:{bound}"
-        for what, where in (("API", "/v1"), ("documents", "/docs"), ("MCP", "/mcp"), ("health", "/health/ready")):
-            session.out.aside(f"{what}: {at}{where}")
-        if not recollect.keys.any():
-            session.out.aside("No key is needed on this machine; `recollect keys create` makes one.")
+        session.out.aside(f"Recollect {__version__} serves the memories in {kept}")
+        for what, where in (
+            ("console", f"{at}/console"),
+            ("API", f"{at}/v1"),
+            ("documents", f"{at}/docs"),
+            ("MCP", f"{at}/mcp"),
+            ("worker", f"{workers} jobs at a time" if workers else "none in this process"),
+        ):
+            session.out.aside(f"  {what:<10} {where}")
+        asked = "A key or a link is needed" if recollect.keys.any() else "No key is needed on this machine"
+        session.out.aside(f"{asked}; `recollect keys create` makes one. Ctrl-C ends.")
 
-    http.run(served, recollect, workers=workers, listening=tell)
+    run(served, recollect, workers=workers, listening=tell)
 
 
 def _free_port() -> int:

@@ -21,6 +21,7 @@ from recollect.app import Recollect
 from recollect.core.aio import in_thread
 from recollect.errors import InvalidInputError, RecollectError
 from recollect.records import new_id
+from recollect.store.tenants import stored_id
 from recollect.surfaces.http import openapi
 from recollect.surfaces.http.callers import Caller, Door
 from recollect.surfaces.http.exchange import JSON, Answer, Asked, Route
@@ -32,7 +33,6 @@ from recollect.surfaces.http.operators import Operators
 from recollect.surfaces.http.problems import TYPE, Problem, problem_of
 from recollect.surfaces.http.schema import read
 from recollect.surfaces.http.streams import Streams
-from recollect.surfaces.http.tenants import stored_id
 from recollect.surfaces.http.toolbox import Toolbox
 
 LOGGER = logging.getLogger("recollect.http")

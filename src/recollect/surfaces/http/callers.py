@@ -16,8 +16,8 @@ from datetime import datetime, timedelta
 
 from recollect.errors import InvalidInputError
 from recollect.store.keys import DEFAULT_TENANT, SCOPES, Key, Keys
+from recollect.store.tenants import stored_id
 from recollect.surfaces.http.problems import Problem
-from recollect.surfaces.http.tenants import stored_id
 from recollect.surfaces.mcp.callers import Caller as McpCaller
 from recollect.surfaces.mcp.callers import Stranger
 from recollect.times import Clock, utc_now

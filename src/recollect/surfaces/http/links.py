@@ -16,10 +16,10 @@ from recollect.app import Recollect
 from recollect.errors import InvalidInputError
 from recollect.identity.nouns import Code, Identity, Joined, Known, Pending, Unlinked
 from recollect.store.keys import DEFAULT_TENANT
+from recollect.store.tenants import stored_id
 from recollect.surfaces.http.exchange import Answer, Asked, Route, told
 from recollect.surfaces.http.problems import Problem
 from recollect.surfaces.http.schema import Nothing, Strict
-from recollect.surfaces.http.tenants import stored_id
 
 
 class OfIdentity(Strict):

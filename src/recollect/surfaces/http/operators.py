@@ -12,12 +12,12 @@ from recollect.app import Recollect
 from recollect.core.trends import Trend
 from recollect.errors import InvalidInputError
 from recollect.records import ExtractionRun, Receipt
+from recollect.store.tenants import stored_id, users_of
 from recollect.surfaces.http.callers import LONGEST_TOKEN, Door
 from recollect.surfaces.http.exchange import Answer, Asked, Route, told
 from recollect.surfaces.http.memories import page_of
 from recollect.surfaces.http.problems import Problem
 from recollect.surfaces.http.schema import Nothing, Paged, Strict
-from recollect.surfaces.http.tenants import stored_id, users_of
 from recollect.tools.catalog import SUITES, tools_of
 from recollect.tools.wire import Format, declarations
 
@@ -137,7 +137,7 @@ class Operators:
         ]
 
     def _users(self, asked: Asked) -> Answer:
-        found = sorted(local for local, _ in users_of(self._app, asked.caller.tenant))
+        found = sorted(local for local, _ in users_of(asked.caller.tenant, self._app.users()))
         page, following = page_of(found, asked.values.get("cursor"), asked.values.get("page", 500))
         return told(page, next=following)
 
@@ -148,14 +148,14 @@ class Operators:
         limit, kind = asked.values.get("limit", 20), asked.values.get("kind")
         found = [
             (local, run)
-            for local, stored in users_of(self._app, asked.caller.tenant)
+            for local, stored in users_of(asked.caller.tenant, self._app.users())
             for run in self._app.user(stored).runs(kind=kind, limit=limit)
         ]
         found.sort(key=lambda one: (one[1].day, one[1].started_at), reverse=True)
         return told(found[:limit])
 
     def _trends(self, asked: Asked) -> Answer:
-        among = (stored for _, stored in users_of(self._app, asked.caller.tenant))
+        among = (stored for _, stored in users_of(asked.caller.tenant, self._app.users()))
         return told(self._app.trends(**asked.values, among=among))
 
     def _token(self, asked: Asked) -> Answer:

@@ -7,16 +7,12 @@ what is running when the server is stopped is still answered.
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import json
-import socket
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-import uvicorn
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from mcp.server.context import ServerRequestContext
@@ -31,130 +27,65 @@ from starlette.types import Message, Receive, Scope, Send
 
 from recollect.app import Recollect
 from recollect.core.aio import in_thread
-from recollect.errors import InvalidInputError, StoreError
+from recollect.surfaces.listening import Address, Listener
 from recollect.surfaces.mcp.callers import Caller, Callers, Stranger
 from recollect.surfaces.mcp.server import MemoryServer
-from recollect.surfaces.mcp.stopping import on_signals
+from recollect.surfaces.stopping import on_signals
 
 PATH = "/mcp"
 MAX_BODY = 4 * 1024 * 1024
 """The largest request, in bytes."""
-_LONGEST_CALL = 60
-_BACKLOG = 2048
-_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where to listen."""
-
-    host: str
-    port: int
-    family: int
-    is_loopback: bool
-    is_any: bool
-
-    @classmethod
-    def parse(cls, text: str) -> Address:
-        """Read ``PORT`` or ``HOST:PORT``; an IPv6 address is in brackets."""
-        host, _, port = text.rpartition(":")
-        host = host.removeprefix("[").removesuffix("]") or "127.0.0.1"
-        if not (port.isascii() and port.isdigit() and int(port) < 65536):
-            raise InvalidInputError("--http", f"{text!r} is not PORT or HOST:PORT")
-        try:
-            found = socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)
-        except (OSError, UnicodeError):
-            raise InvalidInputError("--http", f"{host!r} is no address of this machine") from None
-        found.sort(key=lambda entry: entry[0] != socket.AF_INET)  # localhost is 127.0.0.1 first
-        addresses = [ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in found]
-        return cls(
-            host=str(found[0][4][0]),
-            port=int(port),
-            family=int(found[0][0]),
-            is_loopback=all(address.is_loopback for address in addresses),
-            is_any=any(address.is_unspecified for address in addresses),
-        )
-
-    @property
-    def shown(self) -> str:
-        """The host as it stands in a URL."""
-        return f"[{self.host}]" if ":" in self.host else self.host
-
-    def listen(self) -> socket.socket:
-        """A socket that connections are accepted on."""
-        bound = socket.socket(
-            socket.AddressFamily(self.family), socket.SOCK_STREAM, socket.IPPROTO_TCP
-        )  # named, or asyncio would leave Nagle on
-        try:
-            if sys.platform != "win32":  # where it would let another program take the port over
-                bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            bound.bind((self.host, self.port))
-            bound.listen(_BACKLOG)
-        except OSError as error:
-            bound.close()
-            raise StoreError(f"cannot listen on {self.shown}:{self.port}: {error.strerror}") from None
-        return bound
 
 
 def run(app: Recollect, callers: Callers, address: Address, hosts: Sequence[str] = ()) -> None:
     """Serve until a signal comes. ``hosts`` are further names by which the server is reached."""
-    asyncio.run(_serve(app, callers, address, hosts))
 
+    def tell(port: int) -> None:
+        print(f"recollect: listening on http://{address.shown}:{port}{PATH}", file=sys.stderr, flush=True)
 
-async def _serve(app: Recollect, callers: Callers, address: Address, hosts: Sequence[str]) -> None:
-    memory = MemoryServer(app, _whose)
-    manager = StreamableHTTPSessionManager(
-        memory.server, json_response=True, security_settings=_security(address, hosts), max_request_body_size=MAX_BODY
-    )
-    door = _Door(manager, callers)
-    web = Starlette(routes=[Route(PATH, endpoint=door)], lifespan=lambda _: manager.run())
-    with address.listen() as bound:
-        server = _Uvicorn(
-            uvicorn.Config(
-                web,
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                proxy_headers=False,
-                ws="none",
-                lifespan="on",
-                backlog=_BACKLOG,
-                timeout_graceful_shutdown=_LONGEST_CALL,
-            )
-        )
+    async def serve() -> None:
+        mcp = Mcp(app, callers, address.names(hosts))
+        listener = Listener(Starlette(routes=[Route(PATH, endpoint=mcp)], lifespan=lambda _: mcp.running()), address)
 
         def finish() -> None:
-            server.should_exit = True
-            memory.changes.close()
-            door.close()
+            listener.stop()
+            mcp.close()
 
-        def give_up() -> None:
-            server.force_exit = True
+        with on_signals(finish, listener.give_up):
+            await listener.serve(tell)
 
-        with on_signals(finish, give_up):
-            port = bound.getsockname()[1]
-            print(f"recollect: listening on http://{address.shown}:{port}{PATH}", file=sys.stderr, flush=True)
-            await server.serve([bound])
+    asyncio.run(serve())
 
 
-class _Uvicorn(uvicorn.Server):
-    """Without its signal handlers, which end the process as the signal would have."""
+class Mcp:
+    """MCP at one address, as an application: who is let in by ``callers`` gets a name tag.
 
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
+    ``names`` are those by which the server may be called. When the server stops, `close` ends the streams that would
+    never end.
+    """
 
-
-class _Door:
-    """Lets requests in, with a name tag; when the server stops, it ends the streams that would never end."""
-
-    def __init__(self, manager: StreamableHTTPSessionManager, callers: Callers) -> None:
-        self._manager = manager
+    def __init__(self, app: Recollect, callers: Callers, names: Sequence[str]) -> None:
+        self._memory = MemoryServer(app, _whose)
+        self._manager = StreamableHTTPSessionManager(
+            self._memory.server,
+            json_response=True,
+            security_settings=TransportSecuritySettings(
+                enable_dns_rebinding_protection=True,
+                allowed_hosts=list(names),
+                allowed_origins=[f"{scheme}://{name}" for name in names for scheme in ("http", "https")],
+            ),
+            max_request_body_size=MAX_BODY,
+        )
         self._callers = callers
         self._closed = asyncio.Event()
 
+    def running(self) -> AbstractAsyncContextManager[None]:
+        """Within it requests can be answered; once."""
+        return self._manager.run()
+
     def close(self) -> None:
-        """The server is about to stop."""
+        """The server is about to stop. Called in the event loop."""
+        self._memory.changes.close()
         self._closed.set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -214,15 +145,3 @@ def _refusal(stranger: Stranger) -> Response:
         headers["WWW-Authenticate"] = f'Bearer realm="recollect"{error}'
     body = json.dumps({"error": stranger.error or "unauthorized", "error_description": stranger.why})
     return Response(body, status_code=stranger.status, headers=headers, media_type="application/json")
-
-
-def _security(address: Address, more: Sequence[str]) -> TransportSecuritySettings:
-    """By which names the server may be called: a web page cannot call it by a name of its own."""
-    names = [*(_LOOPBACK if address.is_loopback else () if address.is_any else (address.shown,)), *more]
-    return TransportSecuritySettings(
-        enable_dns_rebinding_protection=True,
-        allowed_hosts=[entry for name in names for entry in (name, f"{name}:*")],
-        allowed_origins=[
-            f"{scheme}://{entry}" for name in names for entry in (name, f"{name}:*") for scheme in ("http", "https")
-        ],
-    )

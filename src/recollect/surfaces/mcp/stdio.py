@@ -22,7 +22,7 @@ from mcp_types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPC
 from recollect.app import Recollect
 from recollect.surfaces.mcp.callers import Caller
 from recollect.surfaces.mcp.server import MemoryServer
-from recollect.surfaces.mcp.stopping import on_signals
+from recollect.surfaces.stopping import on_signals
 
 _LONGEST_LINE = 16 * 1024 * 1024
 _MOST_WAITING = 64

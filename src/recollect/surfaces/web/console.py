@@ -37,8 +37,8 @@ from recollect.errors import (
     StoreBusyError,
     UndoError,
 )
+from recollect.identity.entrance import Entrance, NotWelcomeError, Visitor
 from recollect.surfaces.web import changing, operating, reading, settings
-from recollect.surfaces.web.entrance import Entrance, NotWelcomeError, Visitor
 from recollect.surfaces.web.live import Live
 from recollect.surfaces.web.pages import Asked, page, plain_page
 

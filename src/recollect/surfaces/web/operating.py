@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import date, datetime, time, timedelta, timezone
 
 from starlette.responses import Response
@@ -10,7 +9,7 @@ from starlette.responses import Response
 from recollect.errors import NotFoundError, RecollectError, StoreError
 from recollect.records import ToolCall
 from recollect.store.keys import DEFAULT_TENANT
-from recollect.surfaces.http.tenants import users_of
+from recollect.store.tenants import local_id, users_of
 from recollect.surfaces.web import charts
 from recollect.surfaces.web.figures import BOUNDS, by_day, figures, spread
 from recollect.surfaces.web.pages import Asked, page, then
@@ -31,7 +30,7 @@ def dashboard(asked: Asked) -> Response:
     calls: list[ToolCall] = []
     episodes: list[date] = []
     took: list[float] = []
-    unread, names = 0, [stored for _, stored in users_of(asked.app, asked.visitor.tenant)]
+    unread, names = 0, [stored for _, stored in users_of(asked.visitor.tenant, asked.app.users())]
     since = datetime.combine(first, time(), timezone.utc)
     for stored in names[:_MOST_USERS]:
         memory = asked.app.user(stored)
@@ -69,7 +68,7 @@ def dashboard(asked: Asked) -> Response:
 def users(asked: Asked) -> Response:
     """Everyone of the tenant, with how much is kept."""
     rows: list[tuple[str, dict[str, int] | None, str, datetime | None]] = []
-    found = sorted(users_of(asked.app, asked.visitor.tenant))
+    found = sorted(users_of(asked.visitor.tenant, asked.app.users()))
     start = asked.number("from", 1, 1_000_000) - 1
     for local, stored in found[start : start + 100]:
         memory = asked.app.user(stored)
@@ -114,8 +113,7 @@ def _depth(asked: Asked) -> dict[str, int] | None:
 
 def _local(asked: Asked, job: Job) -> str | None:
     """Whose job it is, as the operator's tenant knows them; None if it is none of theirs."""
-    tenant, stored = asked.visitor.tenant, job.user_id
-    if tenant == DEFAULT_TENANT:
-        return None if stored and re.match(r"@[a-z0-9-]+/", stored) else stored or "everyone"
-    prefix = f"@{tenant}/"
-    return stored.removeprefix(prefix) if stored and stored.startswith(prefix) else None
+    tenant = asked.visitor.tenant
+    if not job.user_id:
+        return "everyone" if tenant == DEFAULT_TENANT else None
+    return local_id(tenant, job.user_id)

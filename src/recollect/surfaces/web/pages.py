@@ -16,8 +16,8 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from recollect.app import Recollect
 from recollect.core.memory import Memory
 from recollect.errors import InvalidInputError, NotFoundError
+from recollect.identity.entrance import Visitor
 from recollect.records import Record
-from recollect.surfaces.web.entrance import Visitor
 
 _HERE = Path(__file__).parent
 

@@ -7,9 +7,8 @@ name. Those of the tenant ``acme`` are stored as ``@acme/42``, and nobody else c
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from recollect.app import Recollect
 from recollect.errors import InvalidInputError
 from recollect.store.keys import DEFAULT_TENANT
 from recollect.userid import MAX_LENGTH, check_user_id
@@ -34,12 +33,16 @@ def stored_id(tenant: str, user: str) -> str:
     return prefix + user
 
 
-def users_of(app: Recollect, tenant: str) -> Iterator[tuple[str, str]]:
-    """The users of a tenant: the id that the tenant knows, and the one under which they are stored."""
+def local_id(tenant: str, stored: str) -> str | None:
+    """The id by which a tenant knows a user; None if it is none of theirs."""
+    if tenant == DEFAULT_TENANT:
+        return None if _TAKEN.match(stored) else stored
     prefix = f"@{tenant}/"
-    for stored in app.users():
-        if tenant == DEFAULT_TENANT:
-            if not _TAKEN.match(stored):
-                yield stored, stored
-        elif stored.startswith(prefix):
-            yield stored.removeprefix(prefix), stored
+    return stored.removeprefix(prefix) if stored.startswith(prefix) else None
+
+
+def users_of(tenant: str, users: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """The users of a tenant: the id that the tenant knows, and the one under which they are stored."""
+    for stored in users:
+        if (local := local_id(tenant, stored)) is not None:
+            yield local, stored

@@ -1,4 +1,4 @@
-"""One process that serves it all: the API, MCP, health and numbers, and a worker beside them.
+"""One process that serves it all: the API, MCP, the web console, health and numbers, and a worker beside them.
 
 Who calls it by another name than its own is turned away, so that no web page can reach it through a browser. A stop
 finishes what was accepted. Whoever sends nothing for too long is let go.
@@ -9,26 +9,22 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from html import escape
 from ipaddress import ip_address
 from typing import Any
 
-import uvicorn
-from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.applications import Starlette
-from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from recollect import __version__
 from recollect.app import Recollect
 from recollect.core.aio import in_thread
 from recollect.errors import ConfigError, RecollectError
+from recollect.identity.entrance import Entrance
 from recollect.surfaces.http.api import SECONDS, Api, sent
 from recollect.surfaces.http.callers import Door, McpDoor
 from recollect.surfaces.http.exchange import JSON, Answer
@@ -36,26 +32,27 @@ from recollect.surfaces.http.limits import Limits
 from recollect.surfaces.http.metrics import TYPE as METRICS_TYPE
 from recollect.surfaces.http.metrics import Metrics
 from recollect.surfaces.http.problems import TYPE, Problem
-from recollect.surfaces.mcp.http import MAX_BODY, PATH, Address, _Door, _security, _Uvicorn, _whose
-from recollect.surfaces.mcp.server import MemoryServer
-from recollect.surfaces.mcp.stopping import on_signals
+from recollect.surfaces.listening import Address, Listener
+from recollect.surfaces.mcp.http import PATH as MCP
+from recollect.surfaces.mcp.http import Mcp
+from recollect.surfaces.stopping import on_signals
+from recollect.surfaces.web.console import console
+from recollect.surfaces.web.live import Live
 
 LOGGER = logging.getLogger("recollect.http")
 
+CONSOLE = "/console"
 _OPENAPI = "/v1/openapi.json"
-_BACKLOG = 2048
-_LONGEST_CALL = 60
 _TURN_SECONDS = 0.0002
 """How long a thread keeps the interpreter while others wait: the event loop has little to do, and often."""
-_HEADERS_SECONDS = 10.0
-"""How long the head of a request may take to come."""
 _FORWARDED = frozenset({b"forwarded", b"x-forwarded-for", b"x-real-ip"})
 
 
 class Server:
     """What is served, and how it ends.
 
-    ``seconds`` is how long a body may take to come; ``more`` are further routes, such as those of a web console.
+    ``user`` is who sits at this machine, as long as no key was ever made; ``seconds`` is how long a body may take to
+    come.
     """
 
     def __init__(
@@ -67,8 +64,8 @@ class Server:
         user: str = "me",
         suites: tuple[str, ...] = ("notes",),
         limits: Limits | None = None,
+        live: Live | None = None,
         seconds: float = SECONDS,
-        more: Sequence[BaseRoute] = (),
     ) -> None:
         if not address.is_loopback and not any(key.revoked_at is None for key in app.keys.all()):
             raise ConfigError(
@@ -76,79 +73,52 @@ class Server:
                 " (recollect keys create), or listen on 127.0.0.1"
             )
         config = app.config
+        names = address.names(hosts)
         self._app = app
         self._address = address
         self._door = Door(app.keys, open=address.is_loopback)
-        limits = limits or Limits(config.http_key_rate, config.http_user_rate)
-        self.api = Api(app, self._door, limits, Metrics(), seconds=seconds)
-        self._memory = MemoryServer(app, _whose)
-        security = _security(address, hosts)
-        self._manager = StreamableHTTPSessionManager(
-            self._memory.server, json_response=True, security_settings=security, max_request_body_size=MAX_BODY
+        self.api = Api(
+            app, self._door, limits or Limits(config.http_key_rate, config.http_user_rate), Metrics(), seconds=seconds
         )
-        self._mcp = _Door(self._manager, McpDoor(self._door, user, suites))
-        self._names = _Names(self._routed(more), security.allowed_hosts, security.allowed_origins)
-        self._uvicorn: uvicorn.Server | None = None
+        self._mcp = Mcp(app, McpDoor(self._door, user, suites), names)
+        self._live = live or Live(app)
+        self._console = console(app, who=Entrance(app.keys, open=address.is_loopback, user=user), live=self._live)
+        self._listener = Listener(_Names(self._routed(), names), address)
         self._document = b""
 
-    def _routed(self, more: Sequence[BaseRoute]) -> ASGIApp:
+    def _routed(self) -> ASGIApp:
         routes: list[BaseRoute] = [
-            Route("/", self._page(_front)),
-            Route("/docs", self._page(lambda: _docs(self.api))),
+            Route("/", self._front),
+            Route("/docs", self._docs),
             Route(_OPENAPI, self._openapi),
-            Route("/health/live", self._live),
-            Route("/health/ready", self._ready),
+            Route("/health/live", self._is_live),
+            Route("/health/ready", self._is_ready),
             Route("/metrics", self._metrics),
-            Route(PATH, endpoint=self._mcp),
-            *more,
+            Route(MCP, endpoint=self._mcp),
+            Mount(CONSOLE, self._console),
         ]
-        return _Split(self.api, Starlette(routes=routes, lifespan=self._lifespan))
-
-    @asynccontextmanager
-    async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
-        async with self._manager.run():
-            yield
+        return _Split(self.api, Starlette(routes=routes, lifespan=lambda _: self._mcp.running()))
 
     async def serve(self, listening: Callable[[int], None] = lambda port: None) -> None:
         """Serve until `stop`; ``listening`` is told the port as soon as there is one."""
-        with self._address.listen() as bound:
-            # inherited by what is accepted: else the end of an answer waits until its beginning is acknowledged
-            bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._uvicorn = _Uvicorn(
-                uvicorn.Config(
-                    self._names,
-                    http=_Patient,
-                    log_config=None,
-                    access_log=False,
-                    server_header=False,
-                    proxy_headers=False,
-                    ws="none",
-                    lifespan="on",
-                    backlog=_BACKLOG,
-                    timeout_graceful_shutdown=_LONGEST_CALL,
-                )
-            )
-            listening(bound.getsockname()[1])
-            await self._uvicorn.serve([bound])
+        await self._listener.serve(listening)
 
     def stop(self) -> None:
         """Finish what was accepted, and end. Called in the event loop."""
-        if self._uvicorn is not None:
-            self._uvicorn.should_exit = True
-        self._memory.changes.close()
+        self._listener.stop()
         self._mcp.close()
+        self._live.close()
 
     def give_up(self) -> None:
         """End at once."""
-        if self._uvicorn is not None:
-            self._uvicorn.force_exit = True
+        self._listener.give_up()
 
     # what is asked beside the API
 
-    async def _live(self, request: Any) -> Response:
+    async def _is_live(self, request: Any) -> Response:
         return Response('{"status":"ok"}', media_type=JSON)
 
-    async def _ready(self, request: Any) -> Response:
+    async def _is_ready(self, request: Any) -> Response:
         wrong = await in_thread("", self._trouble)
         told = {"status": "no" if wrong else "ok", "trouble": wrong}
         return Response(json.dumps(told), status_code=503 if wrong else 200, media_type=JSON)
@@ -196,13 +166,12 @@ class Server:
             self._document = await in_thread("", lambda: json.dumps(self.api.document()).encode())
         return Response(self._document, media_type=JSON)
 
-    @staticmethod
-    def _page(make: Callable[[], str]) -> Callable[[Any], Any]:
-        async def page(request: Any) -> Response:
-            headers = {"content-security-policy": "default-src 'none'; style-src 'unsafe-inline'"}
-            return Response(await in_thread("", make), media_type="text/html", headers=headers)
+    async def _front(self, request: Any) -> Response:
+        return RedirectResponse(f"{CONSOLE}/", 307)
 
-        return page
+    async def _docs(self, request: Any) -> Response:
+        headers = {"content-security-policy": "default-src 'none'; style-src 'unsafe-inline'"}
+        return Response(await in_thread("", _documents, self.api), media_type="text/html", headers=headers)
 
 
 class _Split:
@@ -220,10 +189,9 @@ class _Split:
 class _Names:
     """Turns away who calls the server by another name than its own, or comes from the page of another site."""
 
-    def __init__(self, app: ASGIApp, hosts: Sequence[str], origins: Sequence[str]) -> None:
+    def __init__(self, app: ASGIApp, names: Sequence[str]) -> None:
         self._app = app
-        self._hosts = hosts
-        self._origins = origins
+        self._names = names
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and (problem := self._problem(scope)) is not None:
@@ -233,53 +201,23 @@ class _Names:
 
     def _problem(self, scope: Scope) -> Problem | None:
         hosts = [value.decode("latin-1").lower() for name, value in scope["headers"] if name == b"host"]
-        if len(hosts) != 1 or not _is_among(hosts[0], self._hosts):
+        if len(hosts) != 1 or not _is_among(hosts[0], self._names):
             said = "the Host header is not a name of this server; --allow-host adds one"
             return Problem(421, "BadRequestError", said)
         for name, value in scope["headers"]:
-            if name == b"origin" and not _is_among(value.decode("latin-1").lower(), self._origins):
+            if name == b"origin" and not self._is_ours(value.decode("latin-1").lower()):
                 return Problem(403, "NotAllowedError", "pages of other sites may not use this server")
         return None
+
+    def _is_ours(self, origin: str) -> bool:
+        scheme, _, name = origin.partition("://")
+        return scheme in ("http", "https") and _is_among(name, self._names)
 
 
 def _is_among(name: str, allowed: Sequence[str]) -> bool:
     """Whether a name is allowed; ``name:*`` is any port."""
     base, _, port = name.rpartition(":")
     return name in allowed or (port.isdigit() and f"{base}:*" in allowed)
-
-
-class _Patient(H11Protocol):
-    """Lets those go who begin a request and do not go on."""
-
-    _timer: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self._wait()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._wait_no_more()
-        super().connection_lost(exc)
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        if self.cycle is not None and not self.cycle.response_complete:
-            self._wait_no_more()
-        elif self._timer is None and not self.transport.is_closing():
-            self._wait()
-
-    def _wait(self) -> None:
-        self._timer = self.loop.call_later(_HEADERS_SECONDS, self._end)
-
-    def _wait_no_more(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def _end(self) -> None:
-        self._timer = None
-        if self.cycle is None or self.cycle.response_complete:
-            self.transport.close()
 
 
 @contextmanager
@@ -309,26 +247,13 @@ def run(server: Server, app: Recollect, *, workers: int, listening: Callable[[in
         print("recollect: stopped", file=sys.stderr, flush=True)
 
 
-_STYLE = "body{font:16px/1.5 system-ui,sans-serif;max-width:46rem;margin:3rem auto;padding:0 1rem}code{font-size:.9em}"
+_PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>What can be asked</title>
+<style>body{font:16px/1.5 system-ui,sans-serif;max-width:46rem;margin:3rem auto;padding:0 1rem}</style>
+<h1>What can be asked</h1><p>In full: <a href="/v1/openapi.json">OpenAPI 3.1</a>.</p><dl>%s</dl></html>"""
 
 
-def _html(title: str, body: str) -> str:
-    head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
-    return f"{head}<h1>{title}</h1>{body}</html>"
-
-
-def _front() -> str:
-    return _html(
-        "Recollect",
-        f"<p>Version {escape(__version__)}. This is the HTTP API; a web console will be here.</p>"
-        '<ul><li><a href="/docs">What can be asked</a></li><li><a href="/v1/openapi.json">OpenAPI document</a></li>'
-        '<li><a href="/health/ready">Is it ready?</a></li></ul>',
-    )
-
-
-def _docs(api: Api) -> str:
-    rows = "".join(
+def _documents(api: Api) -> str:
+    return _PAGE % "".join(
         f"<dt><code>{route.method} /v1{escape(route.path)}</code> ({route.scope})</dt><dd>{escape(route.does)}</dd>"
         for route in api.routes
     )
-    return _html("What can be asked", f'<p>In full: <a href="/v1/openapi.json">OpenAPI 3.1</a>.</p><dl>{rows}</dl>')

@@ -19,7 +19,7 @@ from typing import Any
 
 from recollect.errors import ConfigError, InvalidInputError, NotFoundError
 from recollect.store.keys import DEFAULT_TENANT, Keys, Repeated
-from recollect.surfaces.http.tenants import stored_id
+from recollect.store.tenants import stored_id
 from recollect.times import Clock, utc_now
 
 VISIT = timedelta(hours=12)
