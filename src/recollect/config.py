@@ -27,6 +27,9 @@ class Config:
     database_url: str = _setting(
         "", "MEMORY_DATABASE_URL", "postgresql://… to keep records in PostgreSQL; empty: SQLite in MEMORY_DIR"
     )
+    database_pool: int = _setting(
+        10, "MEMORY_DATABASE_POOL", "with PostgreSQL: how many connections a process works over at a time", 1, 1000
+    )
     files: bool = _setting(
         True, "MEMORY_FILES", "with PostgreSQL: also keep MEMORY.md and the daily notes in MEMORY_DIR"
     )
@@ -50,6 +53,13 @@ class Config:
 
     bm25_k1: float = _setting(1.5, "MEMORY_BM25_K1", "how much a word counts that a text has several times", 0, 10)
     bm25_b: float = _setting(0.75, "MEMORY_BM25_B", "how much a long text is discounted", 0, 1)
+    index_limit: int = _setting(
+        500_000,
+        "MEMORY_INDEX_LIMIT",
+        "with PostgreSQL: a user with more records is not loaded but searched in the database",
+        1,
+        10**9,
+    )
     context_max_tokens: int = _setting(
         1500, "MEMORY_CONTEXT_MAX_TOKENS", "the size of the memory put into a prompt, in tokens", 50, 1_000_000
     )
@@ -130,6 +140,9 @@ class Config:
     http_user_rate: int = _setting(
         6_000, "MEMORY_HTTP_USER_RATE", "requests a minute over HTTP about one user; 0: no limit", 0, 10**9
     )
+    console_url: str = _setting(
+        "", "MEMORY_CONSOLE_URL", "where people reach the web console, such as https://memory.example.com/console"
+    )
     telemetry: str = _setting(
         "", "MEMORY_TELEMETRY", "of tool calls: otel, otlp, prometheus:PORT, several with commas; empty: none"
     )
@@ -148,18 +161,17 @@ class Config:
             if not re.fullmatch(r"none|otel|otlp|prometheus:(\S+:)?\d{1,5}", wanted):
                 raise ConfigError(f"MEMORY_TELEMETRY is {self.telemetry!r}; it must be of otel, otlp, prometheus:PORT")
         self.weight_changes()
-        if not re.match(r"https?://[^\s/]", self.telegram_url):
-            shown = without_password(self.telegram_url)
-            raise ConfigError(f"MEMORY_TELEGRAM_URL is {shown!r}; it must begin with http:// or https://")
+        given = {"MEMORY_MODEL_URL": self.model_url, "MEMORY_CONSOLE_URL": self.console_url}
+        urls = {name: url for name, url in given.items() if url} | {"MEMORY_TELEGRAM_URL": self.telegram_url}
+        for variable, url in urls.items():
+            if not re.match(r"https?://[^\s/]", url):
+                raise ConfigError(f"{variable} is {without_password(url)!r}; it must begin with http:// or https://")
         for variable, spec in (
             ("MEMORY_MODEL", self.model),
             ("MEMORY_EXTRACTION_MODEL", self.extraction_model),
             ("MEMORY_LOCAL_MODEL", self.local_model),
         ):
             model_parts(spec, variable)
-        if self.model_url and not re.match(r"https?://[^\s/]", self.model_url):
-            shown = without_password(self.model_url)
-            raise ConfigError(f"MEMORY_MODEL_URL is {shown!r}; it must begin with http:// or https://")
 
     @classmethod
     def load(cls, environ: Mapping[str, str] | None = None, **overrides: Any) -> Config:

@@ -10,7 +10,7 @@ goes by the first two. Needs the extra ``client``; knows nothing about servers o
 """
 
 from recollect.client.aio import AsyncRemoteMemory
-from recollect.client.client import Client, Token, connect
+from recollect.client.client import Client, Token, Visit, connect
 from recollect.client.problems import NotAllowedError, TooManyRequestsError, UnansweredError
 from recollect.client.remote import Later, RemoteBatch, RemoteMemory
 
@@ -24,5 +24,6 @@ __all__ = [
     "Token",
     "TooManyRequestsError",
     "UnansweredError",
+    "Visit",
     "connect",
 ]

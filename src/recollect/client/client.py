@@ -26,6 +26,15 @@ class Token:
     expires_at: datetime
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visit:
+    """Lets whoever has it into the web console, once."""
+
+    code: str
+    link: str
+    expires_at: datetime
+
+
 class Client:
     """The memories on a server. Make it with `recollect.client.connect`."""
 
@@ -72,6 +81,12 @@ class Client:
         asked = {"user": check_user_id(user_id), "scope": scope, "minutes": minutes}
         token: Token = from_plain(Token, self._connection.ask("POST", "tokens", body=asked)["result"])
         return token
+
+    def visit(self, user_id: str | int, *, read_only: bool = False) -> Visit:
+        """A link that lets one user into the web console, once and within ten minutes."""
+        asked = {"user": check_user_id(user_id), "read_only": read_only}
+        visit: Visit = from_plain(Visit, self._connection.ask("POST", "visits", body=asked)["result"])
+        return visit
 
     def declarations(self, format: str, *suites: str) -> list[dict[str, Any]]:
         """The tools of these suites, or of all, declared as a provider wants them."""

@@ -1,8 +1,9 @@
-"""Who visits: a person by a one-time link, an operator by a link or a key, or whoever sits at a machine of their own.
+"""Who visits: a person by a one-time link or code, an operator by a link or a key, or whoever sits at a machine of
+their own.
 
-A link is signed and good for a few minutes and one visit, whichever process it reaches. A visit is a signed cookie; it
-ends with its hours, with the key that made its link, or with leaving. Forms carry a mark that only the visitor's own
-pages know.
+A link is signed and good for a few minutes and one visit, whichever process it reaches; a code that can be typed stands
+for one. A visit is a signed cookie; it ends with its hours, with the key that made its link, or with leaving. Forms
+carry a mark that only the visitor's own pages know.
 """
 
 from __future__ import annotations
@@ -13,18 +14,24 @@ import hmac
 import json
 import secrets
 import threading
+from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from recollect.errors import ConfigError, InvalidInputError, NotFoundError
-from recollect.store.keys import DEFAULT_TENANT, Keys, Repeated
+from recollect.identity.codes import hashed, new_code, normal
+from recollect.store.keys import DEFAULT_TENANT, Keys, Repeated, check_tenant
 from recollect.store.tenants import stored_id
 from recollect.times import Clock, utc_now
 
 VISIT = timedelta(hours=12)
 """How long a visit lasts. Less than answers are kept, or one that was ended could begin again."""
 LINK = timedelta(minutes=10)
+_GUESSES = 20
+"""How many codes that are none may be typed in a minute, at one process. There are 31 ** 8 of them."""
+_MINUTE = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +44,7 @@ class Visitor:
     operator: bool
     is_open: bool = False
     """On a machine of one's own, where nobody had to say who they are."""
+    may_write: bool = True
     nonce: str = ""
 
 
@@ -48,26 +56,45 @@ class Entrance:
     """Lets visitors in. ``open``: as long as there never was a key, everybody is ``user`` and operator, as on a machine
     of one's own."""
 
-    def __init__(self, keys: Keys, *, open: bool = False, user: str = "me", clock: Clock = utc_now) -> None:
+    def __init__(
+        self, keys: Keys, *, open: bool = False, user: str | Callable[[], str] = "me", clock: Clock = utc_now
+    ) -> None:
         self._keys = keys
         self._open = open
-        self._user = user
+        self._user = user if callable(user) else lambda: user
         self._clock = clock
         self._own_secret: bytes | None = None
         self._used: set[str] = set()
+        self._guesses: deque[datetime] = deque(maxlen=_GUESSES)
         self._guard = threading.Lock()
 
     def link(
-        self, user: str | None, *, tenant: str = DEFAULT_TENANT, operator: bool = False, key: str = ""
+        self,
+        user: str | None,
+        *,
+        tenant: str = DEFAULT_TENANT,
+        operator: bool = False,
+        read_only: bool = False,
+        key: str = "",
     ) -> tuple[str, int]:
         """The code of a one-time link for a user, as the tenant knows them, and when it ends.
 
         ``key`` is the id of the API key on whose behalf it is made; a visit ends when that is revoked.
         """
+        check_tenant(tenant)
         stored = None if user is None else stored_id(tenant, user)
         if stored is None and not operator:
             raise InvalidInputError("user", "must be given, unless the link is an operator's")
-        return self._signed("link", {"t": tenant, "u": stored, "o": operator, "k": key}, LINK)
+        return self._signed("link", {"t": tenant, "u": stored, "o": operator, "r": read_only, "k": key}, LINK)
+
+    def code(self, user: str | None, **how: Any) -> tuple[str, datetime]:
+        """The same as a code that can be typed, such as ``K7QM-2XWD``; of it only a hash is stored."""
+        link, until = self.link(user, **how)
+        code = new_code()
+        kept = self._kept_as(normal(code))
+        self._keys.keep_answer(kept, "console", 200, link.encode())
+        # a store of one's own keeps nothing: there the link is its own code
+        return code if self._keys.answer(kept) else link, datetime.fromtimestamp(until, timezone.utc)
 
     def enter(self, code: str) -> tuple[str, int]:
         """Begin a visit with the code of a link or with a key that administers: the cookie, and when it ends."""
@@ -76,21 +103,21 @@ class Entrance:
             key = self._keys.named_by(given)
             if key is None or not key.may("admin"):
                 raise NotWelcomeError("key", "is not known, was revoked, or is not one that administers")
-            return self._signed("visit", {"t": key.tenant, "u": None, "o": True, "k": key.id}, VISIT)
-        told = self._told("link", given)
+            return self._signed("visit", {"t": key.tenant, "u": None, "o": True, "r": False, "k": key.id}, VISIT)
+        told = self._told("link", given if "." in given else self._link_of(given))
         if told is None or not self._is_good(told) or not self._spend(told["n"]):
             raise NotWelcomeError(
                 "code", "was used already, or is too old, or is not one of this server; ask for another"
             )
-        return self._signed("visit", {name: told[name] for name in "tuok"}, VISIT)
+        return self._signed("visit", {name: told[name] for name in "tuork"}, VISIT)
 
     def visitor(self, cookie: str) -> Visitor | None:
         """Who this is; None if nobody is known by that cookie."""
         told = self._told("visit", cookie) if cookie else None
         if told is not None and self._is_good(told) and not self._is_spent(told["n"]):
-            return Visitor(told["t"], told["u"], told["o"], nonce=told["n"])
+            return Visitor(told["t"], told["u"], told["o"], may_write=not told["r"], nonce=told["n"])
         if self._open and not self._keys.any():
-            return Visitor(DEFAULT_TENANT, self._user, True, is_open=True)
+            return Visitor(DEFAULT_TENANT, self._user(), True, is_open=True)
         return None
 
     def leave(self, visitor: Visitor) -> None:
@@ -107,6 +134,28 @@ class Entrance:
         return hmac.compare_digest(self.mark(seat).encode(), mark.encode())
 
     # inside
+
+    def _link_of(self, typed: str) -> str:
+        """The link that a code stands for; empty if it is none. Who guesses has to wait."""
+        now = self._clock()
+        with self._guard:
+            if len(self._guesses) == _GUESSES and now - self._guesses[0] < _MINUTE:
+                raise NotWelcomeError("code", "cannot be tried now, there were too many wrong ones; wait a minute")
+            self._guesses.append(now)  # before it is known: many may come at once
+        try:
+            found = self._keys.answer(self._kept_as(normal(typed)))
+        except (InvalidInputError, NotFoundError):
+            return ""
+        if found is None or found[2] is None:
+            return ""
+        with self._guard:
+            if now in self._guesses:
+                self._guesses.remove(now)
+        return found[2].decode()
+
+    def _kept_as(self, code: str) -> Repeated:
+        salt = hmac.digest(self._secret, b"console code", "sha256")[:16].hex()
+        return Repeated("", f"console code {hashed(code, salt)}")
 
     @property
     def _secret(self) -> bytes:
@@ -136,7 +185,8 @@ class Entrance:
         if told["e"] <= self._clock().timestamp():
             return False
         key = self._keys.get(told["k"]) if told["k"] else None
-        return not told["k"] or (key is not None and key.may("admin" if told["o"] else "write"))
+        needed = "admin" if told["o"] else "read" if told["r"] else "write"
+        return not told["k"] or (key is not None and key.may(needed))
 
     def _spend(self, nonce: str) -> bool:
         """Use something up; whether this was the first time, of all processes."""

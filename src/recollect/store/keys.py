@@ -60,6 +60,13 @@ class Key:
         return self.revoked_at is None and SCOPES.index(scope) <= SCOPES.index(self.scope)
 
 
+def check_tenant(tenant: str) -> str:
+    """The name of a tenant, if it can be one."""
+    if not _TENANT.fullmatch(tenant):
+        raise InvalidInputError("tenant", "must be 1 to 32 small letters, digits or -, such as acme")
+    return tenant
+
+
 class Keys:
     """The keys of a deployment. All is looked up anew each time: what is revoked lets nobody in any more."""
 
@@ -70,8 +77,7 @@ class Keys:
 
     def create(self, tenant: str = DEFAULT_TENANT, *, scope: str = "write", name: str = "") -> tuple[Key, str]:
         """A new key, and its text, which is told here and never again."""
-        if not _TENANT.fullmatch(tenant):
-            raise InvalidInputError("tenant", "must be 1 to 32 small letters, digits or -, such as acme")
+        check_tenant(tenant)
         if scope not in SCOPES:
             raise InvalidInputError("scope", f"must be one of {', '.join(SCOPES)}")
         if len(name) > 100 or not name.isprintable():

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from typing import Annotated
+from urllib.parse import quote
 
 import typer
 
+from recollect.identity.entrance import Entrance
+from recollect.store.keys import DEFAULT_TENANT
 from recollect.surfaces.cli.options import Files, Json, Root, User
 from recollect.surfaces.cli.output import when
-from recollect.surfaces.cli.program import AGENTS, Group, app, command_below
+from recollect.surfaces.cli.program import AGENTS, Group, app, command, command_below
 from recollect.surfaces.cli.session import Session
+from recollect.times import to_text
 
 _keys = typer.Typer(cls=Group)
 app.add_typer(
@@ -69,3 +73,27 @@ def revoke(
     session.recollect.keys.revoke(key)
     session.out.document({"revoked": key})
     session.out.line(f"The key {key} lets nobody in any more.")
+
+
+@command(
+    AGENTS,
+    "recollect login",
+    "recollect login --user 42 --tenant acme",
+    "recollect login --operator",
+)
+def login(
+    session: Session,
+    tenant: Annotated[
+        str, typer.Option("--tenant", help="The application whose user it is.", metavar="NAME")
+    ] = "default",
+    operator: Annotated[bool, typer.Option("--operator", help="For the dashboards, not for a memory.")] = False,
+    read_only: Annotated[bool, typer.Option("--read-only", help="To look, and change nothing.")] = False,
+) -> None:
+    """Make a link to the web console, good once and for ten minutes."""
+    user = None if operator else session.whose if tenant == DEFAULT_TENANT else session.user
+    code, until = Entrance(session.recollect.keys).code(user, tenant=tenant, operator=operator, read_only=read_only)
+    where = session.config.console_url.rstrip("/") or "http://127.0.0.1:8765/console"
+    link = f"{where}/login?code={quote(code)}"
+    session.out.document({"link": link, "code": code, "until": to_text(until)})
+    session.out.line(link)
+    session.out.aside(f"It is good once, until {when(until)}. Whoever opens it is let in.")

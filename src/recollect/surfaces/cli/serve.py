@@ -52,12 +52,16 @@ def serve(
     workers: Annotated[
         int, typer.Option("--workers", help="Background jobs at a time; 0: none.", min=0, max=64, metavar="NUMBER")
     ] = 4,
+    example: Annotated[
+        bool, typer.Option("--example", help="With a made-up memory to look at first; one click removes it.")
+    ] = False,
 ) -> None:
     """Serve the memories over HTTP: the API, MCP and background work."""
     try:
         import mcp as _  # noqa: F401
     except ImportError:
         raise MissingExtraError("web", "recollect serve") from None
+    from recollect.surfaces.example import fill
     from recollect.surfaces.listening import Address
     from recollect.surfaces.mcp.callers import checked_suites
     from recollect.surfaces.service.server import Server, run
@@ -82,6 +86,8 @@ def serve(
     recollect = session.recollect
     served = Server(recollect, address, hosts=allow_host or (), user=session.whose, suites=checked_suites(suite))
 
+    if example:
+        fill(recollect)
     config = session.config
     kept = "PostgreSQL" if config.database_url else config.memory_dir
 

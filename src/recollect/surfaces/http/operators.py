@@ -5,17 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, get_args
+from urllib.parse import quote
 
 from pydantic import Field
 
 from recollect.app import Recollect
+from recollect.client.verbs import PAGE
 from recollect.core.trends import Trend
 from recollect.errors import InvalidInputError
+from recollect.figures import Figures
+from recollect.identity.entrance import Entrance
 from recollect.records import ExtractionRun, Receipt
-from recollect.store.tenants import stored_id, users_of
+from recollect.store.tenants import first_of, stored_id, users_of
 from recollect.surfaces.http.callers import LONGEST_TOKEN, Door
 from recollect.surfaces.http.exchange import Answer, Asked, Route, told
-from recollect.surfaces.http.memories import page_of
 from recollect.surfaces.http.problems import Problem
 from recollect.surfaces.http.schema import Nothing, Paged, Strict
 from recollect.tools.catalog import SUITES, tools_of
@@ -32,11 +35,25 @@ class TokenAsked(Strict):
     minutes: int = Field(15, ge=1, le=LONGEST_TOKEN)
 
 
+class VisitAsked(Strict):
+    """Who is to be let into the web console: a user, or an operator."""
+
+    user: str | None = None
+    operator: bool = False
+    read_only: bool = False
+
+
 class RunsAsked(Strict):
     """Which runs."""
 
     kind: str | None = None
     limit: int = Field(20, ge=1, le=1000)
+
+
+class FiguresAsked(Strict):
+    """Of how many days."""
+
+    days: int = Field(7, ge=1, le=366)
 
 
 class TrendsAsked(Strict):
@@ -59,6 +76,16 @@ class TokenMade:
     """A token, which is told here and never again."""
 
     token: str
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VisitMade:
+    """A code that lets somebody into the web console, once."""
+
+    code: str
+    link: str
+    """Where it is to be used; without MEMORY_CONSOLE_URL, below the address that this was asked at."""
     expires_at: datetime
 
 
@@ -105,6 +132,16 @@ class Operators:
             ),
             Route(
                 method="GET",
+                path="/figures",
+                name="figures",
+                does="How memories of the tenant were used: calls, success, latency, the queue. No content.",
+                scope="admin",
+                takes=FiguresAsked,
+                returns=Figures,
+                handle=self._figures,
+            ),
+            Route(
+                method="GET",
                 path="/trends",
                 name="trends",
                 does="Topics that many users of the tenant share who consented to being counted.",
@@ -125,6 +162,17 @@ class Operators:
                 statuses={201: "The token"},
             ),
             Route(
+                method="POST",
+                path="/visits",
+                name="make_visit",
+                does="A link that lets a user into the web console, once and within ten minutes.",
+                scope="read",
+                takes=VisitAsked,
+                returns=VisitMade,
+                handle=self._visit,
+                statuses={201: "The link"},
+            ),
+            Route(
                 method="GET",
                 path="/tools",
                 name="tools",
@@ -137,25 +185,32 @@ class Operators:
         ]
 
     def _users(self, asked: Asked) -> Answer:
-        found = sorted(local for local, _ in users_of(asked.caller.tenant, self._app.users()))
-        page, following = page_of(found, asked.values.get("cursor"), asked.values.get("page", 500))
-        return told(page, next=following)
+        tenant, size = asked.caller.tenant, asked.values.get("page", PAGE)
+        cursor = asked.values.get("cursor") or ""
+        if cursor and not cursor.isprintable():
+            raise InvalidInputError("cursor", "must be ``next`` of the page before")
+        stored = self._app.users(tenant=tenant, after=first_of(tenant, cursor), limit=size + 1)
+        found = [local for local, _ in users_of(tenant, stored)]
+        return told(found[:size], next=found[size - 1] if len(found) > size else None)
 
     def _erase(self, asked: Asked) -> Answer:
         return told(self._app.erase_user(asked.user))
 
     def _runs(self, asked: Asked) -> Answer:
-        limit, kind = asked.values.get("limit", 20), asked.values.get("kind")
+        tenant, limit, kind = asked.caller.tenant, asked.values.get("limit", 20), asked.values.get("kind")
         found = [
             (local, run)
-            for local, stored in users_of(asked.caller.tenant, self._app.users())
+            for local, stored in users_of(tenant, self._app.users(tenant=tenant))
             for run in self._app.user(stored).runs(kind=kind, limit=limit)
         ]
         found.sort(key=lambda one: (one[1].day, one[1].started_at), reverse=True)
         return told(found[:limit])
 
+    def _figures(self, asked: Asked) -> Answer:
+        return told(self._app.figures(**asked.values, tenant=asked.caller.tenant))
+
     def _trends(self, asked: Asked) -> Answer:
-        among = (stored for _, stored in users_of(asked.caller.tenant, self._app.users()))
+        among = self._app.users(tenant=asked.caller.tenant)
         return told(self._app.trends(**asked.values, among=among))
 
     def _token(self, asked: Asked) -> Answer:
@@ -165,6 +220,15 @@ class Operators:
             raise Problem(403, "NotAllowedError", "the key may not do itself what the token is for")
         token, until = self._door.token(asked.caller, **values)
         return told(TokenMade(token=token, expires_at=until), 201)
+
+    def _visit(self, asked: Asked) -> Answer:
+        operator, read_only = asked.values.get("operator", False), asked.values.get("read_only", False)
+        if not asked.caller.may("admin" if operator else "read" if read_only else "write"):
+            raise Problem(403, "NotAllowedError", "the key may not do itself what the link is for")
+        who = {"tenant": asked.caller.tenant, "operator": operator, "read_only": read_only, "key": asked.caller.key}
+        code, until = Entrance(self._app.keys).code(asked.values.get("user"), **who)
+        where = self._app.config.console_url.rstrip("/") or "/console"
+        return told(VisitMade(code=code, link=f"{where}/login?code={quote(code)}", expires_at=until), 201)
 
     def _tools(self, asked: Asked) -> Answer:
         values: dict[str, Any] = {"format": "openai", "suites": [], "strict": False} | asked.values

@@ -25,6 +25,7 @@ from recollect.app import Recollect
 from recollect.core.aio import in_thread
 from recollect.errors import ConfigError, RecollectError
 from recollect.identity.entrance import Entrance
+from recollect.surfaces import example
 from recollect.surfaces.http.api import SECONDS, Api, sent
 from recollect.surfaces.http.callers import Door, McpDoor
 from recollect.surfaces.http.exchange import JSON, Answer
@@ -82,7 +83,8 @@ class Server:
         )
         self._mcp = Mcp(app, McpDoor(self._door, user, suites), names)
         self._live = live or Live(app)
-        self._console = console(app, who=Entrance(app.keys, open=address.is_loopback, user=user), live=self._live)
+        who = Entrance(app.keys, open=address.is_loopback, user=lambda: self._sits_here(user))
+        self._console = console(app, who=who, live=self._live)
         self._listener = Listener(_Names(self._routed(), names), address)
         self._document = b""
 
@@ -98,6 +100,10 @@ class Server:
             Mount(CONSOLE, self._console),
         ]
         return _Split(self.api, Starlette(routes=routes, lifespan=lambda _: self._mcp.running()))
+
+    def _sits_here(self, user: str) -> str:
+        """Whose memory the console shows where nobody has to say who they are: the example's, while there is one."""
+        return example.USER if example.is_example(self._app.user(example.USER)) else user
 
     async def serve(self, listening: Callable[[int], None] = lambda port: None) -> None:
         """Serve until `stop`; ``listening`` is told the port as soon as there is one."""

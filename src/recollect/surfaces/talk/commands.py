@@ -31,7 +31,7 @@ from recollect.errors import (
     storage_error,
 )
 from recollect.identity.nouns import check_identity
-from recollect.surfaces.talk import linking
+from recollect.surfaces.talk import linking, visiting
 from recollect.surfaces.talk.asker import Asker, counted, mark, numbers_in
 from recollect.surfaces.talk.fitting import HEIGHT, lines_of, quoted
 from recollect.surfaces.talk.forgetting import forget, further, keep, remarks, undo
@@ -327,6 +327,7 @@ _TABLE = (
     _Command("export", "export", "all of it as a file", export),
     _Command("clear", "clear", "erase everything", clear),
     _Command("link", "link", "one memory, 2 channels", linking.link),
+    _Command("web", "web", "see it in a browser", visiting.web),
     _Command("reminders", "reminders off", "or on", reminders),
     _Command("trends", "trends on", "or off", trends),
     _Command("help", "help", "this list", help_),
@@ -341,6 +342,7 @@ _MEANT = {"find": "search", "look": "search", "delete": "forget", "remove": "for
 _MEANT |= {"stop": "pause", "off": "pause", "start": "resume", "on": "resume", "unpause": "resume", "list": "show"}
 _MEANT |= {"download": "export", "save": "export", "backup": "export", "reset": "clear", "wipe": "clear", "?": "help"}
 _MEANT |= {"private": "incognito", "connect": "link", "explain": "why", "commands": "help", "view": "show"}
+_MEANT |= {"login": "web", "console": "web", "browser": "web", "open": "web"}
 
 
 def _failed(error: StoreError, said: str) -> Page:

@@ -1,0 +1,101 @@
+"""An example memory for a first visitor: two weeks of an invented person, told by the real parts.
+
+Messages are stored, an agent calls its tools, each night is learned from by the rules: nothing is made up but what is
+said, in ``example.jsonl``. It belongs to a user of its own, so that it never mixes with anybody's memory and is removed
+as a whole.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import recollect
+from recollect.agents.conclude import conclude
+from recollect.agents.extract import by_rules, extract
+from recollect.app import Recollect
+from recollect.core.memory import Memory
+from recollect.records import Receipt
+
+USER = "example"
+_KEY = "example"
+_SAID = "invented to look around; nothing here is yours, and one click in the console removes it"
+_SUITES = ("facts", "profile", "notes", "observations")
+_PAUSE = timedelta(seconds=25)
+
+
+class _Past:
+    """A clock that stands where the story is."""
+
+    def __init__(self, now: datetime) -> None:
+        self.now = now
+
+    def __call__(self) -> datetime:
+        self.now += timedelta(seconds=1)
+        return self.now
+
+
+def is_example(memory: Memory) -> bool:
+    """Whether this is the example, as it says itself in the end."""
+    return memory.user_id == USER and any(one.content == _SAID for one in memory.read(key=_KEY))
+
+
+def remove(app: Recollect) -> Receipt:
+    """Erase it, as anybody is erased."""
+    return app.erase_user(USER)
+
+
+def fill(app: Recollect) -> None:
+    """Tell the story, unless it was told. One that was interrupted begins anew; somebody of that name is let be."""
+    memory = app.user(USER)
+    story = [json.loads(line) for line in Path(__file__).with_suffix(".jsonl").read_text("utf-8").splitlines()]
+    if memory.exists:
+        first = memory.read(kind="message", limit=1)
+        if is_example(memory) or not first or first[0].content != story[1]["user"]:
+            return
+        remove(app)
+    today = memory.clock()
+    clock = _Past(today - timedelta(days=story[0]["days_ago"] + 1))
+    with recollect.open(config=app.config, clock=clock) as past:
+        for talk, turns in _talks(story):
+            day = today - timedelta(days=talk["days_ago"])
+            clock.now = max(clock.now, _at(day, talk["at"]))
+            _tell(past, talk["session"], turns, clock)
+            clock.now = max(clock.now, _at(day, "23:00"))
+            extract(past.user(USER), clock.now.date(), extractor=by_rules, clock=clock)
+        past.user(USER).remember(_SAID, key=_KEY, category="key_fact", pinned=True)
+
+
+def _talks(story: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
+    """Each conversation, and what happened in it."""
+    begins = [at for at, line in enumerate(story) if "session" in line]
+    for begin, end in zip(begins, [*begins[1:], len(story)], strict=True):
+        yield story[begin], story[begin + 1 : end]
+
+
+def _tell(app: Recollect, session: str, turns: list[dict[str, Any]], clock: _Past) -> None:
+    memory = app.user(USER)
+    tools = app.tools(USER, *_SUITES, session=session, agent="assistant", fixed_user=True, patient=True)
+    for turn in turns:
+        clock.now += _PAUSE
+        match turn:
+            case {"user": said}:
+                memory.say(said, session=session)
+            case {"assistant": said}:
+                memory.say(said, session=session, role="assistant")
+            case {"noted": said}:
+                memory.jot(said)
+            case {"tool": "update_episode" as name, "with": given}:
+                [number] = memory.numbers([memory.read(kind="episode", limit=1)[0].id]).values()
+                tools.call(name, {"episode_id": number, **given})
+            case {"tool": name, "with": given}:
+                tools.call(name, given)
+    conclude(memory, session, extractor=by_rules, clock=clock)
+
+
+def _at(day: datetime, time: str) -> datetime:
+    hour, minute = map(int, time.split(":"))
+    return day.replace(hour=hour, minute=minute, second=0, microsecond=0)
