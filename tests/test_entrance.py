@@ -149,3 +149,18 @@ def test_U5_U6_an_application_makes_links_for_its_own_users_only(app: Recollect)
         ).json()["result"]["token"]
         told = httpx.post(f"{url}/v1/visits", json={"user": "43"}, headers={"authorization": f"Bearer {token}"})
         assert told.status_code == 403
+
+
+def test_U5_U6_after_a_theft_another_secret_ends_tokens_links_and_visits(tmp_path: Path) -> None:
+    with recollect.open(tmp_path) as app:
+        who = Entrance(app.keys)
+        link, _ = who.link("42")
+        visit, _ = who.enter(who.link("42")[0])
+    told = CliRunner().invoke(program, ["keys", "renew", "--root", str(tmp_path)])
+    assert told.exit_code == 0 and "anew" in told.stdout
+    with recollect.open(tmp_path) as app:
+        who = Entrance(app.keys)
+        assert who.visitor(visit) is None
+        with pytest.raises(NotWelcomeError):
+            who.enter(link)
+        assert who.enter(who.link("42")[0])

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import fields
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -19,7 +22,10 @@ import pytest
 import recollect
 from recollect import InvalidInputError, NotFoundError, Recollect
 from recollect.errors import ConfigError
-from recollect.store.keys import KEPT, Key, Repeated
+from recollect.store.beside import Tables
+from recollect.store.beside_postgres import PostgresBeside
+from recollect.store.keys import KEPT, KEYS, Key, Keys, Repeated
+from recollect.store.postgres import PostgresStore
 from recollect.testing import FrozenClock, MemoryStore
 
 
@@ -138,8 +144,11 @@ class TestSqlite(KeysContract):
         stored = b"".join(path.read_bytes() for path in tmp_path.glob("keys.db*"))
         assert stored and text.rpartition("_")[2].encode() not in stored
         assert b"Likes tea" not in stored and mine.key.encode() not in stored
+        apps[0].user("u1").remember("Likes tea")
+        with apps[0].queue():
+            pass
         if sys.platform != "win32":
-            assert {stat.S_IMODE(os.stat(path).st_mode) for path in tmp_path.glob("keys.db*")} == {0o600}
+            assert {stat.S_IMODE(os.stat(path).st_mode) for path in tmp_path.rglob("*.db*")} == {0o600}
 
     def test_U5_looking_for_keys_makes_no_file(self, apps: tuple[Recollect, Recollect], tmp_path: Path) -> None:
         assert not apps[0].keys.any() and apps[0].keys.all() == []
@@ -237,3 +246,21 @@ def test_U3_U5_serve_tells_where_and_ends_politely(tmp_path: Path) -> None:
         assert process.wait(60) == 0 and "stopped" in told.read()
     with recollect.open(tmp_path) as app:
         assert [note.content for note in app.user("me").read()] == ["Likes tea"]
+
+
+def test_U5_keys_are_there_while_a_newer_version_has_not_brought_the_tables_forward(
+    postgres_url: str, tmp_path: Path
+) -> None:
+    class Later(Tables):
+        def migrations(self, database: str) -> Path:
+            folder = tmp_path / database
+            if not folder.exists():
+                shutil.copytree(KEYS.migrations(database), folder)
+                (folder / "0002_more.sql").write_text("ALTER TABLE memory_keys ADD COLUMN more TEXT", encoding="utf-8")
+            return folder
+
+    with recollect.open(postgres_url) as app:
+        key, text = app.keys.create()
+    with closing(PostgresStore(postgres_url)) as store:
+        now = Keys(PostgresBeside(store, Later(**{f.name: getattr(KEYS, f.name) for f in fields(Tables)})))
+        assert now.any() and now.named_by(text) == key

@@ -217,6 +217,8 @@ def test_R8_characters_that_some_take_for_line_ends_come_back(tmp_path: Path) ->
         "wrong row",
         "row is a list",
         "wrong mode",
+        "numbers without end",
+        "numbers beyond its own",
         "flipped bits",
         "encrypted",
     ],
@@ -248,6 +250,10 @@ def test_R8_a_damaged_archive_is_refused_whole(source: Memory, tmp_path: Path, d
             parts["journal.jsonl"] += b"[1, 2]\n"
         elif damage == "wrong mode":
             parts["state.json"] = parts["state.json"].replace(b'"on"', b'"off"')
+        elif damage.startswith("numbers"):
+            state = json.loads(parts["state.json"])
+            state["seq"] = 2**63 - 1 if damage == "numbers without end" else 1
+            parts["state.json"] = json.dumps(state).encode()
         elif damage == "newer":
             parts["manifest.json"] = json.dumps({"format": "recollect-memory", "version": 99}).encode()
         else:

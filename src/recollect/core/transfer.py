@@ -45,6 +45,8 @@ _FORMAT = "recollect-memory"
 _VERSION = 1
 _BATCH = 500
 _LARGEST = 1 << 30
+_MOST_NUMBER = 2**53
+"""A journal that went beyond would leave no numbers for what comes."""
 _UNREADABLE = (zipfile.BadZipFile, zlib.error, RuntimeError)
 """What a zip raises that is damaged, encrypted, or packed in a way this Python does not know."""
 _EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -197,6 +199,9 @@ def _import_archive(
             mode=told["mode"],
             secret=bytes.fromhex(told["secret"]),
         )
+        for number in (*(entry.seq for entry in entries), *(version.seq for version in versions), state.seq):
+            if type(number) is not int or not 0 <= number <= min(state.seq, _MOST_NUMBER):
+                raise ValueError("seq")
     except RecollectError:
         raise
     except (LookupError, ValueError, TypeError, AttributeError, EOFError, *_UNREADABLE) as error:

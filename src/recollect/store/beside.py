@@ -7,13 +7,17 @@ so that whoever looks first and changes then does it alone.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from recollect.errors import ConfigError
+from recollect.errors import ConfigError, InvalidInputError
+
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+_LARGEST = 2**63
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,12 +33,24 @@ class Tables:
     if_lost: str
     """What it means if the file is moved away."""
     in_turns: bool = True
-    secret: bool = False
-    """Whether the file is for its owner's eyes only."""
 
     def migrations(self, database: str) -> Path:
         """The folder of the scripts that make them."""
         return Path(__file__).parent / f"{self.name}_{database}_migrations"
+
+
+def checked(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The values, if every database can hold them: a caller's odd one is no failure of the storage."""
+    for name, value in values.items():
+        if isinstance(value, str):
+            fits = not _UNSTORABLE.search(value)
+        elif isinstance(value, int):
+            fits = -_LARGEST <= value < _LARGEST
+        else:
+            fits = value is None or isinstance(value, bytes | float)
+        if not fits:
+            raise InvalidInputError(name, "is nothing that can be stored; use plain text without control characters")
+    return values
 
 
 class View(Protocol):

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from recollect.errors import StoreError
-from recollect.store.beside import Tables
+from recollect.store.beside import Tables, checked
 from recollect.store.postgres import PostgresStore
 from recollect.store.postgres_connections import mapped_errors
 from recollect.store.rows import load_migrations
@@ -30,10 +30,10 @@ class PostgresView:
         self._queries = queries
 
     def rows(self, query: str, **values: Any) -> list[tuple[Any, ...]]:
-        return self._db.execute(self._queries[query], values).fetchall()
+        return self._db.execute(self._queries[query], checked(values)).fetchall()
 
     def run(self, query: str, **values: Any) -> int:
-        return self._db.execute(self._queries[query], values).rowcount
+        return self._db.execute(self._queries[query], checked(values)).rowcount
 
 
 class PostgresBeside:
@@ -48,6 +48,9 @@ class PostgresBeside:
 
     @contextmanager
     def read(self) -> Iterator[PostgresView | None]:
+        if self._is_behind():
+            with self.write():  # brings them forward: what is there must not look as if there were nothing
+                pass
         with mapped_errors(), self._store.reading() as db:
             yield None if db is None or not self._is_ready(db) else PostgresView(db, self._queries)
 
@@ -69,10 +72,20 @@ class PostgresBeside:
     def close(self) -> None:
         """Connections belong to the store."""
 
+    def _is_behind(self) -> bool:
+        """Whether an older Recollect made the tables."""
+        if self._ready:
+            return False
+        with mapped_errors(), self._store.reading() as db:
+            return db is not None and self._is_made(db) and not self._is_ready(db)
+
+    def _is_made(self, db: Connection) -> bool:
+        [there] = db.execute("SELECT to_regclass(%s) IS NOT NULL", (self._tables.versions,)).fetchone() or (False,)
+        return bool(there)
+
     def _is_ready(self, db: Connection) -> bool:
         if not self._ready:
-            [there] = db.execute("SELECT to_regclass(%s) IS NOT NULL", (self._tables.versions,)).fetchone() or (False,)
-            self._ready = bool(there) and self._version(db) == len(self._scripts)
+            self._ready = self._is_made(db) and self._version(db) == len(self._scripts)
         return self._ready
 
     def _migrate(self, db: Connection) -> None:

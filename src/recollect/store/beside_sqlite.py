@@ -6,7 +6,6 @@ memory.
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Mapping
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from recollect.errors import StoreCorruptError
-from recollect.store.beside import Tables
+from recollect.store.beside import Tables, checked
 from recollect.store.forks import close_before_forks
 from recollect.store.locks import FileLock
 from recollect.store.sqlite_connections import BUSY_SECONDS, Handle, empty_log, mapped_errors, migrate
@@ -29,10 +28,10 @@ class SqliteView:
         self._queries = queries
 
     def rows(self, query: str, **values: Any) -> list[tuple[Any, ...]]:
-        return self._db.execute(self._queries[query], values).fetchall()
+        return self._db.execute(self._queries[query], checked(values)).fetchall()
 
     def run(self, query: str, **values: Any) -> int:
-        return self._db.execute(self._queries[query], values).rowcount
+        return self._db.execute(self._queries[query], checked(values)).rowcount
 
 
 class SqliteBeside:
@@ -116,8 +115,6 @@ class SqliteBeside:
         lock = FileLock(self.path.with_suffix(".lock"), BUSY_SECONDS)
         lock.acquire()
         try:
-            if self._tables.secret:
-                os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
             handle = Handle.writing(self.path)
             try:
                 migrate(handle.db, self._migrations)

@@ -31,7 +31,6 @@ KEYS = Tables(
     lock=0x4B4559532D4B4559,
     if_lost="there are no keys any more",
     in_turns=False,  # each statement is about one row
-    secret=True,  # it holds what tokens are signed with
 )
 
 Scope = Literal["read", "write", "admin"]
@@ -145,6 +144,13 @@ class Keys:
         return _key(rows[0]) if rows else (None, _hash(""))
 
     # answers
+
+    def renew_secret(self) -> None:
+        """Sign with another secret: tokens, links and visits of before end, in each process that begins anew."""
+        with self._store.write() as view:
+            view.run("drop_secret")
+            view.run("add_secret", secret=secrets.token_hex(32))
+        self._secret = None
 
     def answer(self, repeated: Repeated) -> tuple[str, int, bytes | None] | None:
         """What was answered: the request it was made to, the status, and the body; None if that was forgotten."""

@@ -24,6 +24,9 @@ SELECT secret FROM memory_key_secret
 -- Of two processes that make one, the first one's stays.
 INSERT INTO memory_key_secret (id, secret) VALUES (1, :secret) ON CONFLICT (id) DO NOTHING
 
+-- name: drop_secret
+DELETE FROM memory_key_secret
+
 -- name: answer
 SELECT request, status, sealed FROM memory_http_answers WHERE id = :id AND made_at > :since
 

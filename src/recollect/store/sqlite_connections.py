@@ -88,6 +88,8 @@ def _inode(path: Path) -> int | None:
 
 
 def connect(path: Path, *, reading: bool = False) -> sqlite3.Connection:
+    if not reading:
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))  # nobody else's, whatever the umask says
     address = f"{path.absolute().as_uri()}?mode={'ro' if reading else 'rwc'}"
     db = sqlite3.connect(
         address,

@@ -20,7 +20,8 @@ app.add_typer(
     _keys,
     name="keys",
     rich_help_panel=AGENTS,
-    epilog="recollect keys create --name website\nrecollect keys list\nrecollect keys revoke 4f0c2a9be1d35786",
+    epilog="recollect keys create --name website\nrecollect keys list\nrecollect keys revoke 4f0c2a9be1d35786\n"
+    "recollect keys renew",
 )
 
 
@@ -28,7 +29,7 @@ app.add_typer(
 def _all(ctx: typer.Context, user: User = "me", root: Root = None, files: Files = None, json: Json = False) -> None:
     """Make, list and revoke keys to the HTTP API."""
     given = {"user": user, "root": root, "files": files, "json": json}
-    ctx.default_map = dict.fromkeys(("create", "list", "revoke"), given)
+    ctx.default_map = dict.fromkeys(("create", "list", "revoke", "renew"), given)
 
 
 @command_below(
@@ -73,6 +74,14 @@ def revoke(
     session.recollect.keys.revoke(key)
     session.out.document({"revoked": key})
     session.out.line(f"The key {key} lets nobody in any more.")
+
+
+@command_below(_keys, "recollect keys renew")
+def renew(session: Session) -> None:
+    """Sign tokens, links and visits anew, as after a backup was stolen."""
+    session.recollect.keys.renew_secret()
+    session.out.document({"renewed": True})
+    session.out.line("Tokens, links and visits of before are worth nothing. Start every process anew that serves.")
 
 
 @command(

@@ -17,6 +17,7 @@ from datetime import datetime, timedelta
 from recollect.errors import InvalidInputError
 from recollect.store.keys import DEFAULT_TENANT, SCOPES, Key, Keys
 from recollect.store.tenants import stored_id
+from recollect.surfaces.http.limits import Limits
 from recollect.surfaces.http.problems import Problem
 from recollect.surfaces.mcp.callers import Caller as McpCaller
 from recollect.surfaces.mcp.callers import Stranger
@@ -25,6 +26,8 @@ from recollect.times import Clock, utc_now
 LONGEST_TOKEN = 24 * 60
 USER = b"recollect-user"
 """The header in which an MCP client with a key names the user."""
+FORWARDED = frozenset({b"forwarded", b"x-forwarded-for", b"x-real-ip"})
+"""What proxies add: a request that has one is not of this machine."""
 _TOKEN = "rt_"
 _Headers = Iterable[tuple[bytes, bytes]]
 
@@ -55,8 +58,11 @@ class Door:
 
     def caller(self, headers: _Headers) -> Caller:
         """Who it is; a `Problem` if nobody is known."""
+        headers = list(headers)
         given = [value for name, value in headers if name == b"authorization"]
         if not given and self._open and not self._keys.any():
+            if any(name in FORWARDED for name, _ in headers):
+                raise _unknown("this came through a proxy, so a key is needed; `recollect keys create` makes one")
             return Caller(DEFAULT_TENANT, "admin", "")
         scheme, _, text = given[0].partition(b" ") if len(given) == 1 else (b"", b"", b"")
         if scheme.lower() != b"bearer":
@@ -102,10 +108,14 @@ class Door:
 
 
 class McpDoor:
-    """The same for MCP clients: a token says whose memory it is, and with a key the header Recollect-User does."""
+    """The same for MCP clients: a token says whose memory it is, and with a key the header Recollect-User does.
 
-    def __init__(self, door: Door, user: str, suites: tuple[str, ...]) -> None:
+    What they ask counts as what is asked of the API does.
+    """
+
+    def __init__(self, door: Door, limits: Limits, user: str, suites: tuple[str, ...]) -> None:
         self._door = door
+        self._limits = limits
         self._user = user
         self._suites = suites
 
@@ -122,10 +132,15 @@ class McpDoor:
                 return Stranger(401, "the header Recollect-User must say whose memory it is")
             if not caller.may("write"):
                 return Stranger(403, "the key may only read; MCP needs one that may write")
-            return McpCaller(stored_id(caller.tenant, user), self._suites, f"{caller.key}/{caller.user or ''}")
+            stored = stored_id(caller.tenant, user)
+            self._limits.take(caller.key, stored)
+            return McpCaller(stored, self._suites, f"{caller.key}/{caller.user or ''}")
         except Problem as problem:
             # in ASCII: it goes into a header
-            return Stranger(problem.status, problem.detail.encode("ascii", "ignore").decode(), "invalid_token")
+            said = problem.detail.encode("ascii", "ignore").decode()
+            if problem.status == 429:
+                return Stranger(429, said, "too_many_requests", seconds=problem.more["seconds"])
+            return Stranger(problem.status, said, "invalid_token")
         except InvalidInputError:
             return Stranger(401, "the header Recollect-User is not a user id")
         except ValueError:

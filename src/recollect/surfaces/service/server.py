@@ -10,6 +10,7 @@ import asyncio
 import json
 import logging
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from html import escape
@@ -27,12 +28,13 @@ from recollect.errors import ConfigError, RecollectError
 from recollect.identity.entrance import Entrance
 from recollect.surfaces import example
 from recollect.surfaces.http.api import SECONDS, Api, sent
-from recollect.surfaces.http.callers import Door, McpDoor
+from recollect.surfaces.http.callers import FORWARDED, Door, McpDoor
 from recollect.surfaces.http.exchange import JSON, Answer
 from recollect.surfaces.http.limits import Limits
 from recollect.surfaces.http.metrics import TYPE as METRICS_TYPE
 from recollect.surfaces.http.metrics import Metrics
 from recollect.surfaces.http.problems import TYPE, Problem
+from recollect.surfaces.http.spool import sweep
 from recollect.surfaces.listening import Address, Listener
 from recollect.surfaces.mcp.http import PATH as MCP
 from recollect.surfaces.mcp.http import Mcp
@@ -44,9 +46,9 @@ LOGGER = logging.getLogger("recollect.http")
 
 CONSOLE = "/console"
 _OPENAPI = "/v1/openapi.json"
+_READY_SECONDS = 1.0
 _TURN_SECONDS = 0.0002
 """How long a thread keeps the interpreter while others wait: the event loop has little to do, and often."""
-_FORWARDED = frozenset({b"forwarded", b"x-forwarded-for", b"x-real-ip"})
 
 
 class Server:
@@ -78,15 +80,15 @@ class Server:
         self._app = app
         self._address = address
         self._door = Door(app.keys, open=address.is_loopback)
-        self.api = Api(
-            app, self._door, limits or Limits(config.http_key_rate, config.http_user_rate), Metrics(), seconds=seconds
-        )
-        self._mcp = Mcp(app, McpDoor(self._door, user, suites), names)
+        limits = limits or Limits(config.http_key_rate, config.http_user_rate)
+        self.api = Api(app, self._door, limits, Metrics(), seconds=seconds)
+        self._mcp = Mcp(app, McpDoor(self._door, limits, user, suites), names)
         self._live = live or Live(app)
         who = Entrance(app.keys, open=address.is_loopback, user=lambda: self._sits_here(user))
         self._console = console(app, who=who, live=self._live)
         self._listener = Listener(_Names(self._routed(), names), address)
         self._document = b""
+        self._ready: tuple[float, list[str]] = (-_READY_SECONDS, [])
 
     def _routed(self) -> ASGIApp:
         routes: list[BaseRoute] = [
@@ -125,9 +127,17 @@ class Server:
         return Response('{"status":"ok"}', media_type=JSON)
 
     async def _is_ready(self, request: Any) -> Response:
-        wrong = await in_thread("", self._trouble)
+        wrong = await in_thread("ready", self._looked)  # in a line of its own: whoever asks on and on, others do not wait
         told = {"status": "no" if wrong else "ok", "trouble": wrong}
         return Response(json.dumps(told), status_code=503 if wrong else 200, media_type=JSON)
+
+    def _looked(self) -> list[str]:
+        """What cannot be reached, as it was a moment ago: strangers may ask as often as they like."""
+        when, found = self._ready
+        if time.monotonic() - when >= _READY_SECONDS:
+            found = self._trouble()
+            self._ready = time.monotonic(), found
+        return found
 
     def _trouble(self) -> list[str]:
         """What cannot be reached."""
@@ -162,7 +172,7 @@ class Server:
 
     def _is_near(self, scope: Scope) -> bool:
         """Whether it comes from this very machine, and through no proxy."""
-        if not self._address.is_loopback or any(name in _FORWARDED for name, _ in scope["headers"]):
+        if not self._address.is_loopback or any(name in FORWARDED for name, _ in scope["headers"]):
             return False
         client = scope.get("client")
         return client is not None and ip_address(client[0].partition("%")[0]).is_loopback
@@ -211,13 +221,9 @@ class _Names:
             said = "the Host header is not a name of this server; --allow-host adds one"
             return Problem(421, "BadRequestError", said)
         for name, value in scope["headers"]:
-            if name == b"origin" and not self._is_ours(value.decode("latin-1").lower()):
+            if name == b"origin" and value.decode("latin-1").lower().partition("://")[2] != hosts[0]:
                 return Problem(403, "NotAllowedError", "pages of other sites may not use this server")
         return None
-
-    def _is_ours(self, origin: str) -> bool:
-        scheme, _, name = origin.partition("://")
-        return scheme in ("http", "https") and _is_among(name, self._names)
 
 
 def _is_among(name: str, allowed: Sequence[str]) -> bool:
@@ -248,6 +254,7 @@ def run(server: Server, app: Recollect, *, workers: int, listening: Callable[[in
             await server.serve(listening)
 
     sys.setswitchinterval(_TURN_SECONDS)
+    sweep()
     with _working(app, workers):
         asyncio.run(main())
         print("recollect: stopped", file=sys.stderr, flush=True)
