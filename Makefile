@@ -2,8 +2,9 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+APT := -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3
 
-.PHONY: setup run test check format bench clean
+.PHONY: setup run test check browser screenshots format bench clean
 
 setup: .venv/ready
 
@@ -16,15 +17,29 @@ setup: .venv/ready
 	@touch $@
 
 run: setup
-	@$(BIN)/recollect tour
+	@$(BIN)/recollect serve --example
 
-test: check
+test: check browser
 	@$(BIN)/python -m pytest -n auto
 
 check: setup
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+
+# The tests of the web console need a browser. Where one cannot be installed they fail and say so; all others run.
+browser:
+	@command -v chromium >/dev/null || { \
+	  echo "Installing chromium (once) ..."; \
+	  as=; test "$$(id -u)" = 0 || as="sudo -n"; \
+	  $$as true 2>/dev/null && $$as apt-get -qq $(APT) update && \
+	    $$as env DEBIAN_FRONTEND=noninteractive apt-get -qq $(APT) install -y --no-install-recommends \
+	      chromium fonts-liberation >/dev/null; \
+	  command -v chromium >/dev/null || \
+	    echo "No chromium, and none could be installed: as root, run apt-get install chromium fonts-liberation" >&2; }
+
+screenshots: setup browser
+	@$(BIN)/python tools/screenshots.py docs/images
 
 format: setup
 	@$(BIN)/ruff check --fix .

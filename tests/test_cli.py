@@ -1400,47 +1400,46 @@ def test_U3_every_verb_of_the_api_is_a_command() -> None:
 # tools
 
 
-def test_U3_tools_are_listed_and_declared(tmp_path: Path) -> None:
-    listed = run("tools").stdout.decode()
+def test_U3_tools_are_listed_and_declared(cli: Cli) -> None:
+    listed = cli("tools").stdout
     assert re.search(r"^notes +memory_search +reads +Search your persistent memory", listed, re.MULTILINE)
     assert re.search(r"^facts +forget_fact +forgets +", listed, re.MULTILINE)
     for form in ("openai", "responses", "anthropic", "mcp"):
-        told = json.loads(run("tools", "--suite", "notes", "--format", form).stdout)
+        told = json.loads(cli("tools", "--suite", "notes", "--format", form).stdout)
         names = [one.get("function", one)["name"] for one in told]
         assert names == ["memory_search", "memory_save", "memory_update", "memory_delete"]
-    assert "memory_search" in run("tools", "--suite", "notes", "--format", "gemini", "--strict").stdout.decode()
-    assert run("tools", "--suite", "notes", "--format", "markdown").stdout.decode().startswith("# Tools: notes\n")
-    wrong = run("tools", "--suite", "nonsense")
-    assert wrong.returncode == 2 and b"'nonsense' is not one of entries, notes" in wrong.stderr
+    assert "memory_search" in cli("tools", "--suite", "notes", "--format", "gemini", "--strict").stdout
+    assert cli("tools", "--suite", "notes", "--format", "markdown").stdout.startswith("# Tools: notes\n")
+    assert "'nonsense' is not one of entries, notes" in cli("tools", "--suite", "nonsense", code=2).stderr
 
 
 def test_U3_a_tool_is_called_by_hand(tmp_path: Path) -> None:
-    root = ("--root", str(tmp_path), "--user", "u1")
+    root = ("--root", str(tmp_path / "memory"), "--user", "u1")
     saved = run("tool", "memory_save", '{"content": "Prefers short answers"}', *root, "--session", "s1")
     assert saved.returncode == 0 and json.loads(saved.stdout)["status"] == "success"
-    found = json.loads(run("tool", "memory_search", '{"query": "answers"}', *root, "--json").stdout)
+    cli, who = Cli(tmp_path / "memory"), ("--user", "u1")
+    found = cli.json("tool", "memory_search", '{"query": "answers"}', *who)
     assert found["status"] == "ok" and found["answer"][0]["text"] == "Prefers short answers"
     wrong = run("tool", "memory_search", "{}", *root)
     assert (wrong.returncode, wrong.stdout) == (2, b"") and b"query is missing" in wrong.stderr
-    assert run("tool", "memory_search", "not json", *root).returncode == 2
-    assert run("tool", "write_memory", "{}", *root, "--suite", "notes").returncode == 2
-    run("pause", *root)
-    assert run("tool", "memory_save", '{"content": "Likes tea"}', *root).returncode == 1
-    logged = json.loads(run("calls", *root, "--json").stdout)
+    cli("tool", "memory_search", "not json", *who, code=2)
+    cli("tool", "write_memory", "{}", *who, "--suite", "notes", code=2)
+    cli("pause", *who)
+    cli("tool", "memory_save", '{"content": "Likes tea"}', *who, code=1)
+    logged = cli.json("calls", *who)
     assert [(one["tool"], one["status"]) for one in logged][-2:] == [("memory_search", "ok"), ("memory_save", "ok")]
     assert logged[-1]["session"] == "s1" and logged[-1]["tokens_in"] > 0
 
 
-def test_U3_sessions_and_similar(tmp_path: Path) -> None:
-    memory = recollect.open(tmp_path).user("u1")
-    root = ("--root", str(tmp_path), "--user", "u1")
+def test_U3_sessions_and_similar(cli: Cli) -> None:
+    memory, who = recollect.open(cli.root).user("u1"), ("--user", "u1")
     memory.note("Plays guitar in a band")
-    assert b"Nothing says the same twice." in run("similar", *root).stderr
-    assert b"No conversations." in run("sessions", *root).stderr
+    assert "Nothing says the same twice." in cli("similar", *who).stderr
+    assert "No conversations." in cli("sessions", *who).stderr
     memory.note("Plays the guitar in a rock band")
     memory.say("Hello", session="chat-1")
-    shown = run("similar", *root).stdout.decode()
+    shown = cli("similar", *who).stdout
     assert "rock band" in shown and "Plays guitar in a band" in shown
-    assert len(json.loads(run("similar", *root, "--json").stdout)) == 1
-    assert re.search(r"^\S+ \S+ +1  chat-1$", run("sessions", *root).stdout.decode(), re.MULTILINE)
-    assert json.loads(run("sessions", *root, "--json").stdout)[0]["messages"] == 1
+    assert len(cli.json("similar", *who)) == 1
+    assert re.search(r"^\S+ \S+ +1  chat-1$", cli("sessions", *who).stdout, re.MULTILINE)
+    assert cli.json("sessions", *who)[0]["messages"] == 1

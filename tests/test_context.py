@@ -340,8 +340,8 @@ class TestInMemory(ContextContract):
 
 class TestPostgres(ContextContract):
     @pytest.fixture
-    def app(self, clock: FrozenClock, postgres_url: str) -> Iterator[Recollect]:
-        with recollect.open(postgres_url, clock=clock) as app:
+    def app(self, clock: FrozenClock, postgres_tables: str) -> Iterator[Recollect]:
+        with recollect.open(postgres_tables, clock=clock) as app:
             yield app
 
 

@@ -302,15 +302,15 @@ class TestInMemory(EditContract):
 
 class TestPostgres(EditContract):
     @pytest.fixture
-    def app(self, clock: FrozenClock, postgres_url: str) -> Iterator[Recollect]:
-        with recollect.open(postgres_url, clock=clock, max_words=500) as app:
+    def app(self, clock: FrozenClock, postgres_tables: str) -> Iterator[Recollect]:
+        with recollect.open(postgres_tables, clock=clock, max_words=500) as app:
             yield app
 
 
 class TestPostgresWithFiles(EditContract):
     @pytest.fixture
-    def app(self, clock: FrozenClock, postgres_url: str, tmp_path: Path) -> Iterator[Recollect]:
-        with recollect.open(postgres_url, files=tmp_path, clock=clock, max_words=500) as app:
+    def app(self, clock: FrozenClock, postgres_tables: str, tmp_path: Path) -> Iterator[Recollect]:
+        with recollect.open(postgres_tables, files=tmp_path, clock=clock, max_words=500) as app:
             yield app
 
 

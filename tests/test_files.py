@@ -52,7 +52,7 @@ class Desk:
 @pytest.fixture(params=["sqlite", "postgres"])
 def desk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Desk]:
     """Both deployments that have files: the embedded one, and seed B's with PostgreSQL as the database."""
-    where = request.getfixturevalue("postgres_url") if request.param == "postgres" else tmp_path
+    where = request.getfixturevalue("postgres_tables") if request.param == "postgres" else tmp_path
     clock = FrozenClock()
     apps: list[recollect.Recollect] = []
 

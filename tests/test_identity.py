@@ -90,7 +90,7 @@ class World:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
-    where = str(tmp_path / "memory") if request.param == "sqlite" else request.getfixturevalue("postgres_url")
+    where = str(tmp_path / "memory") if request.param == "sqlite" else request.getfixturevalue("postgres_tables")
     clock = FrozenClock()
     with recollect.open(where, clock=clock) as opened:
         yield World(where, clock, opened)

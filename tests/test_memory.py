@@ -69,13 +69,13 @@ class TestInMemory(MemoryContract):
 
 class TestPostgres(MemoryContract):
     @pytest.fixture
-    def app(self, clock: FrozenClock, postgres_url: str) -> Iterator[Recollect]:
-        with recollect.open(postgres_url, clock=clock) as app:
+    def app(self, clock: FrozenClock, postgres_tables: str) -> Iterator[Recollect]:
+        with recollect.open(postgres_tables, clock=clock) as app:
             yield app
 
 
 class TestPostgresWithFiles(MemoryContract):
     @pytest.fixture
-    def app(self, clock: FrozenClock, postgres_url: str, tmp_path: Path) -> Iterator[Recollect]:
-        with recollect.open(postgres_url, files=tmp_path, clock=clock) as app:
+    def app(self, clock: FrozenClock, postgres_tables: str, tmp_path: Path) -> Iterator[Recollect]:
+        with recollect.open(postgres_tables, files=tmp_path, clock=clock) as app:
             yield app

@@ -41,15 +41,15 @@ class TestInMemory(RecallContract):
 
 class TestPostgres(RecallAcrossProcesses):
     @pytest.fixture
-    def home(self, clock: FrozenClock, postgres_url: str) -> Iterator[Home]:
-        with closing(Home(postgres_url, clock)) as home:
+    def home(self, clock: FrozenClock, postgres_tables: str) -> Iterator[Home]:
+        with closing(Home(postgres_tables, clock)) as home:
             yield home
 
 
 class TestPostgresWithFiles(RecallWithFiles):
     @pytest.fixture
-    def home(self, clock: FrozenClock, postgres_url: str, tmp_path: Path) -> Iterator[Home]:
-        with closing(Home(postgres_url, clock, tmp_path / "home")) as home:
+    def home(self, clock: FrozenClock, postgres_tables: str, tmp_path: Path) -> Iterator[Home]:
+        with closing(Home(postgres_tables, clock, tmp_path / "home")) as home:
             yield home
 
 

@@ -384,14 +384,14 @@ def test_R5_an_export_by_pages_leaves_nothing_out(app: recollect.Recollect) -> N
 
 
 _JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=200),
-    lambda inner: st.lists(inner, max_size=20) | st.dictionaries(st.text(max_size=5), inner, max_size=6),
-    max_leaves=60,
+    st.none() | st.booleans() | st.integers() | st.text(max_size=60),
+    lambda inner: st.lists(inner, max_size=8) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    max_leaves=20,
 )
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.dictionaries(st.text(max_size=5), _JSON, max_size=6) | st.lists(_JSON, max_size=30), st.integers(80, 800))
+@given(st.dictionaries(st.text(max_size=5), _JSON, max_size=4) | st.lists(_JSON, max_size=8), st.integers(80, 300))
 def test_R5_json_is_cut_to_json(content: Any, limit: int) -> None:
     text = phrased(content, limit)
     assert len(text) <= limit

@@ -6,17 +6,21 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from recollect.config import Config
+from recollect.core import validation as check
 from recollect.core.disk_files import DiskFiles
 from recollect.core.files import Files, NoFiles
 from recollect.core.meaning import Embedding
 from recollect.core.memory import Memory
 from recollect.core.person import Person
 from recollect.errors import InvalidInputError, StoreError
+from recollect.figures import Figures, QueueFigures, figures
 from recollect.identity.watching import WatchedPerson
 from recollect.records import ExtractionRun, Receipt
 from recollect.store.contract import Store
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
     from recollect.search.embedders.embedder import Embedder
     from recollect.store.beside import Beside, Tables
     from recollect.store.keys import Keys
+    from recollect.store.postgres_connections import Pool
     from recollect.tools.late import Late, Patience
     from recollect.tools.log import CallLog
     from recollect.tools.suite import Suite, Telemetry
@@ -41,6 +46,7 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger("recollect")
 _MOST_REMEMBERED = 256
+_MOST_DAYS = 366
 _MOST_INDEXED = 1_000_000
 """Records in the indexes that are kept in memory, of all users together: half a gigabyte. One user's is kept anyway."""
 
@@ -69,6 +75,7 @@ class Recollect:
         self._late: LateCalls | None = None
         self._identities: Identities | None = None
         self._keys: Keys | None = None
+        self._queue_pool: Pool | None = None
         renew_after_forks(self, Recollect._renew)
 
     def user(self, user_id: str | int) -> Memory:
@@ -154,11 +161,11 @@ class Recollect:
 
         return Suite(
             self.user(user_id),
-            tools_of(suites),
+            tools_of(check.words("suites", suites)),
             session=session,
-            chat=chat,
+            chat=check.optional_line("chat", chat),
             agent=agent,
-            others=[self.user(other) for other in others],
+            others=[self.user(other) for other in check.several("others", others)],
             fixed_user=fixed_user,
             calls_per_response=self.config.tool_calls_per_response,
             log=self._call_log(),
@@ -220,10 +227,21 @@ class Recollect:
         if self.config.database_url:
             from recollect.work.distributed import DistributedQueue
 
-            return DistributedQueue(self.config.database_url, size=self.config.tool_queue_size, clock=self._clock)
+            url, size = self.config.database_url, self.config.tool_queue_size
+            return DistributedQueue(url, size=size, clock=self._clock, pool=self._queue_connections())
         from recollect.work.embedded import EmbeddedQueue
 
         return EmbeddedQueue(self.config.memory_dir, size=self.config.tool_queue_size, clock=self._clock)
+
+    def _queue_connections(self) -> Pool:
+        """Those of all queues of this app, so that they are few, however often one is opened."""
+        from recollect.store.postgres_connections import Pool, parse_url
+        from recollect.work.distributed import POOL_SIZE
+
+        with self._guard:
+            if self._queue_pool is None:
+                self._queue_pool = Pool(parse_url(self.config.database_url), POOL_SIZE)
+            return self._queue_pool
 
     def worker(self, queue: Queue, *, concurrency: int = 4) -> Worker:
         """Does what is in the queue, and what the schedule says. By the model of the settings, or by rules."""
@@ -233,7 +251,8 @@ class Recollect:
 
         jobs = Jobs(queue, self.user, self.users, extractor=self.extractor(), clock=self._clock)
         handlers = {**jobs.handlers(), TOOL: self._late_calls(resume=False).do}
-        return Worker(queue, handlers, concurrency=concurrency, schedule=schedule(queue, self.config))
+        most = check.positive("concurrency", concurrency)
+        return Worker(queue, handlers, concurrency=most, schedule=schedule(queue, self.config))
 
     def extractor(self) -> Extractor:
         """What reads a day and says what to keep: the model of the settings, or the rules."""
@@ -280,9 +299,25 @@ class Recollect:
         for other in left:
             other.catalogue.close()
 
-    def users(self) -> Iterator[str]:
-        """The ids of everyone who has a memory here."""
-        return self._store.users()
+    def users(
+        self, *, tenant: str | None = None, begins: str = "", after: str = "", limit: int | None = None
+    ) -> Iterator[str]:
+        """The ids of everyone who has a memory here, in order.
+
+        Of all, or of a ``tenant``; only those that begin so (as the tenant knows them) and come ``after`` another, and
+        so many at most. They are the ids under which users are stored.
+        """
+        from recollect.store.keys import check_tenant
+
+        for field, value in (("begins", begins), ("after", after)):
+            if not isinstance(value, str) or (value and not value.isprintable()):
+                raise InvalidInputError(field, "must be text that an id could begin with")
+        return self._store.users(
+            tenant=None if tenant is None else check_tenant(check.line("tenant", tenant)),
+            begins=begins,
+            after=after,
+            limit=check.optional_positive("limit", limit),
+        )
 
     def runs(
         self,
@@ -295,17 +330,46 @@ class Recollect:
 
         Of someone whose data cannot be read there are none: ``unreadable`` is told who and why, or else the log.
         """
+        sort, most = check.optional_line("kind", kind), check.positive("limit", limit)
         found: list[tuple[str, ExtractionRun]] = []
         for name in self.users():
             try:
                 with self._store.user(name).read() as reader:
-                    found += [(name, run) for run in reader.runs(kind=kind, newest_first=True, limit=limit)]
+                    found += [(name, run) for run in reader.runs(kind=sort, newest_first=True, limit=most)]
             except StoreError as error:
                 if unreadable is None:
                     LOGGER.warning("the runs of a user cannot be read: %s", type(error).__name__)
                 else:
                     unreadable(name, error)
-        return sorted(found, key=lambda one: (one[1].day, one[1].started_at), reverse=True)[:limit]
+        return sorted(found, key=lambda one: (one[1].day, one[1].started_at), reverse=True)[:most]
+
+    def figures(self, *, days: int = 7, tenant: str | None = None, seconds: float | None = None) -> Figures:
+        """How memories were used in the last days, today included: calls, success, latency, the queue. No content.
+
+        Of everyone, or of the users of one ``tenant``. Where each user has a file of their own, counting many for the
+        first time takes a while: after so many ``seconds`` it tells what it has, and the next time it goes on.
+        """
+        from recollect.store.keys import check_tenant
+
+        most = check.positive("days", days, _MOST_DAYS)
+        whose = None if tenant is None else check_tenant(check.line("tenant", tenant))
+        until = self._clock().date()
+        since = until - timedelta(days=most - 1)
+        if self._log is not None:
+            self._log.flush()
+        patience = None if seconds is None else check.cost("seconds", seconds)
+        found = figures(self._store.tally(whose, since, until, patience), since, until)
+        return replace(found, queue=self._queue_figures(whose))
+
+    def _queue_figures(self, tenant: str | None) -> QueueFigures | None:
+        if not self._has_queue:
+            return QueueFigures() if isinstance(self._store, SqliteStore) else None
+        try:
+            with self.queue() as queue:
+                return queue.figures(tenant)
+        except StoreError as error:
+            LOGGER.warning("the queue cannot be read: %s", type(error).__name__)
+            return None
 
     def trends(self, *, k: int = 5, days: int = 30, among: Iterable[str] | None = None) -> list[Trend]:
         """Topics that at least ``k`` users share who consented to being counted ("trends"), most shared first.
@@ -315,7 +379,7 @@ class Recollect:
         """
         from recollect.core.trends import trends
 
-        names = self.users() if among is None else among
+        names = self.users() if among is None else map(check_user_id, check.several("among", among))
         people = ((self._store.user(name), self._files(name)) for name in names if self.config.enabled)
         return trends(people, k=k, days=days, now=self._clock(), code=self.config.language)
 
@@ -330,7 +394,7 @@ class Recollect:
             self._remove_user(other)
         return Receipt(at=self._clock(), ids=(), places=places | linked)
 
-    def _remove_user(self, name: str, check: Callable[[], None] | None = None) -> dict[str, int]:
+    def _remove_user(self, name: str, unless: Callable[[], None] | None = None) -> dict[str, int]:
         """Remove a user's memory and what waits to be done for them, unless the check under their lock raises."""
         if self._log is not None:
             self._log.forget(name)
@@ -345,23 +409,27 @@ class Recollect:
         removed: list[int] = []
 
         def under_lock() -> None:
-            if check is not None:
-                check()
+            if unless is not None:
+                unless()
             if folder is not None:
                 # while the store keeps other writers out, or what they write would be deleted, or what is deleted read
                 removed.append(_remove_folder(folder))
 
-        places = self._store.erase_user(name, None if check is None and folder is None else under_lock)
+        places = self._store.erase_user(name, None if unless is None and folder is None else under_lock)
         if folder is not None:
             places["files"] = places.get("files", 0) + sum(removed)
         return places | ({"jobs": jobs} if jobs else {})
 
+    @property
+    def _has_queue(self) -> bool:
+        """Whether there may be a queue. Who only looks makes no file for one."""
+        if isinstance(self._store, SqliteStore):
+            return (self._store.root / "queue.db").exists()
+        return bool(self.config.database_url)
+
     def _erase_jobs(self, name: str) -> int:
         """Remove what waits to be done for a user, if there is a queue at all."""
-        if isinstance(self._store, SqliteStore):
-            if not (self._store.root / "queue.db").exists():
-                return 0
-        elif not self.config.database_url:
+        if not self._has_queue:
             return 0
         with self.queue() as queue:
             return queue.erase_user(name)
@@ -384,6 +452,8 @@ class Recollect:
             self._identities.close()
         if self._keys is not None:
             self._keys.close()
+        if self._queue_pool is not None:
+            self._queue_pool.close()
         self._store.close()
 
     def __enter__(self) -> Recollect:
@@ -434,7 +504,8 @@ def open(
         from recollect.store.postgres import PostgresStore
 
         folder = chosen.memory_dir if chosen.files else None
-        return Recollect(PostgresStore(chosen.database_url), chosen, folder=folder, clock=clock, embedder=embedder)
+        store = PostgresStore(chosen.database_url, pool_size=chosen.database_pool)
+        return Recollect(store, chosen, folder=folder, clock=clock, embedder=embedder)
     return Recollect(SqliteStore(chosen.memory_dir), chosen, folder=chosen.memory_dir, clock=clock, embedder=embedder)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from recollect.errors import InvalidInputError, NotFoundError, QueueFullError
+from recollect.figures import BOUNDS, QueueFigures, step_of
 from recollect.testing import FrozenClock
 from recollect.work.contract import Done, Failed, Job, Keeping, Lease, Queue, Returned, Task
 from recollect.work.owners import new_owner
@@ -296,6 +297,49 @@ class QueueContract:
             assert queue.recover() == 1
         assert take(queue) == ()
         assert [job.error for job in queue.dead()] == ["the worker that ran it died"]
+
+    def test_U6_figures_tell_what_waits_and_how_long_jobs_took(self, queue: Queue, clock: FrozenClock) -> None:
+        assert queue.figures() == QueueFigures()
+        queue.put(task(user_id="u1"))
+        queue.put(task(user_id="u2", run_at=T0 + timedelta(hours=1)))
+        queue.put(task("tried again", user_id="u3"))
+        for lease in take(queue):
+            queue.settle([Failed(lease, "no", 5.0) if lease.job.name == "tried again" else Done(lease)])
+        clock.tick(seconds=10)
+        assert queue.figures().oldest == T0, "that it is tried again does not make it younger"
+        queue.settle([Done(take_one(queue))])
+        assert queue.figures().oldest is None, "the other one is not due"
+        clock.tick(seconds=3600)
+        assert queue.figures().oldest == T0 + timedelta(hours=1)
+        queue.settle([Done(take_one(queue))])
+        queue.put(task())
+        queue.put(task(name="bad"))
+        queue.settle([Failed(take_one(queue, names=["bad"]), "no")])
+        take_one(queue)
+        queue.put(task())
+        found = queue.figures()
+        assert (found.waiting, found.running, found.done, found.dead, found.oldest) == (1, 1, 3, 1, queue.now())
+        steps = dict(found.completion.steps)
+        assert found.completion.number == 3 and steps == {BOUNDS[0]: 1, BOUNDS[step_of(10_000)]: 2}
+
+    def test_R4_U6_figures_and_dead_letters_of_one_tenant(self, queue: Queue, clock: FrozenClock) -> None:
+        ours = (None, "u", "@Acme/u", "@/u", "@acme", "@a b/u", f"@{'a' * 33}/u", "x@acme/u", "@acme_/u", "@ж/u")
+        theirs = ("@acme/u", "@acme/@acme-2/v", "@acme/ж", "@acme/%_")
+        others = ("@acme-2/u", "@acm/u", f"@{'a' * 32}/u", "@0/u")
+        for user in (*ours, *theirs, *others):
+            queue.put(task(user_id=user, max_attempts=1))
+        leases = take(queue, 100)
+        queue.settle([Failed(lease, "no") for lease in leases])
+        for tenant, users in (
+            ("default", ours),
+            ("acme", theirs),
+            ("acm", ("@acm/u",)),
+            (None, ours + theirs + others),
+        ):
+            assert {job.user_id for job in queue.dead(tenant=tenant)} == set(users)
+            assert queue.figures(tenant) == QueueFigures(dead=len(users))
+        assert queue.dead(tenant="nobody") == [] and queue.figures("nobody") == QueueFigures()
+        assert queue.dead(tenant="acme", user_id="u") == [] and len(queue.dead(tenant="acme", limit=2)) == 2
 
     def test_W2_dead_letters_are_listed_retried_and_dropped(self, queue: Queue, clock: FrozenClock) -> None:
         for user in ("u1", "u2", "u3"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from recollect.figures import BOUNDS, CallGroup, Tally, step_of
 from recollect.records import (
     DailyEntry,
     Episode,
@@ -41,6 +43,10 @@ def fact(content: str = "likes tea", **values: Any) -> Fact:
 def tool_call(id: str, minutes: int = 0, **values: Any) -> ToolCall:
     told: dict[str, Any] = {"tool": "memory_save", "suite": "notes", "status": "ok", "outcome": "written"}
     return ToolCall(id=id, at=T0 + timedelta(minutes=minutes), latency_ms=1.5, **(told | values))
+
+
+def episode(id: str) -> Episode:
+    return Episode(id=id, content="x", topic="t", created_at=T0, updated_at=T0, valid_from=T0)
 
 
 def interaction(id: str, minutes: int = 0, **values: Any) -> Interaction:
@@ -568,6 +574,87 @@ class StoreContract:
             assert [call.session for call in reader.calls()] == ["v"]
         assert user.check() == []
 
+    def test_U6_a_tally_counts_calls_by_day_tool_end_and_step(self, store: Store) -> None:
+        assert store.tally(None, T0.date(), T0.date()) == Tally()
+        times = [0.0, 0.05, 1e9, *BOUNDS, *(bound * 0.999 for bound in BOUNDS), *(bound * 1.001 for bound in BOUNDS)]
+        calls = [replace(tool_call(f"c{at}"), latency_ms=time) for at, time in enumerate(times)]
+        late = tool_call("late", 900, tool="recall_facts", status="timeout", outcome="running")
+        with store.user("ann").write() as tx:
+            tx.log_calls([*calls, late, tool_call("long ago", -60 * 24 * 400)])
+        with store.user("bob").write() as tx:
+            tx.log_calls(calls[:1])
+        steps = Counter(step_of(time) for time in [*times, 0.0])
+        day, next_day = T0.date().isoformat(), (T0.date() + timedelta(days=1)).isoformat()
+        found = store.tally(None, T0.date(), T0.date() + timedelta(days=1))
+        assert {group: number for group, number in found.calls.items() if group.day >= day} == {
+            **{CallGroup(day, "memory_save", "ok", "written", step): number for step, number in steps.items()},
+            CallGroup(next_day, "recall_facts", "timeout", "running", step_of(1.5)): 1,
+        }
+        assert found.users == 2 and found.unread == found.waiting == 0
+
+    def test_U6_a_tally_counts_conversations_and_their_facts_by_day(self, store: Store) -> None:
+        day, next_day = T0.date(), T0.date() + timedelta(days=1)
+        wrote: dict[str, Any] = {"tool": "remember_fact", "session": "s"}
+        with store.user("ann").write() as tx:
+            write(tx, episode("e1"))
+            write(tx, replace(episode("e2"), status="archived"))
+            tx.log_calls([
+                tool_call("1", tool="recall_facts", session="s"),
+                tool_call("2", 900, **wrote),
+                tool_call("3", 901, **wrote | {"outcome": "duplicate"}),
+                tool_call("4", 902, **wrote | {"session": "t"}),
+                tool_call("5", tool="remember_fact"),
+            ])  # fmt: skip
+        with store.user("bob").write() as tx:
+            tx.log_calls([tool_call("1", **wrote)])
+        found = store.tally("default", day, next_day)
+        assert found.talks == {day.isoformat(): 2, next_day.isoformat(): 2}, "the same name, of two people"
+        assert found.facts == {day.isoformat(): 1, next_day.isoformat(): 2}
+        assert found.episodes == {day.isoformat(): 2}, "also those that were put away"
+
+    def test_R4_U6_a_tally_is_of_one_tenant(self, store: Store) -> None:
+        ours = ("u", "@Acme/u", "@/u", "@acme", "@a b/u", f"@{'a' * 33}/u", "x@acme/u", "@acme_/u")
+        theirs = ("@acme/u", "@acme/@acme-2/v", "@acme/ж")
+        others = ("@acme-2/u", "@acm/u", f"@{'a' * 32}/u", "@0/u")
+        for user in (*ours, *theirs, *others):
+            with store.user(user).write() as tx:
+                tx.log_calls([tool_call("1", session="s")])
+                write(tx, episode("e"))
+        day = T0.date().isoformat()
+        for tenant, number in (("default", 8), ("acme", 3), ("acme-2", 1), ("acm", 1), ("nobody", 0), (None, 15)):
+            found = store.tally(tenant, T0.date(), T0.date())
+            assert found.users == sum(found.calls.values()) == number
+            assert found.talks.get(day, 0) == found.episodes.get(day, 0) == number
+
+    def test_U6_a_tally_follows_what_is_logged_again_dropped_and_erased(self, store: Store) -> None:
+        now = datetime.now(timezone.utc)
+        one, other = (replace(tool_call(name), at=now) for name in ("1", "2"))
+
+        def counted(day: date) -> tuple[int, int, int]:
+            found = store.tally("default", day, day)
+            calls = {group: number for group, number in found.calls.items() if group.day == day.isoformat()}
+            return found.users, sum(calls.values()), sum(group.step for group in calls)
+
+        for user in ("ann", "bob"):
+            with store.user(user).write() as tx:
+                tx.log_calls([one, tool_call("long ago")])
+        step = step_of(1.5)
+        assert counted(now.date()) == counted(T0.date()) == (2, 2, step)
+        with store.user("ann").write() as tx:
+            tx.log_calls([other, tool_call("long ago, too")])
+        assert counted(now.date()) == counted(T0.date()) == (2, 3, step)
+        with store.user("ann").write() as tx:
+            tx.log_calls([replace(other, latency_ms=700.0)])
+        assert counted(now.date()) == (2, 3, step + step_of(700.0)), "a call that ended late takes its own place"
+        with store.user("bob").write() as tx:
+            tx.drop_calls(now)
+        assert counted(T0.date()) == (2, 2, step)
+        with store.user("bob").write() as tx:
+            tx.drop_calls()
+        assert counted(now.date()) == (2, 2, step + step_of(700.0))
+        store.erase_user("ann")
+        assert counted(now.date()) == counted(T0.date()) == (1, 0, 0)
+
     def test_T7_the_ledger_adds_up_by_day_and_operation(self, store: Store) -> None:
         user = store.user("u")
         day, next_day = date(2026, 2, 12), date(2026, 2, 13)
@@ -819,6 +906,33 @@ class StoreContract:
             with store.user(user_id).read() as reader:
                 assert [r.content for r in reader.find(Query(statuses=()))] == [f"secret of {user_id}"]
                 assert [e.seq for e in reader.entries()] == [1] and len(reader.tombstones()) == 1
+
+    def test_R4_users_are_listed_by_tenant_by_beginning_and_in_parts(self, store: Store) -> None:
+        own = {
+            "default": ["1", "@", "@Acme/1", "@acme", "A", "\ue000", "é", "\U0010ffff", "\U0010ffffx"],
+            "acme": ["1", "10", "2", "@acme/1", "\ud7ff1", "\ue000", "é", "\U0010ffff"],
+            "acme-2": ["1"],
+            "acm": ["e/1"],
+            "nobody": [],
+        }
+        first = {tenant: "" if tenant == "default" else f"@{tenant}/" for tenant in own}
+        everyone = sorted(first[tenant] + user for tenant, users in own.items() for user in users)
+        for user_id in everyone:
+            with store.user(user_id).write() as tx:
+                write(tx, fact())
+        assert list(store.users()) == everyone
+        for begins in ("", "1", "@", "@acme", "\ud7ff", "\U0010ffff", "é", "%", "_"):
+            assert list(store.users(begins=begins)) == [user for user in everyone if user.startswith(begins)]
+            for tenant, users in own.items():
+                wanted = sorted(first[tenant] + user for user in users if user.startswith(begins))
+                assert list(store.users(tenant=tenant, begins=begins)) == wanted, (tenant, begins)
+        for whose in (None, *own):
+            whole, parts, after = list(store.users(tenant=whose)), list[str](), ""
+            while some := list(store.users(tenant=whose, after=after, limit=2)):
+                assert len(some) <= 2
+                parts, after = parts + some, some[-1]
+            assert parts == whole
+        assert list(store.users(after=everyone[-1])) == [] and list(store.users(limit=0)) == []
 
     def test_R4_the_same_record_id_can_be_used_by_two_users(self, store: Store) -> None:
         for user_id in ("a", "b"):

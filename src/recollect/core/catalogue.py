@@ -4,15 +4,18 @@ The index is derived: it is loaded from a snapshot if there is a good one, caugh
 store and process wrote last, and built anew if nothing fits. Losing it costs time and nothing else. A snapshot is
 saved now and then, so that the next process starts where this one stopped; after an erasure at once, because the
 old one still holds, hashed, the words that must be gone.
+
+A user with more records than may be loaded has no index in memory, if the store can search by itself: their words are
+kept in the store, caught up by sequence number too, and each question gets an excerpt of what could answer it.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,10 +24,11 @@ from recollect.config import Config
 from recollect.errors import StoreError
 from recollect.records import Record
 from recollect.search.snapshot import notes_of
-from recollect.store.contract import Query, Reader, State
+from recollect.store.contract import KeptWords, Query, Reader, State, UserStore, WordKeeper, WordReader, WordWriter
 from recollect.text import terms
 
 if TYPE_CHECKING:
+    from recollect.core.excerpt import Lexemes
     from recollect.search.index import Index
 
 _AT_ONCE = 500  # records fetched together when catching up
@@ -32,6 +36,8 @@ _REBUILD_SHARE = 0.5  # of all changes: more than that is read faster from the r
 _SAVE_AFTER = 1000  # changes, or a tenth of what there is
 _SAVE_AT_END = 50  # changes worth more than the time to save them
 _SNAPSHOT = "words.idx"
+_STEP = 2000  # records whose words are handed to the store at once
+_BEHIND = 200  # changes that a search looks at by itself, before the store takes them in
 
 
 @lru_cache(maxsize=256)
@@ -64,6 +70,19 @@ class Catalogue:
         self._ahead = False  # it holds what an open write did
         self._stored: Index | None = None  # beside it: what others see meanwhile
         self._place = 0  # the file all this is about
+        self._large = False  # as of the last look
+        self._anew = False  # which are to be made again
+        self._lexemes: tuple[bytes, Lexemes] | None = None
+
+    @contextmanager
+    def using(self, reader: Reader, state: State, *, in_write: bool = False) -> Iterator[Index]:
+        """`caught_up`, with ``guard`` held meanwhile if others use the same index."""
+        with self.guard:
+            index = self.caught_up(reader, state, in_write=in_write)
+            if not self._large:
+                yield index
+                return
+        yield index
 
     def caught_up(self, reader: Reader, state: State, *, in_write: bool = False) -> Index:
         """The index with everything the reader can see, or more. Hold ``guard`` while using it.
@@ -72,6 +91,8 @@ class Catalogue:
         Always open the reader first and take ``guard`` then: that is the order in which all threads wait.
         """
         with self.guard:
+            if (excerpt := self._excerpt(reader, state)) is not None:
+                return excerpt
             life = life_of(state)
             index = self._index
             if state.place != self._place:  # another file: whatever it holds, it is not what we know
@@ -90,6 +111,8 @@ class Catalogue:
         """After a write: take in what piled up, so that no search has to wait for all of it."""
         with self.guard:
             self._ahead, self._stored = False, None
+            if self._large:
+                return  # the next search or write takes it in
             index = self._index
             behind = seq - (index.seq if index is not None else self._on_disk())
         if behind >= _AT_ONCE or (erased and index is not None):
@@ -144,6 +167,11 @@ class Catalogue:
         return self._index is not None
 
     @property
+    def is_large(self) -> bool:
+        """Whether the store has the words of this user, as there are too many to be loaded."""
+        return self._large
+
+    @property
     def size(self) -> int:
         """How many records the index in memory has."""
         index = self._index
@@ -165,17 +193,120 @@ class Catalogue:
         """Build the index anew from the records, and say how many there are."""
         with self._read() as reader, self.guard:
             state = reader.state()
+            if isinstance(reader, WordReader) and self._usable(reader, state) is not None:
+                self._anew = True
+                return sum(reader.count().values())
             self._index = self._caught_up(self._new(life_of(state)), reader, state.seq)
             self.save()
             return len(self._index)
 
+    def prepare(self, user: UserStore) -> None:
+        """Before a search, while no reader is open: let the store take in the words of a user too large to load.
+
+        A process that has the index in memory does it in steps, a step before each search; one that has not does all
+        of it, as loading the index would take as long.
+        """
+        most, index = self._config.index_limit, self._index
+        has_most = index is not None and len(index) >= most // 2
+        if not isinstance(user, WordKeeper):
+            return
+        with suppress(StoreError):  # what cannot be written cannot be prepared either; the search finds its way
+            while self._is_due(most) and user.exists():
+                with user.write_if_free() as tx:
+                    if tx is not None and tx.state().seq == 0:
+                        raise StoreError("the memory was erased meanwhile")  # so that nothing of this write stays
+                    if tx is None or self._take_in(tx) or has_most:
+                        return
+
+    def _is_due(self, most: int) -> bool:
+        """Whether there is something for the store to take in, or to let go of."""
+        with self._read() as reader:
+            state, index = reader.state(), self._index
+            if not isinstance(reader, WordReader) or state.seq <= most:
+                return False
+            if index is not None and len(index) + state.seq - index.seq <= most:
+                return False  # however many of the changes since then are new records
+            if (kept := self._usable(reader, state)) is not None and not self._anew:
+                return kept.records < most // 2 or state.seq - kept.seq >= _BEHIND
+            return sum(reader.count().values()) > most or reader.kept_words() is not None
+
+    def _taken_in(self, tx: WordWriter) -> KeptWords | None:
+        """All words taken in by the store, those of this write too; None if there are too few to be kept."""
+        while not self._take_in(tx):
+            pass
+        return tx.kept_words()
+
+    def _take_in(self, tx: WordWriter) -> bool:
+        """Let the store take in the words of some more records; whether these were all."""
+        from recollect.core.excerpt import worded
+
+        state, most = tx.state(), self._config.index_limit
+        life, kept = self._rules(state), tx.kept_words()
+        is_new = kept is None or kept.life != life or self._anew
+        if (is_new and sum(tx.count().values()) <= most) or (kept and kept.complete and kept.records < most // 2):
+            tx.end_words()
+            return True
+        if kept is None or is_new:
+            tx.begin_words(life)
+            self._anew, kept = False, KeptWords(life)
+        records = tx.find(Query(statuses=(), changed_after=kept.seq, limit=_STEP))
+        lexemes = self._lexemes_of(state)
+        rows = [row for record in records for row in worded(record, lexemes, self._terms, self._marks)]
+        done = len(records) < _STEP
+        seq = max(state.seq if done else 0, records[-1].seq if records else kept.seq)
+        tx.put_words([record.id for record in records], rows, seq=seq, complete=kept.complete or done)
+        return done
+
     # inside
+
+    def _excerpt(self, reader: Reader, state: State) -> Index | None:
+        """For a user whose words the store has: an index to be filled by each question."""
+        self._large = False
+        if state.seq <= self._config.index_limit or not isinstance(reader, WordReader):
+            return None
+        kept = self._usable(reader, state)
+        if isinstance(reader, WordWriter) and (kept is not None or self._index is None):
+            kept = self._taken_in(reader)
+        if kept is None:
+            return None
+        from recollect.core.excerpt import Excerpt  # here, not above: it loads NumPy
+
+        self._index, self._stored, self._ahead, self._large = None, None, False, True
+        excerpt = Excerpt(
+            reader,
+            kept,
+            self._lexemes_of(state),
+            k1=self._config.bm25_k1,
+            b=self._config.bm25_b,
+            terms=self._terms,
+            marks=self._marks,
+        )
+        excerpt.seq, excerpt.life = state.seq, life_of(state)
+        return excerpt
+
+    def _usable(self, reader: WordReader, state: State) -> KeptWords | None:
+        """The words the store has, if they can be searched."""
+        kept = reader.kept_words()
+        return kept if kept is not None and kept.complete and kept.life == self._rules(state) else None
+
+    def _rules(self, state: State) -> str:
+        """For which life words are made, and how."""
+        from recollect.search.index import analysis_of
+
+        return f"{life_of(state)} {analysis_of(self._terms)}"
+
+    def _lexemes_of(self, state: State) -> Lexemes:
+        from recollect.core.excerpt import Lexemes
+
+        if self._lexemes is None or self._lexemes[0] != state.secret:
+            self._lexemes = state.secret, Lexemes(state.secret)
+        return self._lexemes[1]
 
     @property
     def _path(self) -> Path | None:
         return None if self._folder is None else self._folder / "index" / _SNAPSHOT
 
-    @property
+    @cached_property
     def _terms(self) -> Callable[[str], Sequence[str]]:
         return partial(terms, code=self._config.language) if self._config.language else terms
 

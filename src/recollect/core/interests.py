@@ -265,11 +265,13 @@ def _records(person: Person, reader: Reader, state: State, words: frozenset[str]
         wider.update(other for other, _ in related(word))
         if not word.isascii():
             wider.update(stems(word))
-    with person.catalogue.guard:
-        index = person.catalogue.caught_up(reader, state, in_write=within)
-        fits = index.select(Filter(kinds=MEMORY_KINDS, alive_at=person.clock()))
+    opposed = sorted({form for word in against_words() for form in stems(word)})
+    where = Filter(kinds=MEMORY_KINDS, alive_at=person.clock())
+    with person.catalogue.using(reader, state, in_write=within) as index:
+        index.gather_words(sorted(wider), opposed, where, _MOST_RECORDS)
+        fits = index.select(where)
         scores = index.scores(sorted(wider)) * fits
-        against = index.scores(sorted({form for word in against_words() for form in stems(word)})) > 0
+        against = index.scores(opposed) > 0
         numbers = np.flatnonzero(scores > 0)
         if len(numbers) > _MOST_RECORDS:
             facts = index.kind[numbers] == index.code("kind", "fact")

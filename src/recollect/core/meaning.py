@@ -12,19 +12,21 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from recollect.core.catalogue import Catalogue
 from recollect.errors import EmbedderError, RecollectError
 from recollect.records import Record
+from recollect.search.filters import Filter
 from recollect.search.passages import indexed_text
-from recollect.store.contract import Query, Reader, UserStore
+from recollect.store.contract import Query, Reader, UserStore, WordReader, WordWriter
 from recollect.store.forks import renew_after_forks
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from recollect.core.excerpt import Excerpt
     from recollect.search.embedders.embedder import Embedder
     from recollect.search.index import Index
     from recollect.search.vectors import Vectors
@@ -38,6 +40,12 @@ _MOST_TEXT = 2000  # characters: embedders read a few hundred tokens
 _BEFORE = 300  # of the message before: an answer alone often does not say what it is about
 _QUERIES = 256  # remembered vectors of queries
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0  # seconds, after failures
+
+_NEAREST = 200  # records taken in for a query, of a user too large to load
+_SAMPLE, _SAMPLE_GROWTH = 500, 1.2  # vectors that tell the usual similarity, and when to choose others
+_KEPT_AT_ONCE = 200  # vectors, while others wait to write
+_NONE_YET = "searched by words alone: the vectors are still being made"
+_NO_PGVECTOR = "searched by words alone: this memory is too large to load, and its database has no pgvector"
 
 Progress = Callable[[int, int], None]
 
@@ -167,6 +175,15 @@ class Embedding:
         self._pause = self._rests_until = 0.0
 
 
+class Similar(NamedTuple):
+    """How similar each document is to a query, NaN for those without a vector, or why nobody knows."""
+
+    values: NDArray[np.float32] | None = None
+    usual: float | None = None
+    """The similarity of any document, if those at hand do not tell."""
+    note: str = ""
+
+
 class Meaning:
     """One user's vectors."""
 
@@ -181,6 +198,9 @@ class Meaning:
         self._row_of: dict[str, tuple[int, int]] = {}
         self._mapped: Index | None = None
         self._alone = False  # no other embedder has vectors here
+        self._sample: NDArray[np.float32] | None = None
+        self._sampled = ("", 0)
+        self._cannot_compare = False  # the store has no pgvector
 
     def renew(self) -> None:
         """In a forked child: another thread may have been at it."""
@@ -190,6 +210,15 @@ class Meaning:
     def soon(self) -> None:
         """Something was written: make its vectors in the background."""
         self.embedding.soon(self)
+
+    def similar(self, index: Index, reader: Reader, query: NDArray[np.float32], where: Filter) -> Similar:
+        """How similar each document is to a query. Of a user too large to load, the nearest are taken in first."""
+        from recollect.core.excerpt import Excerpt
+
+        if isinstance(index, Excerpt):
+            return self._similar_in(index, query, where)
+        values = self.similarity(index, reader, query)
+        return Similar(note=_NONE_YET) if values is None else Similar(values)
 
     def similarity(self, index: Index, reader: Reader, query: NDArray[np.float32]) -> NDArray[np.float32] | None:
         """How similar each document is to a query; NaN for those without a vector, None if none has one."""
@@ -201,6 +230,41 @@ class Meaning:
         found = np.append(self._vectors.similarity(query), np.float32(np.nan))
         similar: NDArray[np.float32] = found[index.vector]
         return similar
+
+    def _similar_in(self, excerpt: Excerpt, query: NDArray[np.float32], where: Filter) -> Similar:
+        import numpy as np
+
+        from recollect.search.embedders.embedder import unpack
+
+        self._vectors = self._mapped = None  # of no more use
+        name, dimensions = self.embedding.embedder.name, self.embedding.embedder.dimensions
+        if not excerpt.draw_nearest(name, query.tolist(), where, _NEAREST):
+            if self._cannot_compare:
+                return Similar(note=_NO_PGVECTOR)
+            self.soon()  # until then, of what has the words
+        values = np.full(excerpt.size, np.nan, dtype=np.float32)
+        for each in excerpt.vectors(name):
+            number = excerpt.number(each.record_id)
+            if number is not None and excerpt.version[number] == each.version and len(each.data) == 2 * dimensions:
+                values[number] = unpack(each.data, dimensions)[0] @ query
+        if np.isnan(values).all():
+            return Similar(note=_NONE_YET)
+        return Similar(values, self._usual(excerpt, query))
+
+    def _usual(self, excerpt: Excerpt, query: NDArray[np.float32]) -> float | None:
+        """The similarity of any record, by a sample that is kept: the nearest do not tell it."""
+        import numpy as np
+
+        from recollect.search.embedders.embedder import unpack
+
+        name, dimensions = self.embedding.embedder.name, self.embedding.embedder.dimensions
+        last = excerpt.last_vector(name)
+        if self._sample is None or self._sampled[0] != excerpt.life or last > self._sampled[1] * _SAMPLE_GROWTH:
+            numbers = np.unique(np.linspace(1, last, _SAMPLE, dtype=np.int64)).tolist()
+            rows = [each.data for each in excerpt.some_vectors(name, numbers) if len(each.data) == 2 * dimensions]
+            self._sample = np.array([unpack(data, dimensions)[0] for data in rows], dtype=np.float32)
+            self._sampled = excerpt.life, last
+        return float((self._sample @ query).mean()) if len(self._sample) else None
 
     def _catch_up(self, index: Index, reader: Reader) -> None:
         from recollect.search.embedders.embedder import unpack
@@ -240,11 +304,13 @@ class Meaning:
         with self._guard:
             if not self._user.exists():
                 return 0  # a write would make them
+            self._catalogue.prepare(self._user)
             with self._user.read() as reader:
                 records = reader.unembedded(embedder.name, kinds=EMBEDDED, limit=_BATCH)
                 texts = self._texts(reader, records)
             if not records:
                 self._drop_others()
+                self._keep_nearest()
                 return 0
             vectors = embedder.embed(texts)  # outside any transaction: it may take long
             if not self._user.exists():
@@ -268,8 +334,8 @@ class Meaning:
 
     def _texts(self, reader: Reader, records: list[Record]) -> list[str]:
         """What is embedded: the record, and of a message the end of the one before it too."""
-        with self._catalogue.guard:
-            index = self._catalogue.caught_up(reader, reader.state())
+        with self._catalogue.using(reader, reader.state()) as index:
+            index.include([record.id for record in records if record.kind == "message"])
             before = {record.id: self._before(index, record.id) for record in records if record.kind == "message"}
         wanted = Query(ids=[each for each in before.values() if each], statuses=())
         said = {record.id: record.content for record in reader.find(wanted)}
@@ -291,3 +357,18 @@ class Meaning:
             with self._user.write() as tx:
                 tx.drop_vectors(keep=self.embedding.embedder.name)
             self._alone = True
+
+    def _keep_nearest(self) -> None:
+        """Of a user too large to load: let the store compare what it does not know yet."""
+        embedder = self.embedding.embedder
+        with self._user.read() as reader:
+            if not isinstance(reader, WordReader) or reader.kept_words() is None or self._cannot_compare:
+                return
+        while self._user.exists():
+            with self._user.write() as tx:
+                if not isinstance(tx, WordWriter):
+                    return
+                kept = tx.keep_meanings(embedder.name, embedder.dimensions, _KEPT_AT_ONCE)
+            self._cannot_compare = kept is None
+            if kept is None or kept < _KEPT_AT_ONCE:
+                return

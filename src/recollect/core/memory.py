@@ -45,7 +45,6 @@ from recollect.records import (
     Undone,
 )
 from recollect.store.contract import Query, Transaction
-from recollect.times import parse_day, parse_moment
 
 _O = TypeVar("_O", bound=Outcome)
 
@@ -115,7 +114,7 @@ class Memory(Recalling):
 
         What is not durable, or not sure enough, goes to the daily note of ``day``, today's unless another is given.
         """
-        noted_on = None if day is None else parse_day("day", day)
+        noted_on = check.optional_day("day", day, check.LAST_YEAR)
         durable = check.one_of("durability", durability, ("durable", "daily")) == "durable"
         fact = self._drafts.fact(
             content,
@@ -123,8 +122,8 @@ class Memory(Recalling):
             category=category,
             type=type,
             pinned=pinned,
-            valid_from=valid_from,
-            expires_at=expires_at,
+            valid_from=check.optional_moment("valid_from", valid_from),
+            expires_at=check.optional_moment("expires_at", expires_at),
             confidence=confidence,
             importance=importance,
             source=source,
@@ -168,7 +167,7 @@ class Memory(Recalling):
         observation = self._drafts.observation(
             content,
             category,
-            said_at=said_at,
+            said_at=check.optional_moment("said_at", said_at),
             source=source,
             confidence=confidence,
             excerpt=excerpt,
@@ -217,8 +216,9 @@ class Memory(Recalling):
         metadata: Mapping[str, Any] | None = None,
     ) -> Outcome:
         """One message of a conversation. Secrets in it are masked."""
+        when = check.optional_moment("said_at", said_at)
         message = self._drafts.message(
-            content, session=session, role=role, speaker=speaker, said_at=said_at, source=source, metadata=metadata
+            content, session=session, role=role, speaker=speaker, said_at=when, source=source, metadata=metadata
         )
         return self._remember(message)
 
@@ -233,8 +233,9 @@ class Memory(Recalling):
         metadata: Mapping[str, Any] | None = None,
     ) -> Outcome:
         """An entry in a daily note, today's unless another day is given."""
+        when = check.optional_day("day", day, check.LAST_YEAR)
         entry = self._drafts.daily(
-            content, section=section, day=day, source=source, confidence=confidence, metadata=metadata
+            content, section=section, day=when, source=source, confidence=confidence, metadata=metadata
         )
         return self._remember(entry)
 
@@ -294,7 +295,7 @@ class Memory(Recalling):
             "metadata": metadata,
         }
         why_changed = check.one_of("reason", reason, CHANGE_REASONS)
-        since = None if valid_from is None else parse_moment("valid_from", valid_from)
+        since = check.optional_moment("valid_from", valid_from)
         check.optional_one_of("category", category, CATEGORIES + OBSERVATION_CATEGORIES)
         check.optional_one_of("type", type, FACT_TYPES)
         with self._writing() as write:
@@ -339,7 +340,7 @@ class Memory(Recalling):
         if not given.strip("\ufeff \t\r\n"):
             raise InvalidInputError("text", "must not be empty; an empty file forgets nothing. To do so, use clear")
         seen = None if expect is None else check.whole_file("expect", expect)
-        name = MEMORY if day is None else daily_name(parse_day("day", day))
+        name = MEMORY if day is None else daily_name(check.day("day", day, check.LAST_YEAR))
         with self._writing() as write:
             outcome = edit(write, self._person.files, self._acting, name, given, seen)
         return self._told(outcome, write)
@@ -354,9 +355,12 @@ class Memory(Recalling):
         replaced_by: str | None = None,
     ) -> Outcome:
         """Out of recall, kept in the journal; `undo` brings it back."""
+        check.optional_one_of("category", category, CATEGORIES + OBSERVATION_CATEGORIES)
+        check.optional_one_of("type", type, FACT_TYPES)
+        why, instead = check.optional_text("reason", reason), check.optional_line("replaced_by", replaced_by, 200)
         with self._writing() as write:
             record = find_record(write.tx, check.line("ref", ref, 200), category=category, fact_type=type)
-            outcome = write.forget(record, reason=check.optional_text("reason", reason), replaced_by=replaced_by)
+            outcome = write.forget(record, reason=why, replaced_by=instead)
         return self._told(outcome, write)
 
     def merge(
@@ -364,7 +368,7 @@ class Memory(Recalling):
     ) -> Outcome:
         """Several facts, or several notes, become one. It takes over the key of the first that has one."""
         with self._writing() as write:
-            named = [find_record(write.tx, check.line("refs", ref, 200)) for ref in refs]
+            named = [find_record(write.tx, ref) for ref in check.words("refs", refs, check.MAX_MESSAGES)]
             records = list({record.id: record for record in named}.values())
             if len(records) < 2 or len({record.kind for record in records}) > 1:
                 raise InvalidInputError("refs", "must name at least two different records of the same kind")
@@ -390,7 +394,7 @@ class Memory(Recalling):
 
     def pause(self, *, incognito: bool = False) -> None:
         """Store nothing more until `resume`; incognito, recall nothing either."""
-        self._switch("incognito" if incognito else "paused")
+        self._switch("incognito" if check.flag("incognito", incognito) else "paused")
 
     def resume(self) -> None:
         """Store and recall again."""
@@ -449,6 +453,7 @@ class Memory(Recalling):
         With an ``id`` of your own it is stored once, however often it is reported. Secrets in it are masked.
         """
         about = {"item": item, "title": title, "value": value, "topics": topics, "text": text}
+        check.optional_moment("at", at)
         around = {"id": id, "at": at, "session": session, "metadata": metadata}
         drafted = interaction(kind, now=self._now, in_session=self._acting.session, **about, **around)
         return self._report([drafted])[0]
@@ -457,7 +462,8 @@ class Memory(Recalling):
         self, events: Iterable[Mapping[str, Any] | Interaction], *, progress: Progress | None = None
     ) -> list[Outcome]:
         """Many interactions, as mappings of what `report` takes: all of them are stored, or none is."""
-        return self._report(interactions(events, now=self._now, in_session=self._acting.session), progress)
+        given = check.several("events", events)
+        return self._report(interactions(given, now=self._now, in_session=self._acting.session), progress)
 
     def _report(self, drafted: list[Interaction], progress: Progress | None = None) -> list[Outcome]:
         refused = pause_of("on", self._person.config)  # before a memory is made for nothing
@@ -480,26 +486,23 @@ class Memory(Recalling):
     def undo(self, target: int | str | None = None) -> Undone:
         """Take back a journal entry by number, a run by id, or the last change."""
         with self._writing() as write:
-            if target is None:
-                target = last_target(write.tx)
-            if isinstance(target, str) and target.isascii() and target.isdecimal():
-                target = int(target[:19])
-            outcome = undo(write, target)
+            outcome = undo(write, last_target(write.tx) if target is None else check.entry_or_run("target", target))
         return self._told(outcome, write)
 
     def erase(self, *refs: str) -> Erased:
         """Remove records everywhere, for good. Only tombstones stay, so that they are not learned again."""
         with self._writing() as write:
-            found = {r.id: r for ref in refs for r in find_records(write.tx, ref, any_status=True)}
+            wanted = [check.line("refs", ref, 200) for ref in refs]
+            found = {r.id: r for ref in wanted for r in find_records(write.tx, ref, any_status=True)}
             outcome = erase(write, self._person.files, list(found.values()))
         return self._told(outcome, write)
 
     def erase_topic(self, topic: str, *, dry_run: bool = False) -> tuple[list[Record], Receipt | None]:
         """Remove every record that speaks of a topic. A dry run tells which ones that would be."""
-        words = check.text("topic", topic, check.MAX_SHORT)
+        words, only_tell = check.text("topic", topic, check.MAX_SHORT), check.flag("dry_run", dry_run)
         with self._reading() as reader:
             found = speaking_of(reader, words)
-        if dry_run or not found:
+        if only_tell or not found:
             return found, None
         return found, self.erase(*(record.id for record in found)).receipt
 
@@ -513,7 +516,7 @@ class Memory(Recalling):
 
     def export(self, path: str | Path, *, progress: Progress | None = None) -> Path:
         """The whole memory as one archive of Markdown and JSON Lines."""
-        return export_archive(self._person, Path(path), progress)
+        return export_archive(self._person, check.path("path", path), progress)
 
     def import_(
         self,
@@ -527,9 +530,9 @@ class Memory(Recalling):
 
         If a mem0 export holds several users, ``from_user`` says whose memories to take.
         """
-        return import_any(
-            self._person, self._acting, Path(path), from_user=from_user, dry_run=dry_run, progress=progress
-        )
+        where, whose = check.path("path", path), check.optional_line("from_user", from_user)
+        only_tell = check.flag("dry_run", dry_run)
+        return import_any(self._person, self._acting, where, from_user=whose, dry_run=only_tell, progress=progress)
 
     def verify(self, *, progress: Progress | None = None) -> list[str]:
         """What does not agree between database, journal and files; an empty list if all is well."""
@@ -537,7 +540,7 @@ class Memory(Recalling):
 
     def rebuild(self, *, force: bool = False) -> RebuildReport:
         """Restore a damaged or lost database from MEMORY.md and the daily notes."""
-        return rebuild(self._person, force=force)
+        return rebuild(self._person, force=check.flag("force", force))
 
     def rebuild_index(self) -> int:
         """Build the search index anew from the records; how many there are. Search does that itself when it must."""
@@ -555,7 +558,7 @@ class Memory(Recalling):
         Of the log of tool calls, what is older than MEMORY_CALL_RETENTION_DAYS is removed, and of interactions what
         is older than MEMORY_INTERACTION_RETENTION_DAYS.
         """
-        if dry_run:
+        if check.flag("dry_run", dry_run):
             with self._reading(notes=True) as reader:
                 return would_remove(reader, self._person.config, self._person.clock())
         upkeep = replace(self._acting, actor="upkeep")

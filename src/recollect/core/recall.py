@@ -57,7 +57,11 @@ def load() -> None:
 def asked(
     person: Person, reading: Callable[[], AbstractContextManager[Reader]], query: str, now: datetime | None = None
 ) -> Asked:
-    """Ask the embedder for the vector of a query, while no reader and no transaction is open: it may take long."""
+    """Ask the embedder for the vector of a query, while no reader and no transaction is open: it may take long.
+
+    So may what the store must take in before a user too large to load can be searched.
+    """
+    person.catalogue.prepare(person.user)
     if person.meaning is None or not query.strip():
         return Asked()
     from recollect.search.question import Question  # here, not above: it loads NumPy
@@ -66,8 +70,8 @@ def asked(
         state = reader.state()
         if state.mode == "incognito":
             return Asked()
-        with person.catalogue.guard:
-            names = person.catalogue.caught_up(reader, state).names()
+        with person.catalogue.using(reader, state) as index:
+            names = index.names()
     question = Question.of(query, now or person.clock(), names, person.config.language)
     return Asked(*person.meaning.embedding.of_query(question.in_first_person()))
 
@@ -102,23 +106,25 @@ def search(
     vector, note = asked or Asked()
     most = limit + _SPARE
     while True:
-        with person.catalogue.guard:
-            index = person.catalogue.caught_up(reader, state, in_write=within is not None)
+        with person.catalogue.using(reader, state, in_write=within is not None) as index:
             question = Question.of(query, now or moment, index.names(), person.config.language)
-            similarity = None
+            index.gather(question, where, most)
+            timed = with_event(
+                index, question, index.select(where), now or moment, person.weights, person.config.language
+            )
+            if timed is not question:
+                index.gather(question := timed, where, most)
+            similarity = usual = None
             if person.meaning is not None and vector is not None:
-                similarity = person.meaning.similarity(index, reader, vector)
+                similarity, usual, note = person.meaning.similar(index, reader, vector, where)
             fits = index.select(where)
-            question = with_event(index, question, fits, now or moment, person.weights, person.config.language)
-            ranking = rank(index, question, fits, most, similarity=similarity, weights=person.weights)
+            ranking = rank(index, question, fits, most, similarity=similarity, usual=usual, weights=person.weights)
             found = _described(index, question, ranking)
         hits = _loaded(reader, found, limit, min_score)
         if len(hits) == limit or len(found) < most or _normal(found[-1].total) < min_score:
             break
         most *= 4  # many say the same: what comes after them?
     person.recalled.update({hit.record.id: moment for hit in hits})
-    if vector is not None and similarity is None:
-        note = "searched by words alone: the vectors are still being made"
     return Hits(hits, mode="words" if similarity is None else "words and vectors", note=note)
 
 
@@ -191,7 +197,8 @@ def speaking_of(reader: Reader, topic: str) -> list[Record]:
     wanted = frozenset(terms(topic))
     if not wanted:
         raise InvalidInputError("topic", "has no words to look for")
-    return [record for record in reader.find(Query(statuses=())) if wanted <= frozenset(terms(record.text))]
+    found = [record for record in reader.scan() if wanted <= frozenset(terms(record.text))]
+    return sorted(found, key=lambda record: (record.created_at, record.id))
 
 
 def _normal(score: float) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date, datetime
+from functools import partial
 from typing import Any
 
 from recollect.config import Config
@@ -42,7 +43,7 @@ from recollect.records import (
 )
 from recollect.search.filters import Filter
 from recollect.store.contract import Query, Reader
-from recollect.times import Clock, parse_day, parse_moment
+from recollect.times import Clock
 
 
 class Recalling:
@@ -115,22 +116,23 @@ class Recalling:
 
         ``since`` and ``until`` bound when something was said, or has held since: from the one on, before the other.
         """
+        named = check.sought("key", key) or None
         query = Query(
             kinds=(check.one_of("kind", kind, KINDS),) if kind else (),
             categories=(check.one_of("category", category, CATEGORIES + OBSERVATION_CATEGORIES),) if category else (),
             types=(check.one_of("type", type, FACT_TYPES),) if type else (),
-            key=(key if kind in ("scratch", "daily") else key_of(key)) if key else None,
+            key=named if named is None or kind in ("scratch", "daily") else key_of(named),
             tags=check.words("tags", tags),
-            session=session,
-            source=source,
+            session=check.sought("session", session),
+            source=check.sought("source", source),
             statuses=() if status == "all" else (check.one_of("status", status, (*STATUSES, "all")),),
-            said_from=None if since is None else parse_moment("since", since),
-            said_until=None if until is None else parse_moment("until", until),
+            said_from=check.optional_moment("since", since),
+            said_until=check.optional_moment("until", until),
             alive_at=self._person.clock(),
-            valid_at=None if as_of is None else parse_moment("as_of", as_of),
-            newest_first=newest_first,
-            limit=None if limit is None else check.positive("limit", limit),
-            offset=offset,
+            valid_at=check.optional_moment("as_of", as_of),
+            newest_first=check.flag("newest_first", newest_first),
+            limit=check.optional_positive("limit", limit),
+            offset=check.amount("offset", offset),
         )
         with self._reading(notes=kind in (None, "daily")) as reader:
             return [] if reader.state().mode == "incognito" else reader.find(query)
@@ -166,8 +168,9 @@ class Recalling:
         bound when something was said; ``now`` is when the question is asked, if that is another time.
         """
         wanted = tuple(check.one_of("kinds", kind, KINDS) for kind in check.words("kinds", kinds))
+        too = ("message",) if check.flag("include_conversation", include_conversation) else ()
         where = Filter(
-            kinds=wanted or (*MEMORY_KINDS, *(("message",) if include_conversation else ())),
+            kinds=wanted or (*MEMORY_KINDS, *too),
             statuses=() if status == "all" else (check.one_of("status", status, (*STATUSES, "all")),),
             categories=(check.one_of("category", category, CATEGORIES + OBSERVATION_CATEGORIES),) if category else (),
             types=(check.one_of("type", type, FACT_TYPES),) if type else (),
@@ -175,11 +178,11 @@ class Recalling:
             source=check.optional_line("source", source),
             session=check.optional_line("session", session),
             speakers=() if speaker is None else (check.line("speaker", speaker),),
-            said_from=None if since is None else parse_moment("since", since),
-            said_until=None if until is None else parse_moment("until", until),
+            said_from=check.optional_moment("since", since),
+            said_until=check.optional_moment("until", until),
             alive_at=self._person.clock(),
         )
-        text, moment = check.query("query", query), None if now is None else parse_moment("now", now)
+        text, moment = check.query("query", query), check.optional_moment("now", now)
         most, least = check.positive("limit", limit), check.share("min_score", min_score)
         with self._asking(text, moment) as (reader, vector, within):
             return search(
@@ -200,8 +203,11 @@ class Recalling:
         ``max_tokens`` (MEMORY_CONTEXT_MAX_TOKENS). Conversations are included if asked for.
         """
         budget = self._person.config.context_max_tokens if max_tokens is None else max_tokens
-        text, moment = check.query("topic", topic), None if now is None else parse_moment("now", now)
-        room = check.positive("max_tokens", budget)
+        text, moment = check.query("topic", topic), check.optional_moment("now", now, check.LAST_YEAR)
+        room, conversation = (
+            check.positive("max_tokens", budget),
+            check.flag("include_conversation", include_conversation),
+        )
         with self._asking(text, moment) as (reader, vector, within):
             return context(
                 self._person,
@@ -209,7 +215,7 @@ class Recalling:
                 text,
                 room,
                 now=moment,
-                conversation=include_conversation,
+                conversation=conversation,
                 asked=vector,
                 within=within,
             )
@@ -221,7 +227,7 @@ class Recalling:
 
     def daily(self, day: date | str | None = None) -> str:
         """The daily note of a day, today's by default; empty if there is none."""
-        when = self._person.clock().date() if day is None else parse_day("day", day)
+        when = check.optional_day("day", day) or self._person.clock().date()
         with self._reading(notes=True) as reader:
             return self._person.files.daily_text(reader, when)
 
@@ -231,26 +237,48 @@ class Recalling:
         return sorted({entry.day for entry in entries if isinstance(entry, DailyEntry)})
 
     def history(
-        self, ref: str | None = None, *, run: str | None = None, call: str | None = None, limit: int | None = None
+        self,
+        ref: str | None = None,
+        *,
+        run: str | None = None,
+        call: str | None = None,
+        before: int | None = None,
+        limit: int | None = None,
     ) -> list[JournalEntry]:
-        """What happened, oldest first: to one record, in one run, by one tool call, or at all (the last ``limit``)."""
+        """What happened, oldest first: to one record, in one run, by one tool call, or at all (the last ``limit``).
+
+        ``before`` is the number of an entry: only what happened before it, to read a long journal page by page.
+        """
+        which, most = check.optional_line("ref", ref, 200), check.optional_positive("limit", limit)
+        in_run, by_call = check.sought("run", run), check.sought("call", call)
+        end = None if before is None else check.number("before", before)
         with self._reading() as reader:
-            record_id = None if ref is None else id_of(reader, check.line("ref", ref, 200))
-            newest = reader.entries(record_id=record_id, run=run, call=call, newest_first=True, limit=limit)
-            return newest[::-1]
+            record_id = None if which is None else id_of(reader, which)
+            entries = partial(reader.entries, record_id=record_id, run=in_run, call=by_call)
+            if end is None:
+                return entries(newest_first=True, limit=most)[::-1]
+            if most is not None and record_id is in_run is by_call is None:
+                # numbers have no gaps: it is known where the page begins
+                found = entries(after=max(end - 1 - most, 0), limit=most)
+            else:
+                found = entries()
+            kept = [entry for entry in found if entry.seq < end]
+            return kept if most is None else kept[-most:]
 
     def numbers(self, ids: Sequence[str]) -> dict[str, int]:
         """Whole numbers to call records by, for those who cannot use ids: they never change."""
+        wanted = check.words("ids", ids, check.MAX_IDS)
         with self._reading() as reader:
-            return reader.numbers(ids)
+            return reader.numbers(wanted)
 
     def numbered(self, number: int) -> Record:
         """The record that is called by this number."""
+        seq = check.number("number", number)
         with self._reading() as reader:
-            entry = reader.entry(number)
+            entry = reader.entry(seq)
             record = None if entry is None else reader.get(entry.record_id)
         if record is None:
-            raise NotFoundError(f"there is no record with the number {number}")
+            raise NotFoundError(f"there is no record with the number {seq}")
         return record
 
     def similar(self, *, kinds: Sequence[str] = ("fact", "note"), limit: int = 20) -> list[tuple[Record, Record]]:
@@ -271,10 +299,9 @@ class Recalling:
 
     def sessions(self, *, limit: int = 20, offset: int = 0) -> list[Session]:
         """The conversations whose messages are kept, the latest first."""
+        most, start = check.positive("limit", limit), check.amount("offset", offset)
         with self._reading() as reader:
-            if reader.state().mode == "incognito":
-                return []
-            return reader.sessions(limit=check.positive("limit", limit), offset=offset)
+            return [] if reader.state().mode == "incognito" else reader.sessions(limit=most, offset=start)
 
     def why(self, ref: str) -> Why:
         """Why this is known."""
@@ -300,26 +327,21 @@ class Recalling:
         newest_first: bool = True,
     ) -> list[ToolCall]:
         """The log of tool calls: what was called, how it ended, how long it took. Nothing of the content is in it."""
+        begin, end = check.optional_moment("since", since), check.optional_moment("until", until)
+        name, where = check.optional_line("tool", tool), check.optional_line("session", session)
+        latest, most = check.flag("newest_first", newest_first), check.optional_positive("limit", limit)
         self._person.settle()
         with self._reading() as reader:
-            return reader.calls(
-                since=None if since is None else parse_moment("since", since),
-                until=None if until is None else parse_moment("until", until),
-                tool=check.optional_line("tool", tool),
-                session=check.optional_line("session", session),
-                newest_first=newest_first,
-                limit=None if limit is None else check.positive("limit", limit),
-            )
+            return reader.calls(since=begin, until=end, tool=name, session=where, newest_first=latest, limit=most)
 
     def usage(self, *, since: date | str | None = None, until: date | str | None = None) -> list[Spending]:
         """What was spent, by day and operation: from one day to another, both included, or today."""
+        first, last = check.optional_day("since", since), check.optional_day("until", until)
+        if first is None and last is None:
+            first = last = self._person.clock().date()
         self._person.settle()
-        today = self._person.clock().date() if since is None and until is None else None
         with self._reading() as reader:
-            return reader.spending(
-                since=today if since is None else parse_day("since", since),
-                until=today if until is None else parse_day("until", until),
-            )
+            return reader.spending(since=first, until=last)
 
     def interactions(
         self,
@@ -333,15 +355,14 @@ class Recalling:
     ) -> list[Interaction]:
         """What the host reported, from ``since`` on and before ``until``, oldest first unless asked otherwise."""
         wanted = tuple(check.one_of("kinds", kind, INTERACTION_KINDS) for kind in check.words("kinds", kinds))
-        begin = None if since is None else parse_moment("since", since)
-        end = None if until is None else parse_moment("until", until)
-        where = check.optional_line("session", session)
-        most = None if limit is None else check.positive("limit", limit)
+        begin, end = check.optional_moment("since", since), check.optional_moment("until", until)
+        where, most = check.optional_line("session", session), check.optional_positive("limit", limit)
+        latest = check.flag("newest_first", newest_first)
         with self._reading() as reader:
             if reader.state().mode == "incognito":
                 return []
             return reader.interactions(
-                since=begin, until=end, kinds=wanted, session=where, newest_first=newest_first, limit=most
+                since=begin, until=end, kinds=wanted, session=where, newest_first=latest, limit=most
             )
 
     def unread(self, marks: Iterable[Mark] = (), *, until: Moment, session: str | None = None) -> Unread:
@@ -349,18 +370,19 @@ class Recalling:
 
         It goes by when they were stored: what tells of last week is unread if it came after the mark was made.
         """
-        end, where = parse_moment("until", until), check.optional_line("session", session)
+        end, where = check.moment("until", until), check.optional_line("session", session)
+        known = [_checked(mark) for mark in check.several("marks", marks, Mark)]
         with self._reading() as reader:
             hidden = reader.state().mode == "incognito"
-            found = unread(reader, marks, until=end, session=where, alive_at=self._person.clock())
+            found = unread(reader, known, until=end, session=where, alive_at=self._person.clock())
         return replace(found, messages=(), interactions=()) if hidden else found
 
     def runs(
         self, *, since: date | str | None = None, kind: str | None = None, limit: int | None = 20
     ) -> list[ExtractionRun]:
         """How learning from each day went, the latest day first; of one kind, such as batch, or of all."""
-        first, sort = None if since is None else parse_day("since", since), check.optional_line("kind", kind)
-        most = None if limit is None else check.positive("limit", limit)
+        first, sort = check.optional_day("since", since), check.optional_line("kind", kind)
+        most = check.optional_positive("limit", limit)
         with self._reading() as reader:
             return reader.runs(since=first, kind=sort, newest_first=True, limit=most)
 
@@ -387,3 +409,11 @@ class Recalling:
         else:
             with self._person.read(notes=notes) as reader:
                 yield reader
+
+
+def _checked(mark: Mark) -> Mark:
+    return Mark(
+        seq=check.number("marks", mark.seq),
+        reported=check.moment("marks", mark.reported),
+        until=check.moment("marks", mark.until),
+    )

@@ -6,13 +6,19 @@ Knows nothing about what is already remembered.
 from __future__ import annotations
 
 import json
+import os
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any, TypeVar
 
 from recollect.document.blocks import MAX_BYTES
 from recollect.errors import InvalidInputError
+from recollect.times import parse_day, parse_moment
+
+_T = TypeVar("_T")
 
 MAX_FACT = 4_000
 MAX_TEXT = 200_000
@@ -20,13 +26,18 @@ MAX_KEY = 64
 MAX_SHORT = 500
 MAX_TAGS = 50
 MAX_MESSAGES = 1_000
+MAX_IDS = 100_000
 MAX_METADATA = 20_000
 MAX_FILE = 1_000_000
+MAX_DATE = 64
+MAX_NUMBER = 2**63 - 1
+"""The largest whole number that every database can hold."""
+LAST_YEAR = 9_000
+"""From later days on, who counts days could leave the calendar."""
 
 _FORBIDDEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-
-
 _NOT_IN_A_FILE = re.compile(r"[\x00\ud800-\udfff]")
+_PLAIN = (str, bool, int, float, type(None))
 
 
 def text(field: str, value: object, limit: int = MAX_TEXT) -> str:
@@ -59,6 +70,17 @@ def whole_file(field: str, value: object) -> str:
         raise InvalidInputError(field, f"has {_name(found[0])} at position {found.start()}, which a file cannot hold")
     if len(value) * 4 > MAX_BYTES and (size := len(value.encode("utf-8"))) > MAX_BYTES:
         raise InvalidInputError(field, f"has {size:,} bytes as UTF-8; at most {MAX_BYTES:,} are allowed")
+    return value
+
+
+def sought(field: str, value: object) -> str | None:
+    """What something stored must be equal to, or None. Anything may be asked that could be stored at all."""
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise InvalidInputError(field, f"must be text, not {_type(value)}")
+    if found := _NOT_IN_A_FILE.search(value):
+        raise InvalidInputError(field, f"has {_name(found[0])} at position {found.start()}, which is never stored")
     return value
 
 
@@ -120,11 +142,29 @@ def positive(field: str, value: object, most: int = 1_000_000) -> int:
     return value
 
 
+def optional_positive(field: str, value: object) -> int | None:
+    """`positive`, or None for None."""
+    return None if value is None else positive(field, value)
+
+
 def amount(field: str, value: object, most: int = 10**12) -> int:
     """A whole number from 0."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
         raise InvalidInputError(field, f"{_shown(value)} is not a whole number from 0 to {most:,}")
     return value
+
+
+def number(field: str, value: object) -> int:
+    """The number of something that is counted up, such as a journal entry."""
+    return amount(field, value, MAX_NUMBER)
+
+
+def entry_or_run(field: str, value: object) -> int | str:
+    """A journal entry by its number, or a run by its id."""
+    if not isinstance(value, str):
+        return number(field, value)
+    name = line(field, value, 200)
+    return number(field, int(name)) if name.isascii() and name.isdecimal() else name
 
 
 def cost(field: str, value: object, most: float = 1e9) -> float:
@@ -136,13 +176,65 @@ def cost(field: str, value: object, most: float = 1e9) -> float:
 
 def words(field: str, value: object, most: int = MAX_TAGS) -> tuple[str, ...]:
     """Several short texts, each once, in their order."""
-    if value == ():
-        return ()
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise InvalidInputError(field, f"must be a list of texts, not {_type(value)}")
     if len(value) > most:
         raise InvalidInputError(field, f"has {len(value)} items; at most {most} are allowed")
     return tuple(dict.fromkeys(line(f"{field}[{index}]", item, 200) for index, item in enumerate(value)))
+
+
+def several(field: str, value: Iterable[_T], kind: type[_T] | None = None) -> list[_T]:
+    """Several things, of one kind if that is said."""
+    if not isinstance(value, Iterable):
+        raise InvalidInputError(field, f"must be a list, not {_type(value)}")
+    found = list(value)
+    for index, item in enumerate(found if kind else ()):
+        if kind and not isinstance(item, kind):
+            raise InvalidInputError(f"{field}[{index}]", f"must be a {kind.__name__}, not {_type(item)}")
+    return found
+
+
+def moment(field: str, value: object, last_year: int = 9_999) -> datetime:
+    """A point in time: a datetime, a date, or text as ISO 8601 has it."""
+    if not isinstance(value, date | str) or (isinstance(value, str) and len(value) > MAX_DATE):
+        raise InvalidInputError(field, f"{_shown(value)} is not a date; use YYYY-MM-DD or ISO 8601")
+    if (found := parse_moment(field, value)).year > last_year:
+        raise InvalidInputError(field, f"{found:%Y-%m-%d} is too far ahead; the last year is {last_year}")
+    return found
+
+
+def optional_moment(field: str, value: object, last_year: int = 9_999) -> datetime | None:
+    """`moment`, or None for None."""
+    return None if value is None else moment(field, value, last_year)
+
+
+def day(field: str, value: object, last_year: int = 9_999) -> date:
+    """A date, or ``YYYY-MM-DD``."""
+    if not isinstance(value, date | str):
+        raise InvalidInputError(field, f"{_shown(value)} is not a day; use YYYY-MM-DD")
+    if (found := parse_day(field, value)).year > last_year:
+        raise InvalidInputError(field, f"{found} is too far ahead; the last year is {last_year}")
+    return found
+
+
+def optional_day(field: str, value: object, last_year: int = 9_999) -> date | None:
+    """`day`, or None for None."""
+    return None if value is None else day(field, value, last_year)
+
+
+def path(field: str, value: object) -> Path:
+    """Where a file is or shall be, if a file can be called so."""
+    if not isinstance(value, str | Path):
+        raise InvalidInputError(field, f"must be a path, not {_type(value)}")
+    if not str(value) or len(str(value)) > MAX_FACT:
+        raise InvalidInputError(field, f"must have 1 to {MAX_FACT:,} characters")
+    try:
+        writable = b"\0" not in os.fsencode(value)
+    except UnicodeEncodeError:
+        writable = False
+    if not writable:
+        raise InvalidInputError(field, "has a character that no file name can have")
+    return Path(value)
 
 
 def metadata(field: str, value: object) -> dict[str, Any]:
@@ -178,5 +270,8 @@ def _type(value: object) -> str:
 
 
 def _shown(value: object) -> str:
+    """A short plain value as it is, anything else as what it is: some things are endless, or cannot be told."""
+    if type(value) not in _PLAIN or (isinstance(value, int) and value.bit_length() > 100):
+        return f"this {type(value).__name__}"
     shown = repr(value)
     return shown if len(shown) <= 40 else shown[:37] + "..."

@@ -16,7 +16,7 @@ from recollect.search import dates
 from recollect.search.dates import Span
 from recollect.search.index import Index
 from recollect.search.question import Question
-from recollect.search.ranking import rank
+from recollect.search.ranking import moved, rank
 from recollect.search.weights import Weights
 
 _DISTANCE = re.compile(
@@ -55,16 +55,8 @@ def _stretch(begin: datetime, end: datetime, distance: timedelta) -> tuple[datet
     near = timedelta(0) if abs(distance) <= timedelta(days=7) else distance * 0.6
     far = distance if not near else distance * 1.2
     if distance < timedelta(0):
-        return _moved(begin, far), _moved(begin, near)
-    return _moved(end, near), _moved(end, far)
-
-
-def _moved(moment: datetime, distance: timedelta) -> datetime:
-    """A moment that far away, or the end of the calendar."""
-    try:
-        return moment + distance
-    except OverflowError:
-        return (datetime.min if distance < timedelta(0) else datetime.max).replace(tzinfo=timezone.utc)
+        return moved(begin, far), moved(begin, near)
+    return moved(end, near), moved(end, far)
 
 
 def _time_of(index: Index, number: int) -> tuple[datetime, datetime]:
@@ -73,4 +65,4 @@ def _time_of(index: Index, number: int) -> tuple[datetime, datetime]:
         return _EPOCH + timedelta(microseconds=first), _EPOCH + timedelta(microseconds=last)
     said = _EPOCH + timedelta(microseconds=int(index.said_at[number]))
     day = said.replace(hour=0, minute=0, second=0, microsecond=0)
-    return day, _moved(day, timedelta(days=1))
+    return day, moved(day, timedelta(days=1))

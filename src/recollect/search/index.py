@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,9 @@ from recollect.search.postings import Postings, Segment, digest, mark_hash, word
 from recollect.search.signs import signs_of
 from recollect.text import terms as text_terms
 from recollect.text import words as text_words
+
+if TYPE_CHECKING:
+    from recollect.search.question import Question
 
 Terms = Callable[[str], Sequence[str]]
 
@@ -54,6 +57,9 @@ _PASSAGES: dict[str, type[np.generic]] = {
 }
 _LEAST = float(np.finfo(np.float32).tiny)
 _POSTINGS = ("hashes", "offsets", "passages", "counts")
+
+Found = Sequence[tuple[NDArray[np.int32], Any]]
+"""The passages of a word and how often it stands in each, in pieces."""
 
 T = TypeVar("T", bound=np.generic)
 
@@ -121,6 +127,15 @@ class Index:
         self._chain: tuple[NDArray[np.bool_], NDArray[np.intp], NDArray[np.intp]] | None = None
         self._speakers: list[frozenset[str]] = []
         self._names: frozenset[str] = frozenset()
+
+    def gather(self, question: Question, where: Filter, most: int) -> None:
+        """Have what could be among the best ``most`` for a question. An index of everything has it."""
+
+    def gather_words(self, words: Sequence[str], also: Sequence[str], where: Filter, most: int) -> None:
+        """Have what fits and has most of these words, and all that has one of the others too."""
+
+    def include(self, record_ids: Sequence[str]) -> None:
+        """Have these records, and the messages right before and after them."""
 
     # -- changing --------------------------------------------------------------------------------------------
 
@@ -335,12 +350,12 @@ class Index:
         sums = np.zeros(self._documents.size + self._own_slots + 1, dtype=np.float32)
         pieces = self._postings.find([word_hash(word) for word in asked])
         numbers, counts, weights, lengths = [], [], [], []
-        for times, found in zip(asked.values(), pieces, strict=True):
+        for (word, times), found in zip(asked.items(), pieces, strict=True):
             if found:
                 numbers += [passages for passages, _ in found]
                 counts += [often for _, often in found]
                 lengths.append(sum(len(passages) for passages, _ in found))
-                weights.append(times * (self._k1 + 1) * self._idf(found))
+                weights.append(times * (self._k1 + 1) * self._idf(word, found))
         if not numbers:
             return sums
         where, often = np.concatenate(numbers), np.concatenate(counts)
@@ -360,24 +375,37 @@ class Index:
     def _norm(self) -> NDArray[np.float32]:
         """What the length of each passage adds below the line."""
         if self._norms is None:
-            average = self._words / self._counted if self._words else 1.0
             # never quite nothing, as nothing times a length without end is no number
-            norms = self._passages.view("length") * np.float32(max(self._k1 * self._b / average, _LEAST))
+            norms = self._passages.view("length") * np.float32(max(self._slope, _LEAST))
             norms += np.float32(self._k1 * (1 - self._b))
             self._norms = norms
         return self._norms
 
-    def _idf(self, found: Iterable[tuple[NDArray[np.int32], Any]]) -> float:
+    @property
+    def _slope(self) -> float:
+        """What each word of a passage adds to that."""
+        counted, words = self._statistics()
+        return self._k1 * self._b / (words / counted if words else 1.0)
+
+    def _statistics(self) -> tuple[int, int]:
+        """How many passages count, and how many words they have."""
+        return self._counted, self._words
+
+    def _holding(self, word: str, found: Found) -> int:
+        """How many of the passages that count have a word."""
         if self._counted == self._passages.size:
-            holding = sum(len(numbers) for numbers, _ in found)
-        else:
-            counts = self._passages.view("counts")
-            holding = sum(int(np.count_nonzero(counts.take(numbers))) for numbers, _ in found)
-        return math.log((self._counted - holding + 0.5) / (holding + 0.5) + 1)
+            return sum(len(numbers) for numbers, _ in found)
+        counts = self._passages.view("counts")
+        return sum(int(np.count_nonzero(counts.take(numbers))) for numbers, _ in found)
+
+    def _idf(self, word: str, found: Found) -> float:
+        counted, holding = self._statistics()[0], self._holding(word, found)
+        return math.log((counted - holding + 0.5) / (holding + 0.5) + 1)
 
     def idf(self, words: Sequence[str]) -> list[float]:
         """How rare each word is."""
-        return [self._idf(found) for found in self._postings.find([word_hash(word) for word in words])]
+        pieces = self._postings.find([word_hash(word) for word in words])
+        return [self._idf(word, found) for word, found in zip(words, pieces, strict=True)]
 
     def unknown(self, words: Sequence[str]) -> list[str]:
         """Those of these words that no document has."""
@@ -404,9 +432,9 @@ class Index:
         begins = self._passages.whole["begin"][first : first + self.passages_of(number)].tolist()
         scores = np.zeros(len(begins), dtype=np.float64)
         norms = self._norm()
-        for within, often, found in self._within(number, words):
+        for word, (within, often, found) in zip(words, self._within(number, words), strict=True):
             if len(within):
-                scores[within - first] += self._idf(found) * often / (often + norms[within])
+                scores[within - first] += self._idf(word, found) * often / (often + norms[within])
         best = int(scores.argmax())
         return begins[best], begins[best + 1] if best + 1 < len(begins) else None
 
@@ -470,7 +498,7 @@ class Index:
         arrays |= {f"passage_{name}": self._passages.view(name) for name in _PASSAGES if name != "slot"}
         arrays |= {f"word_{name}": getattr(segment, name) for name in _POSTINGS}
         arrays["tables"] = np.frombuffer(json.dumps(tables).encode("ascii"), dtype=np.uint8)
-        notes = {"analysis": _analysis(self._terms), "seq": self.seq, "life": self.life, "last": self.last}
+        notes = {"analysis": analysis_of(self._terms), "seq": self.seq, "life": self.life, "last": self.last}
         snapshot.write(path, notes, arrays)
         self.unsaved = 0
 
@@ -480,7 +508,7 @@ class Index:
         if (saved := snapshot.read(path)) is None:
             return None
         notes, arrays = saved
-        if notes.get("analysis") != _analysis(terms):
+        if notes.get("analysis") != analysis_of(terms):
             return None
         index = cls(k1=k1, b=b, terms=terms)
         documents = index._documents
@@ -502,7 +530,7 @@ class Index:
 
 
 @lru_cache(maxsize=16)
-def _analysis(terms: Terms) -> str:
+def analysis_of(terms: Terms) -> str:
     """Stands for how words and passages are made, as far as it can be told: by the function's name and by a sample."""
     from Stemmer import version  # here, not above: only who saves or loads needs it
 

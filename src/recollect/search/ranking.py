@@ -10,8 +10,10 @@ Knows nothing about databases and embedders: it takes an index, a question, and 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,9 +55,13 @@ def rank(
     most: int,
     *,
     similarity: Floats | None = None,
+    usual: float | None = None,
     weights: Weights | None = None,
 ) -> Ranking:
-    """The best ``most`` of the documents that fit. ``similarity`` is NaN where a document has no vector."""
+    """The best ``most`` of the documents that fit. ``similarity`` is NaN where a document has no vector.
+
+    ``usual`` is the similarity of any document, if those in the index do not tell it.
+    """
     weights = Weights() if weights is None else weights
     lexical = _lexical(index, question)
     lexical *= fits
@@ -66,7 +72,7 @@ def rank(
         around = index.with_neighbours(lexical, weights.neighbours)
         around *= fits
     unit = float(around.max(initial=0.0)) or 1.0
-    base, content = _about_content(index, question, fits, around, unit, similarity, weights)
+    base, content = _about_content(index, question, fits, around, unit, similarity, usual, weights)
     beside = _Beside(index, question, lexical, unit, weights, talks)
     rows = _contenders(base, most, beside)
     found = {"words": lexical[rows]}
@@ -87,6 +93,7 @@ def _about_content(
     around: Floats,
     unit: float,
     similarity: Floats | None,
+    usual: float | None,
     weights: Weights,
 ) -> tuple[Floats, dict[str, Floats]]:
     """What speaks for the content of each document: the sum, 0 where nothing does, and the signals beside words."""
@@ -101,7 +108,7 @@ def _about_content(
         signals["date"] = said * np.float32(weights.date * unit)
         signals["event"] = event * np.float32(weights.event * unit)
     if similarity is not None:
-        near = _relative(similarity, fits)
+        near = _relative(similarity, fits, usual)
         speaks |= near > _ALIKE
         # what has no vector yet must not lose against what has one: its words stand in for it
         missing = np.isnan(near)
@@ -212,15 +219,32 @@ def _closeness(spans: Sequence[Span], first: NDArray[np.int64], last: NDArray[np
     """From 0 to 1: how near times, from a first to a last moment, are to the nearest of the spans."""
     closest = np.zeros(len(first), dtype=np.float32)
     for span in spans:
-        begin, end = microseconds(span.start), microseconds(span.end)
-        # what is said soon after may still be about it; a day more or less hardly matters for a month
-        slack = min(max((end - begin) / 4, _DAY), 30 * _DAY)
+        begin, end, slack = microseconds(span.start), microseconds(span.end), _slack(span)
         gap = np.maximum(np.maximum(begin - last.astype(np.float64), first.astype(np.float64) - (end - 1)), 0.0)
         gap[gap > 0] += _DAY / 2  # the day next to it is not that day
         near = np.exp(gap / -slack).astype(np.float32)
         near[near < _FAR] = 0.0
         np.maximum(closest, near * np.float32(1.0 if span.certain else 0.5), out=closest)
     return closest
+
+
+def _slack(span: Span) -> float:
+    """What is said soon after may still be about it; a day more or less hardly matters for a month."""
+    return min(max((microseconds(span.end) - microseconds(span.start)) / 4, _DAY), 30 * _DAY)
+
+
+def reach(span: Span) -> tuple[datetime, datetime]:
+    """The time outside of which nothing is close to a span any more."""
+    far = timedelta(microseconds=-math.log(_FAR) * _slack(span))
+    return moved(span.start, -far), moved(span.end, far)
+
+
+def moved(moment: datetime, distance: timedelta) -> datetime:
+    """A moment that far away, or the end of the calendar."""
+    try:
+        return moment + distance
+    except OverflowError:
+        return (datetime.min if distance < timedelta(0) else datetime.max).replace(tzinfo=timezone.utc)
 
 
 def _recency(said_at: NDArray[np.int64], rows: Numbers) -> Floats:
@@ -230,12 +254,12 @@ def _recency(said_at: NDArray[np.int64], rows: Numbers) -> Floats:
     return recent
 
 
-def _relative(similarity: Floats, fits: NDArray[np.bool_]) -> Floats:
+def _relative(similarity: Floats, fits: NDArray[np.bool_], usual: float | None) -> Floats:
     """Similarities from 0, for the usual one, to 1, for the best."""
     known = similarity[fits & ~np.isnan(similarity)]
     if not len(known):
         return np.full_like(similarity, np.nan)
-    usual, best = float(known.mean()), float(known.max())
+    usual, best = float(known.mean()) if usual is None else usual, float(known.max())
     scaled: Floats = (similarity - np.float32(usual)) / np.float32(max(best - usual, 1e-6))
     return np.clip(scaled, 0.0, 1.0, out=scaled)
 

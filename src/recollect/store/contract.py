@@ -15,8 +15,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
+from recollect.figures import Tally
 from recollect.records import ExtractionRun, Interaction, JournalEntry, Record, Session, Spending, ToolCall
 
 
@@ -117,6 +118,53 @@ class VectorRow:
     version: int
     data: bytes
     """The passages one after another, each as many float16 numbers, little-endian, as the embedder has dimensions."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptWords:
+    """What a store says of the words it keeps of a user too large to load."""
+
+    life: str
+    """For which life of the user they were made, and by which rules."""
+    seq: int = 0
+    """Every change up to here is in them."""
+    complete: bool = False
+    """Whether they ever held everything; before that they cannot be searched."""
+    records: int = 0
+    passages: int = 0
+    """Those that count in the statistics, and the number of their words."""
+    words: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Worded:
+    """A passage of a record as its words. They are hashed by the caller: letters and digits only."""
+
+    record_id: str
+    passage: int
+    terms: tuple[str, ...]
+    several: tuple[str, ...]
+    """Those of the terms that it has more than once."""
+    length: int
+    counted: bool
+    speaker: str | None = None
+    event: tuple[datetime, datetime] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holding:
+    """Which records to find by their words, and how their passages are compared: by BM25, roughly."""
+
+    gains: Mapping[str, float]
+    """What each word is worth, the most valuable first."""
+    among: Sequence[tuple[str, ...]]
+    """Whoever has all words of one of these is found."""
+    also: Sequence[str] = ()
+    """And one of these, if there are any."""
+    speakers: Sequence[str] = ()
+    flat: float = 0.0
+    """What stands below the line for a passage without words, and for each word more."""
+    slope: float = 0.0
 
 
 class Reader(Protocol):
@@ -377,6 +425,84 @@ class Transaction(Reader, Protocol):
         ...
 
 
+@runtime_checkable
+class WordReader(Reader, Protocol):
+    """A reader that can search by itself: of a store that keeps the words of users too large to load."""
+
+    def kept_words(self) -> KeptWords | None:
+        """What is kept; None if nothing is."""
+        ...
+
+    def frequencies(self, terms: Sequence[str]) -> dict[str, int]:
+        """In how many passages each of these is; those that are nowhere are not in it."""
+        ...
+
+    def counted_words(self, record_ids: Sequence[str]) -> list[tuple[list[str], int]]:
+        """The terms and the length of each passage that is kept of these records and counts."""
+        ...
+
+    def speakers(self) -> list[str]:
+        """The names of everyone who speaks."""
+        ...
+
+    def holding(self, wanted: Holding, where: Query, upto: int, limit: int) -> list[str]:
+        """The records with these words that fit and did not change after ``upto``, the best first."""
+        ...
+
+    def told_of(
+        self, begin: datetime, end: datetime, where: Query, upto: int, limit: int, speakers: Sequence[str] = ()
+    ) -> list[str]:
+        """The records that fit and speak of this time, the latest first; none that changed after ``upto``."""
+        ...
+
+    def said_in(self, where: Query, limit: int) -> list[str]:
+        """The ids of the records that fit, the latest said first."""
+        ...
+
+    def said_first_and_last(self) -> list[str]:
+        """The records that were said first and last."""
+        ...
+
+    def neighbours(self, record_ids: Sequence[str]) -> list[tuple[str, str | None, str | None]]:
+        """Of those of these that are messages of a conversation: what was said right before, and after."""
+        ...
+
+    def vectors_of(self, embedder: str, record_ids: Sequence[str]) -> list[VectorRow]:
+        """The vectors of these records."""
+        ...
+
+    def some_vectors(self, embedder: str, numbers: Sequence[int]) -> list[VectorRow]:
+        """The vectors with these numbers, as far as they are there."""
+        ...
+
+    def nearest(
+        self, embedder: str, query: Sequence[float], where: Query, limit: int, speakers: Sequence[str] = ()
+    ) -> list[str] | None:
+        """The records that fit whose vectors are nearest, roughly; None if this database cannot tell."""
+        ...
+
+
+@runtime_checkable
+class WordWriter(WordReader, Transaction, Protocol):
+    """A transaction that also keeps words."""
+
+    def begin_words(self, life: str) -> None:
+        """Keep words of this user from now on; those that were kept are dropped."""
+        ...
+
+    def put_words(self, record_ids: Sequence[str], rows: Sequence[Worded], *, seq: int, complete: bool) -> None:
+        """Keep these words of these records instead of what was kept of them."""
+        ...
+
+    def end_words(self) -> None:
+        """Keep no words of this user any longer."""
+        ...
+
+    def keep_meanings(self, embedder: str, dimensions: int, limit: int) -> int | None:
+        """Make vectors known to `nearest` that are not yet; how many that were, or None if it cannot be done."""
+        ...
+
+
 class UserStore(Protocol):
     """One user's part of a store."""
 
@@ -407,6 +533,15 @@ class UserStore(Protocol):
         ...
 
 
+@runtime_checkable
+class WordKeeper(UserStore, Protocol):
+    """One user's part of a store that can search by itself."""
+
+    def write_if_free(self) -> AbstractContextManager[WordWriter | None]:
+        """`write` for who must not wait: None if somebody else is writing."""
+        ...
+
+
 class Store(Protocol):
     """Where many users' memories live."""
 
@@ -414,8 +549,21 @@ class Store(Protocol):
         """One user's part. The id has been checked by the caller."""
         ...
 
-    def users(self) -> Iterator[str]:
-        """The ids of everyone who has a memory here, in order."""
+    def users(
+        self, *, tenant: str | None = None, begins: str = "", after: str = "", limit: int | None = None
+    ) -> Iterator[str]:
+        """The ids of everyone who has a memory here, in the order of their code points.
+
+        Of all, or of a ``tenant``; only those that begin so (as the tenant knows them) and come ``after`` another.
+        """
+        ...
+
+    def tally(self, tenant: str | None, since: date, until: date, seconds: float | None = None) -> Tally:
+        """How memories were used from one day to another, both included: of a tenant's users, or of everyone's.
+
+        A store that has to look at each user may leave some for the next time after so many ``seconds``, and says how
+        many. Numbers of other days may be in it, too.
+        """
         ...
 
     def erase_user(self, user_id: str, also: Callable[[], None] | None = None) -> dict[str, int]:

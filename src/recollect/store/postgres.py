@@ -11,43 +11,61 @@ transaction ends. Knows no policy and no Markdown.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recollect.errors import ConfigError, StoreCorruptError, StoreError
+from recollect.figures import Tally
 from recollect.records import Record
 from recollect.store.contract import Salvage
-from recollect.store.postgres_connections import Connections, mapped_errors, parse_url
+from recollect.store.postgres_connections import POOL_SIZE, Connections, Pool, mapped_errors, parse_url
+from recollect.store.postgres_tally import PostgresTally
 from recollect.store.postgres_views import PostgresReader, PostgresTransaction
 from recollect.store.rows import from_row, load_migrations, load_queries
+from recollect.store.tenants import beyond, first_of, prefix_of
 
 if TYPE_CHECKING:
     from psycopg import Connection
 
 _HERE = Path(__file__).parent
 _SQL: dict[str, Any] = load_queries(_HERE / "postgres.sql")
+_USERS_PAGE = 2000
 _MIGRATION_LOCK = 0x5245434F4C4C4543
 
 
 class PostgresStore:
     """All users of one database. Connects at the first use; ``pool_size`` bounds the connections in use."""
 
-    def __init__(self, url: str, *, pool_size: int = 10) -> None:
-        self._conninfo = parse_url(url)
-        self._pool_size = pool_size
-        # by process: a forked child must neither use nor close its parent's connections
-        self._connections: dict[int, Connections] = {}
+    def __init__(self, url: str, *, pool_size: int = POOL_SIZE) -> None:
+        self._pool = Pool(parse_url(url), pool_size)
+        self._tally = PostgresTally(self.reading)
 
     def user(self, user_id: str) -> PostgresUser:
         return PostgresUser(self, user_id)
 
-    def users(self) -> Iterator[str]:
-        with mapped_errors(), self.reading() as db:
-            rows = [] if db is None else db.execute(_SQL["users"]).fetchall()
-        yield from (row[0] for row in rows)
+    def users(
+        self, *, tenant: str | None = None, begins: str = "", after: str = "", limit: int | None = None
+    ) -> Iterator[str]:
+        first = first_of(tenant, begins)
+        values: dict[str, Any] = {"first": first, "beyond": beyond(first)}
+        before = ["users_before"] if values["beyond"] else []
+        others = ["users_of_no_tenant"] if tenant is not None and prefix_of(tenant) is None else []
+        sql: Any = "\n".join(_SQL[part] for part in ("users", *before, *others, "users_in_order"))
+        while limit is None or limit > 0:
+            # some at a time: however many there are, neither they nor a connection are held for long
+            values |= {"after": after, "limit": _USERS_PAGE if limit is None else min(limit, _USERS_PAGE)}
+            with mapped_errors(), self.reading() as db:
+                rows = [] if db is None else db.execute(sql, values).fetchall()
+            yield from (row[0] for row in rows)
+            if len(rows) < values["limit"]:
+                return
+            after, limit = rows[-1][0], None if limit is None else limit - len(rows)
+
+    def tally(self, tenant: str | None, since: date, until: date, seconds: float | None = None) -> Tally:
+        return self._tally.tally(tenant, since, until)
 
     def erase_user(self, user_id: str, also: Callable[[], None] | None = None) -> dict[str, int]:
         beside = ("tool calls", "ledger", "consents", "interactions")
@@ -66,16 +84,11 @@ class PostgresStore:
         return dict(zip(places, row, strict=True))
 
     def close(self) -> None:
-        connections = self._connections.pop(os.getpid(), None)
-        if connections is not None:
-            connections.close()
+        self._pool.close()
 
     def here(self) -> Connections:
         """The connections of this process."""
-        pid = os.getpid()
-        return self._connections.get(pid) or self._connections.setdefault(
-            pid, Connections(self._conninfo, self._pool_size)
-        )
+        return self._pool.here()
 
     @contextmanager
     def reading(self) -> Iterator[Connection | None]:
@@ -126,6 +139,26 @@ class PostgresUser:
             transaction = PostgresTransaction(db, self.user_id, hooks)
             yield transaction
             transaction.finish()
+
+    @contextmanager
+    def write_if_free(self) -> Iterator[PostgresTransaction | None]:
+        """`write` for who must not wait: None if somebody else is writing, here or in another process."""
+        here = self._store.here()
+        with mapped_errors(), here.turn(self.user_id, wait=False) as is_ours:
+            if not is_ours:
+                yield None
+                return
+            with self._store.writing() as db:
+                if db.execute(_SQL["lock_if_free"], (self._lock,)).fetchone() != (True,):
+                    yield None
+                    return
+                with db.pipeline():
+                    db.execute("BEGIN")
+                    transaction = PostgresTransaction(db, self.user_id, [])
+                    yield transaction
+                    transaction.finish()
+                    db.execute("COMMIT")
+                    db.execute(_SQL["unlock"], (self._lock,))
 
     @contextmanager
     def locked(self, hooks: list[Callable[[], None]]) -> Iterator[Connection]:

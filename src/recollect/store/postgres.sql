@@ -4,6 +4,11 @@
 -- Until the after-commit hooks are done; the server lets go of it when the connection dies.
 SELECT pg_advisory_lock(%s)
 
+-- name: lock_if_free
+-- False also where nothing can be written.
+SELECT CASE WHEN pg_is_in_recovery() OR current_setting('default_transaction_read_only') = 'on' THEN false
+    ELSE pg_try_advisory_lock(%s) END
+
 -- name: unlock
 SELECT pg_advisory_unlock(%s)
 
@@ -28,12 +33,23 @@ FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 LEFT JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = 'id' AND NOT a.attisdropped
 WHERE n.nspname = current_schema() AND c.relname IN ('users', 'memory', 'memory_extraction_runs',
     'memory_journal', 'memory_files', 'memory_tombstones', 'memory_recalls', 'memory_embedders', 'memory_vectors',
-    'memory_calls', 'memory_spending', 'memory_consents', 'memory_interactions')
+    'memory_calls', 'memory_spending', 'memory_consents', 'memory_interactions', 'memory_large', 'memory_words',
+    'memory_terms', 'memory_meanings')
 ORDER BY c.relname
 
 -- name: users
 -- Everyone who has a memory; an application's table may hold others.
-SELECT id FROM users WHERE memory_secret IS NOT NULL ORDER BY id COLLATE "C"
+SELECT id FROM users WHERE memory_secret IS NOT NULL AND id COLLATE "C" > %(after)s AND id COLLATE "C" >= %(first)s
+
+-- name: users_before
+-- A part of it, as the next ones.
+AND id COLLATE "C" < %(beyond)s
+
+-- name: users_of_no_tenant
+AND (id COLLATE "C" < '@' OR id COLLATE "C" >= 'A' OR id !~ '^@[a-z0-9][a-z0-9-]{0,31}/')
+
+-- name: users_in_order
+ORDER BY id COLLATE "C" LIMIT %(limit)s
 
 -- name: exists
 SELECT 1 FROM users WHERE id = %s AND memory_secret IS NOT NULL
@@ -93,7 +109,10 @@ WITH erased_records AS (DELETE FROM memory WHERE user_id = %(user_id)s RETURNING
     erased_calls AS (DELETE FROM memory_calls WHERE user_id = %(user_id)s RETURNING 1),
     erased_spending AS (DELETE FROM memory_spending WHERE user_id = %(user_id)s RETURNING 1),
     erased_consents AS (DELETE FROM memory_consents WHERE user_id = %(user_id)s RETURNING 1),
-    erased_interactions AS (DELETE FROM memory_interactions WHERE user_id = %(user_id)s RETURNING 1)
+    erased_interactions AS (DELETE FROM memory_interactions WHERE user_id = %(user_id)s RETURNING 1),
+    erased_words AS (DELETE FROM memory_words WHERE user_id = %(user_id)s),
+    erased_terms AS (DELETE FROM memory_terms WHERE user_id = %(user_id)s),
+    erased_large AS (DELETE FROM memory_large WHERE user_id = %(user_id)s)
 SELECT (SELECT count(*) FROM erased_records), (SELECT count(*) FROM erased_journal),
     (SELECT count(*) FROM erased_files), (SELECT count(*) FROM erased_tombstones),
     (SELECT count(*) FROM erased_recalls), (SELECT count(*) FROM erased_runs),
@@ -208,6 +227,56 @@ ON CONFLICT (user_id, id) DO UPDATE SET at = excluded.at, tool = excluded.tool, 
 
 -- name: drop_calls
 WITH dropped AS (DELETE FROM memory_calls WHERE user_id = %s AND at < %s RETURNING 1) SELECT count(*) FROM dropped
+
+-- name: one_view
+SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY
+
+-- name: tally_days
+-- Of many users at once, as the next four; which, a condition tells.
+SELECT (at AT TIME ZONE 'UTC')::date::text, count(*) FROM memory_calls
+WHERE at >= %(since)s::date::timestamp AT TIME ZONE 'UTC' AND at < (%(until)s::date + 1)::timestamp AT TIME ZONE 'UTC'
+    AND {whose}
+GROUP BY (at AT TIME ZONE 'UTC')::date
+
+-- name: tally_calls
+SELECT (at AT TIME ZONE 'UTC')::date::text, tool, status, outcome, width_bucket(latency_ms, %(bounds)s::float8[]),
+    count(*)
+FROM memory_calls
+WHERE at >= %(since)s::date::timestamp AT TIME ZONE 'UTC' AND at < (%(until)s::date + 1)::timestamp AT TIME ZONE 'UTC'
+    AND {whose}
+GROUP BY (at AT TIME ZONE 'UTC')::date, 2, 3, 4, 5
+
+-- name: tally_talks
+-- Conversations, each on every day it goes on, and the facts that were written in them.
+SELECT day::text, count(*), sum(facts)::bigint
+FROM (
+    SELECT (at AT TIME ZONE 'UTC')::date AS day,
+        count(*) FILTER (WHERE outcome = 'written' AND tool = ANY(%(tools)s)) AS facts
+    FROM memory_calls
+    WHERE session IS NOT NULL AND at >= %(since)s::date::timestamp AT TIME ZONE 'UTC'
+        AND at < (%(until)s::date + 1)::timestamp AT TIME ZONE 'UTC' AND {whose}
+    GROUP BY user_id, session, 1
+) AS talks
+GROUP BY 1
+
+-- name: tally_episodes
+SELECT (created_at AT TIME ZONE 'UTC')::date::text, count(*) FROM memory
+WHERE latest AND kind = 'episode' AND created_at >= %(since)s::date::timestamp AT TIME ZONE 'UTC'
+    AND created_at < (%(until)s::date + 1)::timestamp AT TIME ZONE 'UTC' AND {whose}
+GROUP BY 1
+
+-- name: tally_users
+SELECT count(*) FROM (SELECT id AS user_id FROM users WHERE memory_secret IS NOT NULL) AS users WHERE {whose}
+
+-- name: of_tenant
+-- A condition of the above: a tenant's ids lie between two others.
+user_id COLLATE "C" >= %(first)s AND user_id COLLATE "C" < %(beyond)s
+
+-- name: of_no_tenant
+(user_id COLLATE "C" < '@' OR user_id COLLATE "C" >= 'A' OR user_id !~ '^@[a-z0-9][a-z0-9-]{{0,31}}/')
+
+-- name: of_everyone
+true
 
 -- name: spending
 SELECT day::text, operation, calls, tokens_in, tokens_out, cost FROM memory_spending WHERE user_id = %s
@@ -336,3 +405,125 @@ UNION ALL
 SELECT 'record ' || id || ': changed at ' || seq || ', beyond the last sequence number' FROM memory
 WHERE user_id = %(user_id)s AND seq > (SELECT coalesce(max(memory_seq), 0) FROM users WHERE id = %(user_id)s)
 LIMIT 20
+
+-- name: kept_words
+SELECT life, seq, complete, records, passages, words FROM memory_large WHERE user_id = %s
+
+-- name: begin_words
+INSERT INTO memory_large (user_id, life) VALUES (%s, %s)
+
+-- name: end_words
+-- All that is kept of a user's words.
+WITH dropped_words AS (DELETE FROM memory_words WHERE user_id = %(user_id)s),
+    dropped_terms AS (DELETE FROM memory_terms WHERE user_id = %(user_id)s)
+DELETE FROM memory_large WHERE user_id = %(user_id)s
+
+-- name: drop_words
+-- Of some records, with what they add to the statistics.
+WITH dropped AS (
+        DELETE FROM memory_words WHERE user_id = %(user_id)s AND record_id = ANY(%(ids)s)
+        RETURNING terms, length, counted, passage),
+    fewer AS (
+        SELECT term, count(*) AS number FROM dropped, unnest(tsvector_to_array(terms)) AS term
+        WHERE counted GROUP BY term),
+    less AS (
+        UPDATE memory_terms SET passages = passages - number FROM fewer
+        WHERE user_id = %(user_id)s AND memory_terms.term = fewer.term),
+    sums AS (
+        SELECT count(*) FILTER (WHERE passage = 0) AS records, count(*) FILTER (WHERE counted) AS passages,
+            coalesce(sum(length) FILTER (WHERE counted), 0) AS words FROM dropped)
+UPDATE memory_large SET records = memory_large.records - sums.records,
+    passages = memory_large.passages - sums.passages, words = memory_large.words - sums.words
+FROM sums WHERE user_id = %(user_id)s AND sums.records > 0
+
+-- name: drop_unused_terms
+DELETE FROM memory_terms WHERE user_id = %s AND passages <= 0
+
+-- name: put_words
+INSERT INTO memory_words (user_id, record_id, passage, terms, length, counted, speaker, event_from, event_until)
+SELECT %s, record_id, passage, terms::tsvector, length, counted, speaker, event_from, event_until
+FROM unnest(%s::text[], %s::int[], %s::text[], %s::int[], %s::bool[], %s::text[], %s::timestamptz[], %s::timestamptz[])
+    AS one (record_id, passage, terms, length, counted, speaker, event_from, event_until)
+
+-- name: add_terms
+INSERT INTO memory_terms (user_id, term, passages) SELECT %s, term, number
+FROM unnest(%s::text[], %s::bigint[]) AS one (term, number)
+ON CONFLICT (user_id, term) DO UPDATE SET passages = memory_terms.passages + excluded.passages
+
+-- name: set_words
+UPDATE memory_large SET seq = %(seq)s, complete = %(complete)s, records = records + %(records)s,
+    passages = passages + %(passages)s, words = words + %(words)s
+WHERE user_id = %(user_id)s
+
+-- name: frequencies
+SELECT term, passages FROM memory_terms WHERE user_id = %s AND term = ANY(%s)
+
+-- name: counted_words
+SELECT tsvector_to_array(terms), length FROM memory_words WHERE user_id = %s AND record_id = ANY(%s) AND counted
+
+-- name: speakers
+-- From each name to the next in the index, without a look at the rows in between.
+WITH RECURSIVE names AS (
+    SELECT min(speaker) AS name FROM memory_words WHERE user_id = %(user_id)s AND speaker IS NOT NULL
+    UNION ALL
+    SELECT (SELECT min(speaker) FROM memory_words WHERE user_id = %(user_id)s AND speaker > names.name)
+    FROM names WHERE names.name IS NOT NULL)
+SELECT name FROM names WHERE name IS NOT NULL
+
+-- name: holding
+-- Records with one of the words; conditions, the order and the limit are appended.
+SELECT memory.id FROM memory_words, memory
+WHERE memory_words.user_id = %s AND memory_words.terms @@ %s::tsquery AND memory.user_id = memory_words.user_id
+    AND memory.id = memory_words.record_id AND memory.seq <= %s
+
+-- name: speaking_of
+-- Records whose text speaks of a time; conditions, the order and the limit are appended.
+SELECT memory.id FROM memory_words, memory
+WHERE memory_words.user_id = %s AND event_from >= %s AND event_from < %s AND event_until > %s
+    AND memory.user_id = memory_words.user_id AND memory.id = memory_words.record_id AND memory.seq <= %s
+
+-- name: neighbours
+-- Of messages: the one said right before, and the one right after.
+SELECT id,
+    (SELECT id FROM memory WHERE user_id = asked.user_id AND latest AND session = asked.session
+        AND kind = 'message' AND status = 'active' AND (valid_from, id) < (asked.valid_from, asked.id)
+        ORDER BY valid_from DESC, id DESC LIMIT 1),
+    (SELECT id FROM memory WHERE user_id = asked.user_id AND latest AND session = asked.session
+        AND kind = 'message' AND status = 'active' AND (valid_from, id) > (asked.valid_from, asked.id)
+        ORDER BY valid_from, id LIMIT 1)
+FROM memory AS asked WHERE user_id = %s AND id = ANY(%s) AND latest AND kind = 'message' AND status = 'active'
+    AND session IS NOT NULL
+
+-- name: first_said
+-- Of each kind and status; the last ones, in the other direction.
+SELECT first.id FROM unnest(%(kinds)s::text[]) AS sort, unnest(%(statuses)s::text[]) AS state,
+    LATERAL (SELECT id, valid_from FROM memory WHERE user_id = %(user_id)s AND latest AND kind = sort
+        AND status = state ORDER BY valid_from LIMIT 1) AS first
+ORDER BY first.valid_from LIMIT 1
+
+-- name: last_said
+SELECT last.id FROM unnest(%(kinds)s::text[]) AS sort, unnest(%(statuses)s::text[]) AS state,
+    LATERAL (SELECT id, valid_from FROM memory WHERE user_id = %(user_id)s AND latest AND kind = sort
+        AND status = state ORDER BY valid_from DESC LIMIT 1) AS last
+ORDER BY last.valid_from DESC LIMIT 1
+
+-- name: vectors_of
+SELECT number, record_id, version, data FROM memory_vectors
+WHERE user_id = %s AND embedder = %s AND record_id = ANY(%s)
+
+-- name: vectors_numbered
+SELECT number, record_id, version, data FROM memory_vectors
+WHERE user_id = %s AND embedder = %s AND number = ANY(%s)
+
+-- name: pgvector
+-- The schema of the extension, and whether its table is there.
+SELECT quote_ident(nspname), to_regclass(quote_ident(current_schema()) || '.memory_meanings') IS NOT NULL
+FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace WHERE extname = 'vector'
+
+-- name: last_meaning
+SELECT coalesce(max(number), 0) FROM memory_meanings WHERE user_id = %s AND embedder = %s
+
+-- name: new_meanings
+-- Vectors of this size that are not in it yet; those of another model under the same name are passed over.
+SELECT number, record_id, data FROM memory_vectors
+WHERE user_id = %s AND embedder = %s AND number > %s AND octet_length(data) = %s ORDER BY number LIMIT %s

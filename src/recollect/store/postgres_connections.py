@@ -6,9 +6,12 @@ threads in the background, nothing that a fork breaks. Knows nothing about table
 
 from __future__ import annotations
 
+import os
+import random
 import re
 import select
 import threading
+import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,7 +32,11 @@ from recollect.errors import (
 if TYPE_CHECKING:
     from psycopg import Connection, Error
 
+POOL_SIZE = 10
 _BUSY_SECONDS = 30
+_DEEPEST = 8
+_FULL_SECONDS = 10
+_FULL = ("too many clients", "too many connections", "connection slots are reserved")
 _DEFAULTS = {
     "connect_timeout": "10",
     "fallback_application_name": "recollect",
@@ -39,6 +46,15 @@ _DEFAULTS = {
     "keepalives_count": "3",
     "tcp_user_timeout": "60000",
 }
+_SETTINGS = {
+    "lock_timeout": f"{_BUSY_SECONDS}s",
+    # and a client that vanished by the server, which then lets go of the locks that it held
+    "tcp_keepalives_idle": "30",
+    "tcp_keepalives_interval": "10",
+    "tcp_keepalives_count": "3",
+    "idle_in_transaction_session_timeout": "10min",
+}
+"""Of a session, unless the URL says otherwise."""
 
 
 def parse_url(url: str) -> dict[str, str]:
@@ -57,7 +73,8 @@ def parse_url(url: str) -> dict[str, str]:
         raise ConfigError(f"{problem}, with special characters of the password percent-encoded (@ is %40)")
     # whoever waited for the lock must see what was committed meanwhile: no snapshot from before
     fixed = "-c TimeZone=UTC -c DateStyle=ISO -c default_transaction_isolation=read\\ committed"
-    options = f"-c lock_timeout={_BUSY_SECONDS}s {given.get('options', '')} {fixed}"
+    settings = " ".join(f"-c {name}={value}" for name, value in _SETTINGS.items())
+    options = f"{settings} {given.get('options', '')} {fixed}"
     return {**_DEFAULTS, **given, "client_encoding": "utf8", "options": options}
 
 
@@ -117,6 +134,13 @@ class _Queue:
                 self.leave()
             raise
 
+    def enter_if_free(self) -> bool:
+        """Take a place if there is one."""
+        with self._guard:
+            is_free = self._free > 0
+            self._free -= is_free
+            return is_free
+
     def leave(self) -> None:
         """Hand the place over to whoever waits longest."""
         with self._guard:
@@ -140,34 +164,64 @@ class _Turn(_Queue):
     owner: int | None = None
 
 
+class Pool:
+    """The connections of each process: a forked child must neither use nor close its parent's."""
+
+    def __init__(self, conninfo: dict[str, str], size: int) -> None:
+        self._conninfo = conninfo
+        self._size = size
+        self._by_process: dict[int, Connections] = {}
+
+    def here(self) -> Connections:
+        """Those of this process."""
+        pid = os.getpid()
+        return self._by_process.get(pid) or self._by_process.setdefault(pid, Connections(self._conninfo, self._size))
+
+    def close(self) -> None:
+        """Close those of this process; the next use makes new ones."""
+        connections = self._by_process.pop(os.getpid(), None)
+        if connections is not None:
+            connections.close()
+
+
 class Connections:
-    """The connections of one process; at most ``size`` are in use, and as many are kept for the next use."""
+    """The connections of one process; ``size`` threads have one at a time, and as many are kept for the next use.
+
+    For a thread that needs a second one meanwhile there are half as many more, for a third a quarter, and so on: so
+    there are hardly ever more, never much more than twice as many, and nobody waits for somebody who waits for them.
+    """
 
     def __init__(self, conninfo: dict[str, str], size: int) -> None:
         self.migrated = False
         self._conninfo = conninfo
         self._size = size
         self._idle: list[Connection] = []
-        self._places = _Queue(size)
+        self._places = [_Queue(max(size >> depth, 1)) for depth in range(_DEEPEST)]
         self._lent = threading.local()
         self._turns: WeakValueDictionary[str, _Turn] = WeakValueDictionary()
         self._guard = threading.Lock()
         self._closed = False
 
     @contextmanager
-    def turn(self, user_id: str) -> Iterator[None]:
-        """Let one thread at a time write for a user, so that those who wait need no connection for it."""
+    def turn(self, user_id: str, *, wait: bool = True) -> Iterator[bool]:
+        """Let one thread at a time write for a user, so that those who wait need no connection for it.
+
+        False if it is somebody else's turn and nobody is to ``wait``.
+        """
         with self._guard:
             turn = self._turns.get(user_id)
             if turn is None:
                 turn = self._turns[user_id] = _Turn(1)
-        if turn.owner == threading.get_ident():
+        if not wait and not turn.enter_if_free():
+            yield False
+            return
+        if wait and turn.owner == threading.get_ident():
             raise StoreError("a transaction of this user is open in this thread already; end it first")
-        if not turn.enter(_BUSY_SECONDS):
+        if wait and not turn.enter(_BUSY_SECONDS):
             raise StoreBusyError()
         turn.owner = threading.get_ident()
         try:
-            yield
+            yield True
         finally:
             turn.owner = None
             turn.leave()
@@ -176,9 +230,10 @@ class Connections:
     def lend(self) -> Iterator[Connection]:
         """A connection for the time of a with block, clean before and after."""
         depth: int = getattr(self._lent, "depth", 0)
-        # whoever has one never waits for a second, or all could wait for each other
-        if depth == 0 and not self._places.enter(_BUSY_SECONDS):
-            raise StoreUnavailableError(f"all {self._size} connections to the database are in use; try again")
+        places = self._places[depth]
+        if not places.enter(_BUSY_SECONDS):
+            said = f"the {self._size} connections of this process to the database are in use (MEMORY_DATABASE_POOL)"
+            raise StoreBusyError(f"{said}; try again")
         self._lent.depth = depth + 1
         try:
             db = self._take()
@@ -194,8 +249,7 @@ class Connections:
                 self._give_back(db)
         finally:
             self._lent.depth = depth
-            if depth == 0:
-                self._places.leave()
+            places.leave()
 
     def close(self) -> None:
         """Close what is idle now, and the rest as it comes back."""
@@ -203,12 +257,28 @@ class Connections:
         self._drop_idle()
 
     def _take(self) -> Connection:
+        import psycopg
+
+        until = time.monotonic() + _FULL_SECONDS
+        while True:
+            if (db := self._idle_one()) is not None:
+                return db
+            try:
+                return self._connect()
+            except psycopg.OperationalError as error:
+                if not any(said in str(error) for said in _FULL):
+                    raise
+            if time.monotonic() > until:
+                raise StoreBusyError(
+                    "PostgreSQL takes no more connections; raise its max_connections, or lower MEMORY_DATABASE_POOL"
+                )
+            time.sleep(random.uniform(0.02, 0.1))  # until one of ours comes back, or another's is closed
+
+    def _idle_one(self) -> Connection | None:
         while True:
             with self._guard:
                 db = self._idle.pop() if self._idle else None
-            if db is None:
-                return self._connect()
-            if _is_quiet(db):
+            if db is None or _is_quiet(db):
                 return db
             db.close()
 

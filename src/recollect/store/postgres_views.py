@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.records import ExtractionRun, Interaction, JournalEntry, Record, Session, Spending, ToolCall
 from recollect.store.contract import FileState, Query, State, Tombstone, VectorRow
+from recollect.store.postgres_words import KeepsWords, ReadsWords, conditions_of
 from recollect.store.rows import (
     call_from_row,
     call_to_row,
@@ -37,15 +38,8 @@ _SQL: dict[str, Any] = load_queries(Path(__file__).parent / "postgres.sql")
 _SCAN_PAGE = 2000
 
 
-class PostgresReader:
+class PostgresReader(ReadsWords):
     """A view of one user's rows; without a connection, of none."""
-
-    def __init__(self, db: Connection | None, user_id: str) -> None:
-        self.db = db
-        self._user_id = user_id
-
-    def _rows(self, sql: Any, *values: Any) -> list[Any]:
-        return [] if self.db is None else self.db.execute(sql, (self._user_id, *values)).fetchall()
 
     def _fitting(
         self,
@@ -71,7 +65,7 @@ class PostgresReader:
         return from_row(rows[0]) if rows else None
 
     def find(self, query: Query) -> list[Record]:
-        conditions, values = _conditions(query)
+        conditions, values = conditions_of(query)
         first = "created_at" if query.changed_after is None else "seq"
         down = " DESC" if query.newest_first else ""
         order = f"ORDER BY {first}{down}, id{down}, version{down} LIMIT %s OFFSET %s"
@@ -225,14 +219,14 @@ class PostgresReader:
     def unembedded(self, embedder: str, *, kinds: Sequence[str], limit: int) -> list[Record]:
         if not kinds:
             return []
-        conditions, values = _conditions(Query(kinds=kinds))
+        conditions, values = conditions_of(Query(kinds=kinds))
         conditions.append(_SQL["unembedded"])
         order = "ORDER BY created_at, id LIMIT %s"
         sql = " ".join([_SQL["find"], *(f"AND {condition}" for condition in conditions), order])
         return [from_row(row) for row in self._rows(sql, *values, embedder, limit)]
 
 
-class PostgresTransaction(PostgresReader):
+class PostgresTransaction(PostgresReader, KeepsWords):
     """The one open transaction of a user."""
 
     db: Connection
@@ -348,6 +342,7 @@ class PostgresTransaction(PostgresReader):
 
     def erase(self, record_ids: Sequence[str]) -> dict[str, int]:
         values = {"user_id": self._user_id, "ids": list(record_ids)}
+        self.drop_words(record_ids)
         row = self.db.execute(_SQL["erase"], values).fetchone() or (0, 0)
         return {"versions": row[0], "journal": row[1]}
 
@@ -370,47 +365,6 @@ class PostgresTransaction(PostgresReader):
         values = list(rows)  # making them may read from the database, which a running statement forbids
         with self.db.cursor() as cursor:
             cursor.executemany(_SQL[name], values)
-
-
-_SETS = {"kinds": "kind", "categories": "type", "types": "fact_type", "statuses": "status"}
-
-
-def _conditions(query: Query) -> tuple[list[str], list[Any]]:
-    conditions: list[str] = []
-    values: list[Any] = []
-
-    def add(condition: str, *new: Any) -> None:
-        conditions.append(condition)
-        values.extend(new)
-
-    if query.valid_at is None:
-        add("latest")
-    else:
-        add(_SQL["held_at"], to_text(query.valid_at), to_text(query.valid_at))
-    for name, column in _SETS.items():
-        allowed = getattr(query, name)
-        if allowed and (name != "statuses" or query.valid_at is None):
-            add(f"{column} = ANY(%s)", list(allowed))
-    if query.ids is not None:
-        add("id = ANY(%s)", list(query.ids))
-    for column in ("key", "tier", "session"):
-        if (value := getattr(query, column)) is not None:
-            add(f"{column} = %s", value)
-    if query.source is not None:
-        add("(source = %s OR starts_with(source, %s))", query.source, query.source + ":")
-    if query.tags:
-        add("tags @> %s", list(query.tags))
-    if query.said_from is not None:
-        add("valid_from >= %s", to_text(query.said_from))
-    if query.said_until is not None:
-        add("valid_from < %s", to_text(query.said_until))
-    if query.changed_after is not None:
-        add("seq > %s", query.changed_after)
-    if query.alive_at is not None:
-        add("(expires_at IS NULL OR expires_at > %s)", to_text(query.alive_at))
-    if query.expired_at is not None:
-        add("expires_at <= %s", to_text(query.expired_at))
-    return conditions, values
 
 
 def _state(row: tuple[Any, ...], user_id: str) -> State:

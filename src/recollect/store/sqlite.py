@@ -15,11 +15,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from types import TracebackType
 from weakref import WeakValueDictionary
 
 from recollect.errors import StoreCorruptError, StoreError, storage_error
+from recollect.figures import Tally
 from recollect.store.contract import Salvage
 from recollect.store.forks import close_before_forks
 from recollect.store.locks import FileLock
@@ -38,7 +40,9 @@ from recollect.store.sqlite_connections import (
     raise_mapped,
 )
 from recollect.store.sqlite_salvage import salvage
+from recollect.store.sqlite_tally import SqliteTally
 from recollect.store.sqlite_views import SqliteReader, SqliteTransaction
+from recollect.store.tenants import some_of
 from recollect.times import to_text, utc_now
 from recollect.userid import folder_name
 
@@ -59,6 +63,7 @@ class SqliteStore:
         self._users: WeakValueDictionary[str, SqliteUser] = WeakValueDictionary()
         self._open: OrderedDict[str, SqliteUser] = OrderedDict()
         self._guard = threading.Lock()
+        self._tally = SqliteTally()
 
     def user(self, user_id: str) -> SqliteUser:
         with self._guard:
@@ -67,7 +72,9 @@ class SqliteStore:
                 user = self._users[user_id] = SqliteUser(self, user_id)
             return user
 
-    def users(self) -> Iterator[str]:
+    def users(
+        self, *, tenant: str | None = None, begins: str = "", after: str = "", limit: int | None = None
+    ) -> Iterator[str]:
         found: set[str] = set()
         registered = self._registered()
         if self.root.is_dir():
@@ -77,7 +84,11 @@ class SqliteStore:
                 elif folder.is_dir() and (owner := _owner_of(folder)):
                     # copied here from elsewhere, or the root database was lost
                     found.add(owner)
-        yield from sorted(found)
+        yield from some_of(sorted(found), tenant, begins, after, limit)
+
+    def tally(self, tenant: str | None, since: date, until: date, seconds: float | None = None) -> Tally:
+        named = ((name, self.root / folder_name(name) / "memory.db") for name in self.users(tenant=tenant))
+        return self._tally.tally(tenant, named, seconds)
 
     def erase_user(self, user_id: str, also: Callable[[], None] | None = None) -> dict[str, int]:
         user = self.user(user_id)

@@ -103,6 +103,18 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 -- Without a moment, all of them: a letter comes after every moment.
 DELETE FROM calls WHERE at < coalesce(?, 'Z')
 
+-- name: tally_calls
+-- The step is where a latency is counted.
+SELECT substr(at, 1, 10), tool, status, outcome, {step}, count(*) FROM calls GROUP BY 1, 2, 3, 4, 5
+
+-- name: tally_talks
+-- Conversations, each on every day it goes on, and the facts that were written in them.
+SELECT substr(at, 1, 10), count(DISTINCT session), count(*) FILTER (WHERE outcome = 'written' AND tool IN ({tools}))
+FROM calls WHERE session IS NOT NULL GROUP BY 1
+
+-- name: tally_episodes
+SELECT substr(created_at, 1, 10), count(*) FROM records WHERE latest = 1 AND kind = 'episode' GROUP BY 1
+
 -- name: spending
 SELECT day, operation, calls, tokens_in, tokens_out, cost FROM spending
 

@@ -7,7 +7,9 @@ name. Those of the tenant ``acme`` are stored as ``@acme/42``, and nobody else c
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from recollect.errors import InvalidInputError
 from recollect.store.keys import DEFAULT_TENANT
@@ -39,6 +41,40 @@ def local_id(tenant: str, stored: str) -> str | None:
         return None if _TAKEN.match(stored) else stored
     prefix = f"@{tenant}/"
     return stored.removeprefix(prefix) if stored.startswith(prefix) else None
+
+
+def belongs(tenant: str | None, stored: str) -> bool:
+    """Whether a user is one of a tenant's; without a tenant, everybody is."""
+    return tenant is None or local_id(tenant, stored) is not None
+
+
+def prefix_of(tenant: str) -> str | None:
+    """What the stored ids of a tenant's users begin with; None for the default tenant, which has all the others."""
+    return None if tenant == DEFAULT_TENANT else f"@{tenant}/"
+
+
+def first_of(tenant: str | None, begins: str) -> str:
+    """What the stored ids begin with of a tenant's users, or of all, whose own ids begin so."""
+    return ("" if tenant is None else prefix_of(tenant) or "") + begins
+
+
+def beyond(prefix: str) -> str | None:
+    """The least text behind all that begin so; None if there is none."""
+    if not prefix:
+        return None
+    following = ord(prefix[-1]) + 1
+    if 0xD800 <= following < 0xE000:  # these are no characters
+        following = 0xE000
+    return beyond(prefix[:-1]) if following > sys.maxunicode else prefix[:-1] + chr(following)
+
+
+def some_of(
+    users: Iterable[str], tenant: str | None = None, begins: str = "", after: str = "", limit: int | None = None
+) -> Iterator[str]:
+    """Of these users, which are in order, those that `Store.users` is asked for."""
+    first = first_of(tenant, begins)
+    wanted = (one for one in users if one > after and one.startswith(first) and belongs(tenant, one))
+    return islice(wanted, limit)
 
 
 def users_of(tenant: str, users: Iterable[str]) -> Iterator[tuple[str, str]]:

@@ -11,8 +11,10 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 
 from recollect.errors import StoreError
+from recollect.figures import FACT_TOOLS, CallGroup, Tally, step_of
 from recollect.records import ExtractionRun, Interaction, JournalEntry, Record, Session, Spending, ToolCall
 from recollect.store.contract import FileState, Query, Salvage, State, Tombstone, VectorRow
+from recollect.store.tenants import some_of
 from recollect.times import utc_now
 
 
@@ -65,10 +67,33 @@ class MemoryStore:
         with self._guard:
             return self._users.setdefault(user_id, MemoryUser(user_id))
 
-    def users(self) -> Iterator[str]:
+    def users(
+        self, *, tenant: str | None = None, begins: str = "", after: str = "", limit: int | None = None
+    ) -> Iterator[str]:
         with self._guard:
             users = list(self._users.items())
-        yield from sorted(user_id for user_id, user in users if user.exists())
+        names = sorted(user_id for user_id, user in users if user.exists())
+        yield from some_of(names, tenant, begins, after, limit)
+
+    def tally(self, tenant: str | None, since: date, until: date, seconds: float | None = None) -> Tally:
+        names = list(self.users(tenant=tenant))
+        calls: Counter[CallGroup] = Counter()
+        talks: Counter[str] = Counter()
+        facts: Counter[str] = Counter()
+        episodes: Counter[str] = Counter()
+        for name in names:
+            with self.user(name).read() as reader:
+                spoken = set()
+                for one in reader.calls():
+                    day = one.at.date().isoformat()
+                    calls[CallGroup(day, one.tool, one.status, one.outcome, step_of(one.latency_ms))] += 1
+                    if one.session is not None:
+                        spoken.add((day, one.session))
+                        facts[day] += one.outcome == "written" and one.tool in FACT_TOOLS
+                talks.update(day for day, _ in spoken)
+                every = reader.find(Query(kinds=("episode",), statuses=()))
+                episodes.update(one.created_at.date().isoformat() for one in every)
+        return Tally(calls=calls, talks=talks, facts=facts, episodes=episodes, users=len(names))
 
     def erase_user(self, user_id: str, also: Callable[[], None] | None = None) -> dict[str, int]:
         return self.user(user_id).erase_all(also)

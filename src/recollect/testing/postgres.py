@@ -78,7 +78,7 @@ class PostgresServer:
         if not (self.folder / "data" / "PG_VERSION").exists():
             self._initialise()
         for _ in range(5 if self.port == 0 else 1):
-            port = self.port or _free_port()
+            port = self.port or free_port()
             if self._launch(port):
                 self.port = port
                 return self
@@ -232,7 +232,8 @@ def _runnable(path: Path) -> bool:
     return bool(path.stat().st_mode & stat.S_IXUSR)
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port on which nobody listens at this moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

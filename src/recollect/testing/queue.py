@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from recollect.errors import QueueFullError
+from recollect.figures import QueueFigures, spread, step_of
+from recollect.store.tenants import belongs
 from recollect.times import Clock
 from recollect.work.contract import (
     LEASE_SECONDS,
@@ -124,12 +127,37 @@ class MemoryQueue(Queue):
                 counts[entry.job.state] += 1
         return counts
 
-    def dead(self, *, user_id: str | None = None, limit: int = 100) -> list[Job]:
+    def figures(self, tenant: str | None = None) -> QueueFigures:
+        now, took = self.now(), Counter[int]()
+        numbers, due = Counter[str](), list[datetime]()
+        for job in self._jobs(tenant):
+            numbers[job.state] += 1
+            if job.state == "ready" and job.run_at <= now:
+                due.append(job.created_at if job.attempts else job.run_at)
+            if job.state == "done" and job.finished_at is not None:
+                began = max(job.run_at, job.created_at) if job.attempts == 1 else job.created_at
+                took[step_of((job.finished_at - began) / timedelta(milliseconds=1))] += 1
+        return QueueFigures(
+            waiting=numbers["ready"],
+            running=numbers["running"],
+            done=numbers["done"],
+            dead=numbers["dead"],
+            oldest=min(due, default=None),
+            completion=spread(took),
+        )
+
+    def _jobs(self, tenant: str | None) -> list[Job]:
+        with self._guard:
+            return [entry.job for entry in self._entries.values() if belongs(tenant, entry.job.user_id or "")]
+
+    def dead(self, *, user_id: str | None = None, tenant: str | None = None, limit: int = 100) -> list[Job]:
         with self._guard:
             found = [
                 (entry.job.finished_at, entry.seq, entry.job)
                 for entry in self._entries.values()
-                if entry.job.state == "dead" and user_id in (None, entry.job.user_id)
+                if entry.job.state == "dead"
+                and user_id in (None, entry.job.user_id)
+                and belongs(tenant, entry.job.user_id or "")
             ]
         return [job for _, _, job in sorted(found, key=lambda item: item[:2], reverse=True)][:limit]
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.metrics.export import MetricReader
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider
+    from prometheus_client import CollectorRegistry
 
 _SCOPE = "recollect"
 _BOUNDS = [0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000]
@@ -95,6 +96,19 @@ def telemetry(setting: str) -> OpenTelemetry | None:
     return OpenTelemetry()
 
 
+_served: list[CollectorRegistry] = []
+"""What is shown to Prometheus, if it is."""
+
+
+def shown_to_prometheus() -> str:
+    """What Prometheus is shown of tool calls, for those who show it something too; empty if that is off."""
+    if not _served:
+        return ""
+    from prometheus_client import generate_latest
+
+    return generate_latest(_served[-1]).decode()
+
+
 def _set_up(exporters: list[str]) -> None:
     """All or nothing: what can go wrong comes first, and the providers, which can be set only once, come last."""
     serving = [one for one in exporters if one != "otlp"]
@@ -168,6 +182,7 @@ def _serve(exporters: list[str]) -> MetricReader:
     from prometheus_client import CollectorRegistry, start_http_server
 
     registry = CollectorRegistry()
+    _served.append(registry)
     begun: list[WSGIServer] = []
     for exporter in exporters:
         host, _, port = exporter.partition(":")[2].rpartition(":")

@@ -19,6 +19,7 @@ from datetime import datetime, timedelta
 from typing import Any, Literal, Self
 
 from recollect.errors import NotFoundError, RecollectError
+from recollect.figures import QueueFigures
 from recollect.times import Clock, utc_now
 from recollect.work.owners import is_dead
 from recollect.work.watching import Watcher, Watchers
@@ -305,7 +306,11 @@ class Queue(ABC):
     # dead letters, and what else an operator does
 
     @abstractmethod
-    def dead(self, *, user_id: str | None = None, limit: int = 100) -> list[Job]:
+    def figures(self, tenant: str | None = None) -> QueueFigures:
+        """How much waits and how long things took, of all jobs or of a tenant's. Those of no user are the default's."""
+
+    @abstractmethod
+    def dead(self, *, user_id: str | None = None, tenant: str | None = None, limit: int = 100) -> list[Job]:
         """The jobs that were given up, newest first."""
 
     @abstractmethod

@@ -19,7 +19,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from recollect.errors import ConfigError, QueueFullError, StoreError
-from recollect.store.postgres_connections import Connections, mapped_errors, parse_url
+from recollect.figures import BOUNDS, QueueFigures
+from recollect.store.postgres_connections import Pool, mapped_errors, parse_url
 from recollect.store.rows import load_migrations, load_queries
 from recollect.times import Clock, from_text, to_text, utc_now
 from recollect.work.contract import (
@@ -37,12 +38,25 @@ from recollect.work.contract import (
     Task,
     Wanted,
 )
-from recollect.work.rows import COLUMNS, SOME, Row, from_row, lease_from_row, refusal, settlement_to_row, to_rows
+from recollect.work.rows import (
+    COLUMNS,
+    SOME,
+    Row,
+    from_row,
+    lease_from_row,
+    refusal,
+    settlement_to_row,
+    to_rows,
+    told,
+    whose,
+)
 from recollect.work.watching import Watcher
 
 if TYPE_CHECKING:
     from psycopg import Connection
 
+POOL_SIZE = 4
+"""A worker needs one at a time, whoever puts something a second."""
 _HERE = Path(__file__).parent
 _SQL: dict[str, Any] = {
     name: sql.format(columns=COLUMNS) for name, sql in load_queries(_HERE / "distributed.sql").items()
@@ -53,7 +67,7 @@ _MIGRATION_LOCK = 0x5245434F4C4C4543
 
 
 class DistributedQueue(Queue):
-    """A queue in a database. Connects at the first use; ``pool_size`` bounds the connections in use.
+    """A queue in a database. Connects at the first use, over connections of its own or those of a ``pool``.
 
     The bound of the queue is not exact: as many more can come in as callers put something at the same moment.
     """
@@ -65,15 +79,14 @@ class DistributedQueue(Queue):
         size: int = QUEUE_SIZE,
         clock: Clock | None = None,
         keeping: Keeping | None = None,
-        pool_size: int = 4,
+        pool: Pool | None = None,
     ) -> None:
         super().__init__(size=size, clock=clock, keeping=keeping)
         self._conninfo = parse_url(url)
-        self._pool_size = pool_size
+        self._own_pool = pool is None
+        self._pool = pool or Pool(self._conninfo, POOL_SIZE)
         self._own_clock = clock not in (None, utc_now)
-        self._ahead = timedelta()
-        # by process: a forked child must neither use nor close its parent's connections
-        self._connections: dict[int, Connections] = {}
+        self._ahead: timedelta | None = timedelta() if self._own_clock else None
 
     def put_many(self, tasks: Sequence[Task]) -> list[Accepted]:
         if not tasks:
@@ -155,8 +168,16 @@ class DistributedQueue(Queue):
         counts: dict[State, int] = dict(self._rows("depth"))
         return {state: counts.get(state, 0) for state in STATES}
 
-    def dead(self, *, user_id: str | None = None, limit: int = 100) -> list[Job]:
-        return [from_row(row) for row in self._rows("dead", {"user_id": user_id, "limit": limit})]
+    def figures(self, tenant: str | None = None) -> QueueFigures:
+        condition, values = whose(_SQL, tenant)
+        given = {"now": to_text(self.now()), "bounds": list(BOUNDS), **values}
+        counts, took = (self._rows(name, given, condition) for name in ("count", "completion"))
+        return told(counts, took)
+
+    def dead(self, *, user_id: str | None = None, tenant: str | None = None, limit: int = 100) -> list[Job]:
+        condition, values = whose(_SQL, tenant)
+        rows = self._rows("dead", {"user_id": user_id, "limit": limit, **values}, condition)
+        return [from_row(row) for row in rows]
 
     def retry(self, job_id: str) -> Job:
         from psycopg.errors import UniqueViolation
@@ -198,7 +219,7 @@ class DistributedQueue(Queue):
         return True
 
     def now(self) -> datetime:
-        return self._clock() + self._ahead
+        return self._clock() + (self._ahead or timedelta())
 
     def watcher(self) -> Watcher:
         return self.watchers.add(ListeningWatcher(self._conninfo))
@@ -209,9 +230,8 @@ class DistributedQueue(Queue):
             db.execute(_SQL["notify"])
 
     def close(self) -> None:
-        connections = self._connections.pop(os.getpid(), None)
-        if connections is not None:
-            connections.close()
+        if self._own_pool:
+            self._pool.close()
 
     def _put(self, db: Connection[Any], row: Row) -> Accepted:
         for _ in range(10):
@@ -245,9 +265,10 @@ class DistributedQueue(Queue):
                 rows += db.execute(statement, values | {"limit": wanted.limit - len(rows)}).fetchall()
         return rows
 
-    def _rows(self, name: str, values: Any = None) -> list[Any]:
+    def _rows(self, name: str, values: Any = None, whose: str = "") -> list[Any]:
+        sql: Any = _SQL[name].format(whose=whose) if whose else _SQL[name]
         with mapped_errors(), self._lent() as db:
-            return db.execute(_SQL[name], values).fetchall()
+            return db.execute(sql, values).fetchall()
 
     @contextmanager
     def _transaction(self, *, mapped: bool = True) -> Iterator[Connection[Any]]:
@@ -260,15 +281,13 @@ class DistributedQueue(Queue):
 
     @contextmanager
     def _lent(self) -> Iterator[Connection[Any]]:
-        pid = os.getpid()
-        here = self._connections.get(pid) or self._connections.setdefault(
-            pid, Connections(self._conninfo, self._pool_size)
-        )
+        here = self._pool.here()
         with here.lend() as db:
             if not here.migrated:
                 _migrate(db)
-                self._ahead = timedelta() if self._own_clock else _ahead(db)
                 here.migrated = True
+            if self._ahead is None:
+                self._ahead = _ahead(db)
             yield db
 
     def _set_clock(self) -> None:

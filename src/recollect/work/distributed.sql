@@ -150,8 +150,28 @@ UPDATE memory_jobs SET result = NULL WHERE id = %s AND result IS NOT NULL AND st
 -- name: depth
 SELECT state, count(*) FROM memory_jobs GROUP BY state
 
+-- name: count
+-- By state, and since when the one that has waited longest could have been done.
+SELECT state, count(*), min(CASE WHEN attempts = 0 THEN run_at ELSE created_at END)
+    FILTER (WHERE state = 'ready' AND run_at <= %(now)s)
+FROM memory_jobs WHERE {{whose}} GROUP BY state
+
+-- name: completion
+-- From when a job was put until it was done; one put for later, from then on. When it was tried again, that is forgotten.
+SELECT width_bucket(1000 * extract(epoch FROM finished_at
+    - CASE WHEN attempts = 1 THEN greatest(run_at, created_at) ELSE created_at END)::float8, %(bounds)s::float8[]), count(*)
+FROM memory_jobs WHERE state = 'done' AND {{whose}} GROUP BY 1
+
+-- name: of_tenant
+starts_with(user_id, %(prefix)s)
+
+-- name: of_no_tenant
+-- No id that begins with @, the name of a tenant and a slash.
+(user_id IS NULL OR user_id COLLATE "C" < '@' OR user_id COLLATE "C" >= 'A' OR user_id !~ '^@[a-z0-9][a-z0-9-]{{{{0,31}}}}/')
+
 -- name: dead
 SELECT {columns} FROM memory_jobs WHERE state = 'dead' AND (%(user_id)s::text IS NULL OR user_id = %(user_id)s)
+    AND {{whose}}
 ORDER BY finished_at DESC, seq DESC LIMIT %(limit)s
 
 -- name: retry

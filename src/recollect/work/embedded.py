@@ -19,10 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from recollect.errors import QueueFullError, StoreCorruptError, StoreError
+from recollect.figures import QueueFigures
 from recollect.store.forks import close_before_forks
 from recollect.store.locks import FileLock
 from recollect.store.rows import load_queries
 from recollect.store.sqlite_connections import BUSY_SECONDS, Handle, empty_log, mapped_errors, migrate
+from recollect.store.sqlite_tally import LATENCY_STEP
 from recollect.times import Clock, from_text, to_text
 from recollect.work.contract import (
     LEASE_SECONDS,
@@ -39,7 +41,18 @@ from recollect.work.contract import (
     Task,
     Wanted,
 )
-from recollect.work.rows import COLUMNS, SOME, Row, from_row, lease_from_row, refusal, settlement_to_row, to_rows
+from recollect.work.rows import (
+    COLUMNS,
+    SOME,
+    Row,
+    from_row,
+    lease_from_row,
+    refusal,
+    settlement_to_row,
+    to_rows,
+    told,
+    whose,
+)
 from recollect.work.watching import PollingWatcher, Watcher
 
 _HERE = Path(__file__).parent
@@ -119,9 +132,18 @@ class EmbeddedQueue(Queue):
             counts: dict[State, int] = dict(db.execute(_SQL["depth"]).fetchall())
         return {state: counts.get(state, 0) for state in STATES}
 
-    def dead(self, *, user_id: str | None = None, limit: int = 100) -> list[Job]:
+    def figures(self, tenant: str | None = None) -> QueueFigures:
+        condition, values = whose(_SQL, tenant)
+        counted, took = (_SQL[name].format(whose=condition, step=LATENCY_STEP) for name in ("count", "completion"))
         with self._open() as db:
-            rows = db.execute(_SQL["dead"], {"user_id": user_id, "limit": limit}).fetchall()
+            counts = db.execute(counted, {"now": to_text(self.now()), **values}).fetchall()
+            return told(counts, db.execute(took, values).fetchall())
+
+    def dead(self, *, user_id: str | None = None, tenant: str | None = None, limit: int = 100) -> list[Job]:
+        condition, values = whose(_SQL, tenant)
+        sql = _SQL["dead"].format(whose=condition)
+        with self._open() as db:
+            rows = db.execute(sql, {"user_id": user_id, "limit": limit, **values}).fetchall()
         return [from_row(row) for row in rows]
 
     def retry(self, job_id: str) -> Job:

@@ -105,8 +105,32 @@ UPDATE jobs SET result = NULL WHERE id = ? AND result IS NOT NULL AND state IN (
 -- name: depth
 SELECT state, count(*) FROM jobs GROUP BY state
 
+-- name: count
+-- By state, and since when the one that has waited longest could have been done.
+SELECT state, count(*), min(CASE WHEN state = 'ready' AND run_at <= :now
+    THEN CASE WHEN attempts = 0 THEN run_at ELSE created_at END END)
+FROM jobs WHERE {{whose}} GROUP BY state
+
+-- name: completion
+-- From when a job was put until it was done; one put for later, from then on. When it was tried again, that is forgotten.
+SELECT {{step}}, count(*)
+FROM (
+    SELECT round(86400000.0 * (julianday(finished_at)
+        - julianday(CASE WHEN attempts = 1 THEN max(run_at, created_at) ELSE created_at END))) AS latency_ms
+    FROM jobs WHERE state = 'done' AND {{whose}}
+)
+GROUP BY 1
+
+-- name: of_tenant
+substr(user_id, 1, length(:prefix)) = :prefix
+
+-- name: of_no_tenant
+-- No id that begins with @, the name of a tenant and a slash.
+(user_id IS NULL OR substr(user_id, 1, 1) <> '@' OR instr(user_id, '/') NOT BETWEEN 3 AND 34
+    OR substr(user_id, 2, 1) NOT GLOB '[a-z0-9]' OR substr(user_id, 2, instr(user_id, '/') - 2) GLOB '*[^a-z0-9-]*')
+
 -- name: dead
-SELECT {columns} FROM jobs WHERE state = 'dead' AND (:user_id IS NULL OR user_id = :user_id)
+SELECT {columns} FROM jobs WHERE state = 'dead' AND (:user_id IS NULL OR user_id = :user_id) AND {{whose}}
 ORDER BY finished_at DESC, seq DESC LIMIT :limit
 
 -- name: retry

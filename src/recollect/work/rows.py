@@ -6,13 +6,15 @@ Used by all queues, so that they cannot differ. Knows no SQL.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from recollect.errors import InvalidInputError, NotFoundError
+from recollect.figures import QueueFigures, spread
 from recollect.records import new_id
+from recollect.store.tenants import prefix_of
 from recollect.times import from_text, parse_moment, to_text
 from recollect.userid import check_user_id
 from recollect.work.contract import Job, Lease, Settlement, Task
@@ -26,6 +28,7 @@ SOME = 100
 PAYLOAD_BYTES = 1_000_000
 RESULT_BYTES = 64_000
 _NAME, _KEY = 100, 300
+_SAID = {"ready": "waiting", "running": "running", "done": "done", "dead": "dead"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +119,25 @@ def settlement_to_row(settled: Settlement) -> dict[str, Any]:
         "error": settled.error,
         "result": None if settled.result is None else dump("result", settled.result, RESULT_BYTES),
     }
+
+
+def whose(queries: Mapping[str, str], tenant: str | None) -> tuple[str, dict[str, str | None]]:
+    """A condition for the jobs of a tenant, or for all, and its value."""
+    if tenant is None:
+        return "1 = 1", {}
+    prefix = prefix_of(tenant)
+    return queries["of_no_tenant" if prefix is None else "of_tenant"].format(), {"prefix": prefix}
+
+
+def told(counts: Iterable[Sequence[Any]], completion: Iterable[tuple[int, int]]) -> QueueFigures:
+    """What was counted: rows of state, number and the oldest, and of steps and numbers."""
+    numbers = {state: (number, oldest) for state, number, oldest in counts}
+    oldest = numbers.get("ready", (0, None))[1]
+    return QueueFigures(
+        **{name: numbers.get(state, (0, None))[0] for state, name in _SAID.items()},
+        oldest=None if oldest is None else from_text(oldest),
+        completion=spread(dict(completion)),
+    )
 
 
 def refusal(job: Job | None) -> Exception:

@@ -22,6 +22,7 @@ def main() -> None:
         bench,
         chat,
         events,
+        figures,
         identity,
         interests,
         keys,

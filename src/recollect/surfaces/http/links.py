@@ -25,7 +25,7 @@ from recollect.surfaces.http.schema import Nothing, Strict
 class OfIdentity(Strict):
     """A person as one channel knows them."""
 
-    channel: str
+    channel: str = Field(json_schema_extra={"pattern": "^[a-z0-9_-]{1,32}$"})
     name: str
 
 

@@ -6,6 +6,7 @@ import base64
 import binascii
 import hashlib
 import json
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,7 @@ from recollect.app import Recollect
 from recollect.client.verbs import ACTING, PAGE, VERBS, Verb
 from recollect.core.memory import Memory
 from recollect.core.writing import DoneAlreadyError
-from recollect.errors import InvalidInputError
+from recollect.errors import InvalidInputError, NothingToRebuildError
 from recollect.records import JournalEntry, Refused
 from recollect.surfaces.http import once
 from recollect.surfaces.http.exchange import Answer, Asked, Route, told
@@ -27,7 +28,8 @@ _ALONE = frozenset({"edit", "notices", "note_run", "clear", "erase_topic"})
 BATCH = tuple(name for name, verb in VERBS.items() if verb.scope == "write" and name not in _ALONE)
 """The verbs that can be part of a batch."""
 _MOST_OPERATIONS = 1000
-_ACTING = ("actor", "agent", "session", "run", "call", "trusted")
+_TURN_SECONDS = 0.05
+ACTING_FIELDS = ("actor", "agent", "session", "run", "call", "trusted")
 
 
 class Operation(Strict):
@@ -56,6 +58,8 @@ class Memories:
 
     def __init__(self, app: Recollect) -> None:
         self._app = app
+        self._turn = threading.Lock()
+        self._takes_turns = not app.config.database_url  # there, most of the time is spent waiting
 
     def routes(self) -> list[Route]:
         """What can be asked."""
@@ -94,8 +98,8 @@ class Memories:
             acting = json.loads(given)
         except (ValueError, RecursionError):
             acting = None
-        if not isinstance(acting, dict) or not set(acting) <= set(_ACTING):
-            raise InvalidInputError("Recollect-Acting", f"must be a JSON object of {', '.join(_ACTING)}")
+        if not isinstance(acting, dict) or not set(acting) <= set(ACTING_FIELDS):
+            raise InvalidInputError("Recollect-Acting", f"must be a JSON object of {', '.join(ACTING_FIELDS)}")
         return memory.acting(**acting)
 
     def _route(self, verb: Verb) -> Route:
@@ -120,10 +124,15 @@ class Memories:
         values = given_as(verb, asked.values)
         memory = self.memory(asked)
         if not verb.writes:
-            return self._reading(verb, memory, values, asked)
+            return self._in_turn(lambda: self._reading(verb, memory, values, asked))
 
         def do(here: Memory) -> Answer:
-            found = self._done(verb, here, dict(values), asked)
+            if verb.name == "spend" and here is not memory:
+                with here.batch() as batch:
+                    _marked(batch, [verb])
+                    found = self._done(verb, batch, dict(values), asked)
+            else:
+                found = self._done(verb, here, dict(values), asked)
             if verb.erases:
                 self._app.keys.forget_answers(asked.user)
             return told(found)
@@ -132,6 +141,8 @@ class Memories:
             return told(once.told_again(verb.name, values, entries))
 
         _with_ids(asked, [(verb, values)])
+        if verb.name == "rebuild" and self._app.config.database_url:
+            raise NothingToRebuildError("what is in PostgreSQL is restored from a backup of the database")
         if verb.scope == "admin":  # which can be done again: the journal need not tell
             return once.once(self._app.keys, asked, lambda: do(memory), lambda: do(memory))
         return self._once(asked, memory, do, again, keep=verb.name != "erase_topic")  # its answer holds what was erased
@@ -150,17 +161,24 @@ class Memories:
             operations.append((verb, given_as(verb, given)))
         _with_ids(asked, operations)
 
-        def do(memory: Memory) -> Answer:
-            with memory.batch() as batch:
+        memory = self.memory(asked)
+        erases = any(verb.erases for verb, _ in operations)
+
+        def do(here: Memory) -> Answer:
+            with here.batch() as batch:
+                if here is not memory:
+                    _marked(batch, [verb for verb, _ in operations])
                 answer = told([verb.call(batch, dict(given)) for verb, given in operations])
-            if any(verb.erases for verb, _ in operations):
+                if here is not memory and not erases:
+                    once.draft(self._app.keys, asked, batch, answer)
+            if erases:
                 self._app.keys.forget_answers(asked.user)
             return answer
 
         def again(entries: Sequence[JournalEntry]) -> Answer:
-            raise once.lost(entries[-1])
+            return once.drafted(self._app.keys, asked, entries[-1])
 
-        return self._once(asked, self.memory(asked), do, again)
+        return self._once(asked, memory, do, again)
 
     def _once(
         self,
@@ -184,6 +202,16 @@ class Memories:
             return do(here)
 
         return once.once(self._app.keys, asked, do_unless_done, lambda: again(memory.history(call=call)), keep=keep)
+
+    def _in_turn(self, read: Callable[[], Answer]) -> Answer:
+        """One read after the other: threads that compute at once take the interpreter from each other all the time,
+        which costs more than the reading. Nobody waits for a long one."""
+        is_ours = self._takes_turns and self._turn.acquire(timeout=_TURN_SECONDS)
+        try:
+            return read()
+        finally:
+            if is_ours:
+                self._turn.release()
 
     def _reading(self, verb: Verb, memory: Memory, values: dict[str, Any], asked: Asked) -> Answer:
         if verb.paged:
@@ -215,6 +243,13 @@ class Memories:
     def _about(self, user: str) -> About:
         memory = self._app.user(user)
         return About(exists=memory.exists, mode=memory.mode)
+
+
+def _marked(batch: Memory, verbs: Sequence[Verb]) -> None:
+    """What is entered into the ledger is in no journal: with an entry of its own it is done once."""
+    if any(verb.name == "spend" for verb in verbs):
+        assert batch._open is not None
+        batch._open.mark("spend", "")
 
 
 def _with_ids(asked: Asked, operations: Sequence[tuple[Verb, dict[str, Any]]]) -> None:

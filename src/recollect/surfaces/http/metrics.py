@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import bisect
 import itertools
-import sys
 import threading
 from collections import Counter
+
+from recollect.tools.telemetry import shown_to_prometheus
 
 TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _BOUNDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
@@ -46,12 +47,4 @@ class Metrics:
                 lines.append(f'recollect_http_request_seconds_sum{{route="{route}"}} {self._seconds[route]:.6f}')
                 lines.append(f'recollect_http_request_seconds_count{{route="{route}"}} {sums[-1]}')
             lines += ["# TYPE recollect_http_requests_running gauge", f"recollect_http_requests_running {self.running}"]
-        return "\n".join(lines) + "\n" + _of_tools()
-
-
-def _of_tools() -> str:
-    if "opentelemetry.exporter.prometheus" not in sys.modules:
-        return ""
-    from prometheus_client import REGISTRY, generate_latest
-
-    return generate_latest(REGISTRY).decode()
+        return "\n".join(lines) + "\n" + shown_to_prometheus()

@@ -93,6 +93,28 @@ def _kept(keys: Keys, known: Repeated, request: str) -> Answer | None:
     return Answer(found[1], found[2], headers=dict(_REPLAYED))
 
 
+def draft(keys: Keys, asked: Asked, batch: Memory, answer: Answer) -> None:
+    """Keep what will be answered once a batch is done, just before it is: the journal alone could not tell it."""
+    known = repeated(asked)
+    entries = batch.history(call=known.call) if known else []
+    if known and entries:
+        keys.keep_answer(_draft(known, entries[-1]), digest_of(asked), answer.status, answer.body)
+
+
+def drafted(keys: Keys, asked: Asked, last: JournalEntry) -> Answer:
+    """What was to be answered to a batch whose last entry the journal has."""
+    known = repeated(asked)
+    found = None if known is None else _kept(keys, _draft(known, last), digest_of(asked))
+    if found is None:
+        raise lost(last)
+    return found
+
+
+def _draft(known: Repeated, last: JournalEntry) -> Repeated:
+    # by its last entry: what was drafted for an attempt that failed is not what was done
+    return Repeated(known.user, f"{known.key}\n{last.seq} {last.record_id}")
+
+
 def under_call(memory: Memory, call: str) -> Memory:
     """The same memory, whose first write is not done if the journal has this call already."""
     written = False
@@ -108,7 +130,7 @@ def under_call(memory: Memory, call: str) -> Memory:
 def told_again(verb: str, arguments: dict[str, Any], entries: Sequence[JournalEntry]) -> Outcome | list[Record] | None:
     """What a verb returned, from what the journal has of it."""
     last = entries[-1]
-    if verb in ("pause", "resume", "consent"):
+    if verb in ("pause", "resume", "consent", "spend"):
         return None
     if verb in ("erase", "erase_topic", "clear"):
         ids = tuple(dict.fromkeys(entry.record_id for entry in entries if entry.record_id))

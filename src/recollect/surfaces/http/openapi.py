@@ -9,6 +9,8 @@ from pydantic import BaseModel, Field, TypeAdapter, create_model
 
 from recollect import __version__
 from recollect.surfaces.http.exchange import JSON, Route
+from recollect.surfaces.http.memories import ACTING_FIELDS
+from recollect.surfaces.http.once import LONGEST, SHORTEST
 from recollect.surfaces.http.problems import TYPE
 from recollect.surfaces.http.schema import answered
 
@@ -65,8 +67,8 @@ def _answer(route: Route) -> Any:
 
 def _operation(route: Route, known: dict[str, Any], defs: dict[str, Any]) -> dict[str, Any]:
     takes = known[f"{route.name} takes"]
-    parameters = [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1, "maxLength": 128}}
+    parameters: list[dict[str, Any]] = [
+        {"name": name, "in": "path", "required": True, "schema": _NAME}
         for name in ("user", "name")
         if f"{{{name}}}" in route.path
     ]
@@ -86,9 +88,10 @@ def _operation(route: Route, known: dict[str, Any], defs: dict[str, Any]) -> dic
         file = {"schema": {"type": "string", "format": "binary"}}
         operation["requestBody"] = {"required": True, "content": {"application/octet-stream": file}}
     if route.repeatable:
-        parameters.append(_header("Idempotency-Key", "made up for each request; the same one does nothing twice"))
+        said = "made up for each request; the same one does nothing twice"
+        parameters.append(_header("Idempotency-Key", said, pattern=f"^[!-~]{{{SHORTEST},{LONGEST}}}$"))
     if route.acts:
-        parameters.append(_header("Recollect-Acting", "on whose behalf: a JSON object of actor, agent, session, run …"))
+        parameters.append(_ACTING)
     if route.name == "edit":
         parameters.append(_header("If-Match", "the ETag of the text it was made from"))
     if route.name in ("show", "daily"):
@@ -118,6 +121,7 @@ def _responses(route: Route, known: dict[str, Any]) -> dict[str, Any]:
     return responses
 
 
+_NAME = {"type": "string", "pattern": r"^[^\x00-\x1f\x7f-\x9f\s]{1,128}$"}
 _ERRORS = {
     400: "The request cannot be read",
     401: "No key, or not a good one",
@@ -151,5 +155,24 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
     return rest | (kinds[0] if len(kinds) == 1 else {"anyOf": kinds})
 
 
-def _header(name: str, said: str) -> dict[str, Any]:
-    return {"name": name, "in": "header", "required": False, "description": said, "schema": {"type": "string"}}
+def _header(name: str, said: str, **more: Any) -> dict[str, Any]:
+    kind = {"type": "string", **more}
+    return {"name": name, "in": "header", "required": False, "description": said, "schema": kind}
+
+
+_LINE = {"type": "string", "pattern": "^[!-~]{1,100}$"}
+_ACTING = {
+    "name": "Recollect-Acting",
+    "in": "header",
+    "required": False,
+    "description": "on whose behalf, and in which conversation",
+    "content": {
+        JSON: {
+            "schema": {
+                "type": "object",
+                "properties": {name: {"type": "boolean"} if name == "trusted" else _LINE for name in ACTING_FIELDS},
+                "additionalProperties": False,
+            }
+        }
+    },
+}

@@ -59,7 +59,7 @@ class FiguresAsked(Strict):
 class TrendsAsked(Strict):
     """How many have to share a topic, and since when."""
 
-    k: int = Field(5, ge=1, le=1_000_000)
+    k: int = Field(5, le=1_000_000, json_schema_extra={"minimum": 5})
     days: int = Field(30, json_schema_extra={"enum": [7, 30, 90, 365]})
 
 

@@ -122,7 +122,11 @@ def _items(verb: Verb, name: str, hint: Any) -> Any:
 def _worded(verb: Verb, name: str, kind: Any) -> Any:
     full = f"{verb.name}.{name}"
     words = None if full in _FREE else _WORDS.get(full) or _WORDS.get(name)
-    return Annotated[Any, WithJsonSchema({"type": "string", "enum": list(words)})] if words else kind
+    if not words:
+        return kind
+    # what else it may be, the memory says; but it only compares with a type that is looked for
+    checked_here = str if name == "type" and not verb.writes else Any
+    return Annotated[checked_here, WithJsonSchema({"type": "string", "enum": list(words)})]
 
 
 def _bounded(name: str, kind: type) -> Any:

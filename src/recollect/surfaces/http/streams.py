@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
-import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from recollect.surfaces.http.exchange import Answer, Asked, Route, told
 from recollect.surfaces.http.memories import Memories
 from recollect.surfaces.http.problems import Problem
 from recollect.surfaces.http.schema import Nothing, Strict
+from recollect.surfaces.http.spool import Spool
 
 MOST = 512 * 1024 * 1024
 """The largest import, in bytes."""
@@ -69,28 +68,28 @@ class Streams:
         ]
 
     async def _export(self, asked: Asked) -> Answer:
-        folder = await in_thread("", tempfile.mkdtemp, prefix="recollect-")
-        path = Path(folder) / "memory.zip"
+        spool = await in_thread("", Spool)
         try:
+            path = spool.folder / "memory.zip"
             await in_thread(asked.user, lambda: self._memories.memory(asked).export(path))
         except BaseException:
-            await in_thread("", shutil.rmtree, folder, True)
+            await in_thread("", spool.close)
             raise
         headers = {"content-disposition": 'attachment; filename="memory.zip"'}
-        return Answer(kind="application/zip", headers=headers, stream=_read(path))
+        return Answer(kind="application/zip", headers=headers, stream=_read(path, spool))
 
     async def _import(self, asked: Asked) -> Answer:
         ending = Path(asked.values.get("name", "export.zip")).suffix.lower()
-        folder = await in_thread("", tempfile.mkdtemp, prefix="recollect-")
+        spool = await in_thread("", Spool)
         try:
-            path = Path(folder) / f"import{ending if ending in _ENDINGS else ''}"
+            path = spool.folder / f"import{ending if ending in _ENDINGS else ''}"
             await self._save(asked, path)
             how: dict[str, Any] = {
                 name: asked.values[name] for name in ("from_user", "dry_run") if name in asked.values
             }
             return await in_thread(asked.user, lambda: told(self._memories.memory(asked).import_(path, **how)))
         finally:
-            await in_thread("", shutil.rmtree, folder, True)
+            await in_thread("", spool.close)
 
     async def _save(self, asked: Asked, path: Path) -> None:
         file = await in_thread("", path.open, "wb")
@@ -112,13 +111,14 @@ class Streams:
             await in_thread("", file.close)
 
 
-async def _read(path: Path) -> AsyncIterator[bytes]:
-    """The bytes of a file, which has no name any more while they are sent: no kill leaves it behind."""
-    file = await in_thread("", path.open, "rb")
+async def _read(path: Path, spool: Spool) -> AsyncIterator[bytes]:
+    """The bytes of a file, and then it is removed."""
     try:
-        await in_thread("", shutil.rmtree, path.parent, True)  # what is open stays readable
-        while chunk := await in_thread("", file.read, _CHUNK):
-            yield chunk
+        file = await in_thread("", path.open, "rb")
+        try:
+            while chunk := await in_thread("", file.read, _CHUNK):
+                yield chunk
+        finally:
+            await in_thread("", file.close)
     finally:
-        await in_thread("", file.close)
-        await in_thread("", shutil.rmtree, path.parent, True)  # where what is open cannot be removed
+        await in_thread("", spool.close)

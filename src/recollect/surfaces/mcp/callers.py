@@ -46,6 +46,8 @@ class Stranger:
     why: str
     error: str = ""
     """The code of RFC 6750, if there was a token at all."""
+    seconds: int = 0
+    """When to try again, if it was too often."""
 
 
 class Callers(Protocol):

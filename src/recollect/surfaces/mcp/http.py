@@ -143,5 +143,7 @@ def _refusal(stranger: Stranger) -> Response:
     if stranger.status == 401:
         error = f', error="{stranger.error}", error_description="{stranger.why}"' if stranger.error else ""
         headers["WWW-Authenticate"] = f'Bearer realm="recollect"{error}'
+    if stranger.seconds:
+        headers["Retry-After"] = str(stranger.seconds)
     body = json.dumps({"error": stranger.error or "unauthorized", "error_description": stranger.why})
     return Response(body, status_code=stranger.status, headers=headers, media_type="application/json")

@@ -47,7 +47,7 @@ LOGGER = logging.getLogger("recollect.http")
 CONSOLE = "/console"
 _OPENAPI = "/v1/openapi.json"
 _READY_SECONDS = 1.0
-_TURN_SECONDS = 0.0002
+_TURN_SECONDS = 0.001
 """How long a thread keeps the interpreter while others wait: the event loop has little to do, and often."""
 
 
@@ -127,7 +127,7 @@ class Server:
         return Response('{"status":"ok"}', media_type=JSON)
 
     async def _is_ready(self, request: Any) -> Response:
-        wrong = await in_thread("ready", self._looked)  # in a line of its own: whoever asks on and on, others do not wait
+        wrong = await in_thread("ready", self._looked)  # a line of its own: however often it is asked, nobody waits
         told = {"status": "no" if wrong else "ok", "trouble": wrong}
         return Response(json.dumps(told), status_code=503 if wrong else 200, media_type=JSON)
 
@@ -148,7 +148,7 @@ class Server:
 
         found = []
         looks: dict[str, Callable[[], Any]] = {
-            "store": lambda: next(self._app.users(), None),
+            "store": lambda: next(self._app.users(limit=1), None),
             "keys": self._app.keys.any,
             "queue": look_into_queue,
         }

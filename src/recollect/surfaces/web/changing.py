@@ -14,6 +14,8 @@ from recollect.surfaces.web.differences import lines_changed, words_changed
 from recollect.surfaces.web.pages import Asked, page, then
 from recollect.surfaces.web.reading import day_of
 
+_MEANWHILE = "It was changed meanwhile, to what is shown first. Save only if you still want to."
+
 
 class DeclinedError(InvalidInputError):
     """The policy said no, and why."""
@@ -39,7 +41,7 @@ def edit(asked: Asked) -> Response:
     values["compared"] = digest(_plain(text))
     if expect != digest(current):
         values["problem"] = "The file was changed meanwhile. Below is what your text would change now; nothing is lost."
-        return page(asked, "editor.html", status=409, **values | {"expect": digest(current)})
+        return page(asked, "editor.html", status=_stale(asked), **values | {"expect": digest(current)})
     if not _is_compared(asked, text):
         return page(asked, "editor.html", **values)
     outcome = asked.memory.edit(text, day=day, expect=current)
@@ -54,6 +56,11 @@ def edit(asked: Asked) -> Response:
 def _is_compared(asked: Asked, text: str) -> bool:
     """Whether this is to be saved, and is what the person has seen compared."""
     return asked.form.get("step") == "save" and asked.form.get("compared") == digest(_plain(text))
+
+
+def _stale(asked: Asked) -> int:
+    """The status of a page that tells of somebody else's change: only who wanted to save was refused."""
+    return 409 if asked.form.get("step") == "save" else 200
 
 
 def _file(asked: Asked) -> str:
@@ -90,18 +97,20 @@ def change(asked: Asked) -> Response:
     """Another value for one record: shown first, then saved if nobody else changed it meanwhile."""
     content, seen = _plain(asked.field("content")).strip(), asked.field("seq")
     reason = "correction" if asked.form.get("reason") == "correction" else "update"
-    record = _named(asked, asked.memory.get(asked.path["id"]))
+    record, problem = _named(asked, asked.memory.get(asked.path["id"])), ""
     if _is_compared(asked, content):
         with asked.memory.batch() as mine:  # so that nobody is in between looking and writing
             record = mine.get(record.id)
             outcome = mine.update(record.id, content, reason=reason) if str(record.seq) == seen else None
-        if outcome is not None:
+        if outcome is not None and outcome.done:
             return _after(asked, f"record/{record.id}", "changed", outcome)
+        problem = "" if outcome is None else outcome.message
     is_stale = str(record.seq) != seen
     before, after = words_changed(record.content, content)
-    status = 409 if is_stale else 200
+    status = 422 if problem else _stale(asked) if is_stale else 200
+    problem = problem or (_MEANWHILE if is_stale else "")
     values = {"record": record, "content": content, "reason": reason, "before": before, "after": after}
-    return page(asked, "change.html", status=status, is_stale=is_stale, compared=digest(content), **values)
+    return page(asked, "change.html", status=status, problem=problem, compared=digest(content), **values)
 
 
 def pin(asked: Asked) -> Response:
@@ -124,9 +133,7 @@ def undo(asked: Asked) -> Response:
     if not target or (target.isdigit() and not (target.isascii() and len(target) <= 15)):
         raise InvalidInputError("target", "must be the number of an entry or the id of a run")
     undone = asked.known.undo(target)
-    back = asked.form.get("back", "")
-    path = back if back in ("", "timeline", "runs") else "timeline"
-    return then(asked, path, "undone", _last(asked), notices=undone.notices)
+    return then(asked, asked.back("timeline"), "undone", _last(asked), notices=undone.notices)
 
 
 def _last(asked: Asked) -> str | int | None:
@@ -156,4 +163,7 @@ def _after(asked: Asked, path: str, done: str, outcome: Outcome) -> Response:
     record: Record | None = getattr(outcome, "record", None)
     if done == "remembered" and record is not None and record.kind == "daily":
         path, done = f"record/{record.id}", "noted"
-    return then(asked, path, done, None if record is None else record.seq, notices=outcome.notices)
+    seq = None if record is None else record.seq
+    path = asked.back(path)
+    at = record.id if record is not None and record.id not in path else ""
+    return then(asked, path, done, seq, notices=outcome.notices, at=at)

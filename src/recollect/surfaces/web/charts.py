@@ -1,81 +1,207 @@
-"""Charts as SVG, drawn here: bars and columns, whose look is the style sheet's. Text in them is escaped."""
+"""Charts as SVG, drawn here: bars, columns, lines and a histogram, whose look is the style sheet's.
+
+What is drawn is told as well: each part has a title, and the page has a table beside each chart. Text is escaped.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from markupsafe import Markup
 
-_ROW, _LABEL, _VALUE, _WIDTH = 30, 170, 60, 640
-_HEIGHT, _FOOT, _TOP = 140, 24, 20
+from recollect.figures import BOUNDS, Spread
+
+_WIDTH, _HEIGHT = 640, 140
+_TOP, _FOOT, _LEFT = 16, 26, 60
+_ROW = 42
+_MOST_COLUMNS = 40
+_FEW = 15
+"""Above so few columns their numbers are written."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A chart, what it is called, what its colours mean, and the same as a table."""
+
+    picture: Markup
+    title: str
+    head: tuple[str, ...]
+    rows: Sequence[tuple[object, ...]]
+    legend: tuple[tuple[str, str], ...] = ()
+    note: str = ""
 
 
 def bars(rows: Sequence[tuple[str, int]], title: str) -> Markup:
-    """A bar for each name, the longest for the greatest number."""
+    """A bar below each name, the longest for the greatest number, with the share of the whole."""
     most = max((number for _, number in rows), default=0) or 1
-    room = _WIDTH - _LABEL - _VALUE
+    whole = sum(number for _, number in rows) or 1
     parts = []
     for at, (name, number) in enumerate(rows):
         y = at * _ROW
-        long = max(round(room * number / most, 1), 2)
-        shown = name if len(name) <= 22 else name[:21] + "…"
         parts.append(
             Markup(
-                '<text class="name" x="{}" y="{}" text-anchor="end">{}</text>'
-                '<rect class="bar" x="{}" y="{}" width="{}" height="16" rx="3"/>'
-                '<text class="value" x="{}" y="{}">{}</text>'
-            ).format(_LABEL - 12, y + 20, shown, _LABEL, y + 7, long, _LABEL + long + 8, y + 20, f"{number:,}")
+                '<g><title>{name}: {number}</title><text class="value" x="0" y="{text}">{shown}</text>'
+                '<text class="name" x="{right}" y="{text}" text-anchor="end">{number} · {share}</text>'
+                '<rect class="rest" x="0" y="{y}" width="{right}" height="8" rx="4"/>'
+                '<rect class="bar" x="0" y="{y}" width="{long}" height="8" rx="4"/></g>'
+            ).format(
+                name=name,
+                shown=name if len(name) <= 32 else name[:31] + "…",
+                number=f"{number:,}",
+                share=f"{number / whole:.0%}",
+                text=y + 16,
+                y=y + 24,
+                right=_WIDTH,
+                long=max(round(_WIDTH * number / most, 1), 4),
+            )
         )
-    return _svg(_WIDTH, max(len(rows), 1) * _ROW + 4, title, parts)
+    return _svg(_WIDTH, max(len(rows), 1) * _ROW, title, parts)
 
 
-def columns(rows: Sequence[tuple[str, int]], title: str, *, labels: int = 8) -> Markup:
-    """A column for each name, from left to right; about so many of the names are written below."""
-    most = max((number for _, number in rows), default=0) or 1
-    wide = _WIDTH / max(len(rows), 1)
+def columns(rows: Sequence[tuple[str, int]], title: str, *, failed: Sequence[int] = (), labels: int = 6) -> Markup:
+    """A column for each name, from left to right, and at its foot the part that failed; about so many are labelled."""
+    top, parts = _grid(max((number for _, number in rows), default=0))
+    wide = (_WIDTH - _LEFT) / max(len(rows), 1)
     every = max(-(-len(rows) // labels), 1)
-    parts = [Markup('<line class="axis" x1="0" x2="{}" y1="{y}" y2="{y}"/>').format(_WIDTH, y=_TOP + _HEIGHT)]
     for at, (name, number) in enumerate(rows):
-        high = round(_HEIGHT * number / most, 1)
-        x = round(at * wide, 1)
+        x = _LEFT + at * wide
+        bad = failed[at] if failed else 0
+        told = f"{name}: {number:,}" + (f", {bad:,} failed" if bad else "")
         if number:
-            parts.append(
-                Markup(
-                    '<rect class="bar" x="{}" y="{}" width="{}" height="{}" rx="2"><title>{}: {}</title></rect>'
-                ).format(
-                    round(x + wide * 0.12, 1),
-                    round(_TOP + _HEIGHT - high, 1),
-                    round(wide * 0.76, 1),
-                    high,
-                    name,
-                    number,
-                )
-            )
-            if number == most or len(rows) <= 15:
-                parts.append(
-                    Markup('<text class="value" x="{}" y="{}" text-anchor="middle">{}</text>').format(
-                        round(x + wide / 2, 1), round(_TOP + _HEIGHT - high - 5, 1), f"{number:,}"
-                    )
-                )
+            parts.append(_column(x, wide, number, bad, top, told))
+            if len(rows) <= _FEW:
+                parts.append(_text("value", x + wide / 2, _y(number, top) - 5, f"{number:,}"))
         if at % every == 0:
-            parts.append(
-                Markup('<text class="name" x="{}" y="{}" text-anchor="middle">{}</text>').format(
-                    round(x + wide / 2, 1), _TOP + _HEIGHT + 18, name
-                )
-            )
+            parts.append(_text("name", x + wide / 2, _TOP + _HEIGHT + 18, name))
     return _svg(_WIDTH, _TOP + _HEIGHT + _FOOT, title, parts)
 
 
-def gauge(share: float, title: str) -> Markup:
-    """A share of a whole, as a part of a line."""
+def lines(names: Sequence[str], series: Sequence[tuple[str, Sequence[float | None]]], title: str) -> Markup:
+    """A line for each series, in milliseconds; broken where there is nothing."""
+    top, parts = _grid(max((value for _, line in series for value in line if value is not None), default=0), lasting)
+    wide = (_WIDTH - _LEFT) / max(len(names), 1)
+    every = max(-(-len(names) // 6), 1)
+    for at in range(0, len(names), every):
+        parts.append(_text("name", _LEFT + (at + 0.5) * wide, _TOP + _HEIGHT + 18, names[at]))
+    size = 3.5 if wide > 12 else 2.5
+    dot = Markup('<circle class="point l{}" cx="{:.1f}" cy="{:.1f}" r="{}"><title>{}</title></circle>')
+    for number, (called, line) in enumerate(series, 1):
+        points = [(_LEFT + (at + 0.5) * wide, value) for at, value in enumerate(line)]
+        path, pen = [], "M"
+        for x, value in points:
+            path.append(f"{pen}{x:.1f} {_y(value, top):.1f}" if value is not None else "")
+            pen = "M" if value is None else "L"
+        parts.append(Markup('<path class="line l{}" d="{}"/>').format(number, "".join(path)))
+        for (x, value), name in zip(points, names, strict=True):
+            if value is not None:
+                told = f"{name}, {called}: {lasting(value)}"
+                parts.append(dot.format(number, x, _y(value, top), size, told))
+    return _svg(_WIDTH, _TOP + _HEIGHT + _FOOT, title, parts)
+
+
+def histogram(spread: Spread, title: str) -> Markup:
+    """How many took how long, on a logarithmic scale, with the percentiles."""
+    numbers = {BOUNDS.index(bound): number for bound, number in spread.steps}
+    first, last = min(numbers, default=0), max(numbers, default=0)
+    middle, room = (first + last) // 2, max(last - first + 5, 30)
+    first = max(min(middle - room // 2, len(BOUNDS) - room), 0)
+    each = -(-room // _MOST_COLUMNS)
+    grouped = [sum(numbers.get(first + at + more, 0) for more in range(each)) for at in range(0, room, each)]
+    top, parts = _grid(max(grouped))
+    wide = (_WIDTH - _LEFT) / len(grouped)
+
+    def place(milliseconds: float) -> float:
+        begin = math.log10(BOUNDS[first - 1]) if first else math.log10(BOUNDS[0]) - 0.05
+        return _LEFT + (math.log10(max(milliseconds, 1e-3)) - begin) * 20 / each * wide
+
+    for at, number in enumerate(grouped):
+        if number:
+            low = first + at * each
+            below = BOUNDS[min(low + each - 1, len(BOUNDS) - 1)]
+            begin = f"{lasting(BOUNDS[low - 1])} to " if low else "less than "
+            parts.append(_column(_LEFT + at * wide, wide, number, 0, top, f"{begin}{lasting(below)}: {number:,}"))
+    for power in range(-1, 8):
+        for step in (1.0,) if room > 50 else (1.0, 3.15):
+            x = place(step * 10.0**power)
+            if _LEFT <= x <= _WIDTH - 20:
+                parts.append(_text("name", x, _TOP + _HEIGHT + 18, lasting(step * 10.0**power)))
+    mark = Markup('<g><title>{}: {}</title><line class="mark" x1="{x:.1f}" x2="{x:.1f}" y1="{}" y2="{}"/></g>')
+    for name, value in (("p50", spread.p50), ("p95", spread.p95), ("p99", spread.p99)):
+        if value is not None:
+            parts.append(mark.format(name, lasting(value), _TOP - 8, _TOP + _HEIGHT, x=place(value)))
+    return _svg(_WIDTH, _TOP + _HEIGHT + _FOOT, title, parts)
+
+
+def gauge(share: float, title: str, *, enough: float = 0.0) -> Markup:
+    """A share of a whole, as a part of a line; in another colour if it is not enough."""
     long = round(200 * min(max(share, 0.0), 1.0), 1)
     parts = [
         Markup('<rect class="rest" x="0" y="2" width="200" height="8" rx="4"/>'),
-        Markup('<rect class="bar" x="0" y="2" width="{}" height="8" rx="4"/>').format(long),
+        Markup('<rect class="{}" x="0" y="2" width="{}" height="8" rx="4"/>').format(
+            "bar" if share >= enough else "bad", long
+        ),
     ]
-    return _svg(200, 12, title, parts)
+    return _svg(200, 12, title, parts, "chart gauge")
 
 
-def _svg(width: float, height: float, title: str, parts: Sequence[Markup]) -> Markup:
-    head = Markup('<svg class="chart" viewBox="0 0 {} {}" role="img" aria-label="{}">').format(width, height, title)
+def lasting(milliseconds: float) -> str:
+    """A time for a person, in two or three digits."""
+    for unit, size, least in (("h", 3_600_000, 2), ("min", 60_000, 2), ("s", 1000, 1)):
+        if milliseconds >= least * size:
+            return f"{_short(milliseconds / size)} {unit}"
+    return f"{_short(milliseconds)} ms"
+
+
+def compact(number: float) -> str:
+    """A number for a narrow place: 950, 1.2k, 34k, 1.5M."""
+    for unit, size in (("M", 1e6), ("k", 1e3)):
+        if number >= size:
+            return f"{number / size:.3g}{unit}"
+    return f"{number:g}"
+
+
+def _short(number: float) -> str:
+    return f"{number:.0f}" if number >= 10 else f"{number:.1f}".removesuffix(".0") if number >= 0.1 else "0.1"
+
+
+def _grid(most: float, write: Callable[[float], str] = compact) -> tuple[float, list[Markup]]:
+    """The number at the top, the least round one that is enough, and lines across there, in the middle and below."""
+    size = 10.0 ** math.floor(math.log10(most)) if most > 0 else 1.0
+    top = next(step * size for step in (1, 2, 4, 5, 10) if step * size >= most)
+    parts = []
+    for part in (0.0, 0.5, 1.0) if top != 1 else (0.0, 1.0):
+        y = round(_TOP + _HEIGHT * (1 - part), 1)
+        parts.append(Markup('<line class="axis" x1="{}" x2="{}" y1="{y}" y2="{y}"/>').format(_LEFT, _WIDTH, y=y))
+        parts.append(_text("name", _LEFT - 8, y + 4, write(part * top) if part else "0", "end"))
+    return top, parts
+
+
+def _column(x: float, wide: float, number: int, bad: int, top: float, told: str) -> Markup:
+    box = '<rect class="{}" x="{:.1f}" y="{}" width="{:.1f}" height="{}" rx="{}"/>'
+    inner, gap = wide * 0.8, wide * 0.1
+    made = Markup("<g><title>{}</title>").format(told)
+    made += Markup(box).format("bar", x + gap, _y(number, top), inner, _high(number, top), 2 if inner > 6 else 0)
+    if bad:
+        made += Markup(box).format("bad", x + gap, _y(bad, top), inner, _high(bad, top), 0)
+    return made + Markup("</g>")
+
+
+def _high(number: float, top: float) -> float:
+    return round(_HEIGHT * number / top, 1)
+
+
+def _y(number: float, top: float) -> float:
+    return round(_TOP + _HEIGHT - _high(number, top), 1)
+
+
+def _text(kind: str, x: float, y: float, said: str, anchor: str = "middle") -> Markup:
+    return Markup('<text class="{}" x="{}" y="{}" text-anchor="{}">{}</text>').format(
+        kind, round(x, 1), round(y, 1), anchor, said
+    )
+
+
+def _svg(width: float, height: float, title: str, parts: Sequence[Markup], look: str = "chart") -> Markup:
+    head = Markup('<svg class="{}" viewBox="0 0 {} {}" role="img" aria-label="{}">').format(look, width, height, title)
     return head + Markup("").join(parts) + Markup("</svg>")

@@ -13,6 +13,7 @@ import shutil
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
@@ -72,9 +73,41 @@ _HEADERS = {
     "permissions-policy": "camera=(), microphone=(), geolocation=()",
 }
 
+_LISTS = {
+    "episodes": (
+        "episode",
+        "Episodes",
+        "Stretches of conversation, kept as a whole.",
+        "An agent keeps one when something is worth remembering together: a trip, an evening, an outage.",
+    ),
+    "observations": (
+        "observation",
+        "Observations",
+        "What agents found out while they worked: findings, insights and lessons.",
+        "They come from agents that report what they learned.",
+    ),
+    "notes": (
+        "note",
+        "Notes",
+        "Free texts that you or an agent saved.",
+        "Ask an agent to note something down for you.",
+    ),
+}
+"""The pages that list the records of one kind."""
 _FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
 
 _Handler = Callable[[Asked], Response]
+
+
+@dataclass(frozen=True)
+class _Page:
+    """What answers, and for whom."""
+
+    handle: _Handler
+    writes: bool
+    operator: bool
+    most: int
+    """How many bytes may be sent to it."""
 
 
 def console(app: Recollect, *, who: Entrance, live: Live | None = None) -> Starlette:
@@ -90,24 +123,25 @@ class _Console:
         self._live = live
 
     def starlette(self) -> Starlette:
-        get, post = partial(self._route, methods=["GET"]), partial(self._route, methods=["POST"])
-        observations = "What agents found out while they worked: findings, insights and lessons."
+        get, post = partial(self._route, methods=["GET"]), partial(self._route, methods=["POST"], writes=True)
         routes: list[BaseRoute] = [
             get("/", reading.memory),
-            get("/edit", changing.editor),
+            get("/edit", changing.editor, writes=True),
             post("/edit", changing.edit),
             post("/remember", changing.remember),
             get("/search", reading.search),
             get("/timeline", reading.timeline),
             get("/daily", reading.daily),
             get("/daily/{day}", reading.daily),
-            get("/daily/{day}/edit", changing.editor),
+            get("/daily/{day}/edit", changing.editor, writes=True),
             post("/daily/{day}/edit", changing.edit),
-            get("/episodes", reading.records("episode", "Episodes", "Stretches of conversation, kept as a whole.")),
-            get("/observations", reading.records("observation", "Observations", observations)),
-            get("/notes", reading.records("note", "Notes", "Free texts that you or an agent saved.")),
+            *(get(f"/{path}", reading.records(*about)) for path, about in _LISTS.items()),
+            get("/conversations", reading.conversations),
+            get("/conversation", reading.conversation),
+            get("/working", reading.working),
             get("/people", reading.people),
             get("/runs", reading.runs),
+            get("/runs/{run:path}", reading.run),
             get("/duplicates", reading.duplicates),
             post("/merge", changing.merge),
             post("/undo", changing.undo),
@@ -115,7 +149,7 @@ class _Console:
             post("/record/{id}/change", changing.change),
             post("/record/{id}/pin", changing.pin),
             post("/record/{id}/forget", changing.forget),
-            get("/record/{id}/erase", settings.erasing),
+            get("/record/{id}/erase", settings.erasing, writes=True),
             get("/settings", settings.settings),
             post("/settings/mode", settings.mode),
             post("/settings/consent", settings.consent),
@@ -124,8 +158,11 @@ class _Console:
             post("/settings/clear", settings.clear),
             get("/export", settings.export),
             post("/import", settings.import_, most=MOST_IMPORT),
+            post("/example/remove", settings.remove_example),
             get("/operator", operating.dashboard, operator=True),
             get("/operator/users", operating.users, operator=True),
+            get("/operator/users/erase", operating.erasing, operator=True, writes=True),
+            post("/operator/users/erase", operating.erase, operator=True),
             get("/operator/queue", operating.queue, operator=True),
             post("/operator/queue/{id}", operating.dead_letter, operator=True),
             Route("/events", self._events),
@@ -139,29 +176,36 @@ class _Console:
         return made
 
     def _route(
-        self, path: str, handle: _Handler, *, methods: list[str], operator: bool = False, most: int = MOST_FORM
+        self,
+        path: str,
+        handle: _Handler,
+        *,
+        methods: list[str],
+        writes: bool = False,
+        operator: bool = False,
+        most: int = MOST_FORM,
     ) -> Route:
         async def answer(request: Request) -> Response:
-            return await self._answer(request, handle, operator, most)
+            return await self._answer(request, _Page(handle, writes, operator, most))
 
         return Route(path, answer, methods=methods)
 
     # one request
 
-    async def _answer(self, request: Request, handle: _Handler, operator: bool, most: int) -> Response:
+    async def _answer(self, request: Request, wanted: _Page) -> Response:
         visitor = await self._visitor(request)
         base = request.scope.get("root_path", "")
-        if visitor is None or (operator and not visitor.operator):
+        if visitor is None or (wanted.operator and not visitor.operator):
             return RedirectResponse(f"{base}/login", 303)
-        if visitor.user is None and not operator:
+        if visitor.user is None and not wanted.operator:
             return RedirectResponse(f"{base}/operator", 303)
         seat = request.cookies.get(SEAT, "")
         fresh = "" if _is_seat(seat) else secrets.token_urlsafe(24)
-        async with self._form(request, most) as (form, upload):
+        async with self._form(request, wanted.most) as (form, upload):
             response = await in_thread(
                 visitor.user or "",
                 self._handled,
-                handle,
+                wanted,
                 request,
                 {"visitor": visitor, "base": base, "form": form, "upload": upload, "seat": seat or fresh},
             )
@@ -169,7 +213,7 @@ class _Console:
             self._set(request, response, SEAT, fresh)
         return response
 
-    def _handled(self, handle: _Handler, request: Request, given: dict[str, Any]) -> Response:
+    def _handled(self, wanted: _Page, request: Request, given: dict[str, Any]) -> Response:
         seat, form = given.pop("seat"), given["form"]
         asked = Asked(
             app=self._app,
@@ -181,8 +225,10 @@ class _Console:
         )
         if request.method == "POST" and not self._is_ours(request, form, given["visitor"]):
             return self._trouble(asked, 403, "This form is too old, or came from another site. Go back and try again.")
+        if wanted.writes and not asked.may_write:
+            return self._trouble(asked, 403, "Your link lets you look, not change. Ask for one that lets you write.")
         try:
-            return handle(asked)
+            return wanted.handle(asked)
         except (
             Exception
         ) as error:  # the outermost handler: what an error quotes must not get into the log of the server
@@ -203,7 +249,7 @@ class _Console:
 
     @staticmethod
     def _trouble(asked: Asked, status: int, said: str) -> Response:
-        titles = {403: "Not from here", 404: "Not found", 409: "It has changed", 422: "Not like that"}
+        titles = {403: "Not allowed", 404: "Not found", 409: "It has changed", 422: "Not like that"}
         titles[503] = "Busy"
         try:
             return page(asked, "trouble.html", status=status, title=titles.get(status, "That failed"), said=said)
@@ -298,7 +344,7 @@ class _Console:
             return now is not None and now.user == visitor.user
 
         stream = self._live.stream(visitor.user, seen, is_welcome)
-        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+        headers = {"cache-control": "no-store, no-transform", "x-accel-buffering": "no"}  # for proxies
         return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
 
     async def _missing(self, request: Request, error: Exception) -> Response:

@@ -1,17 +1,23 @@
-"""People around a person, as a drawing: the more is known together, the stronger the line and the nearer they stand."""
+"""People around a person, as a drawing: the more is known of somebody, the stronger the line; thin ones join those who
+were somewhere together."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 
 from recollect.records import Record
 
-WIDTH, HEIGHT = 720, 520
-_FAR, _NEAR = 200.0, 130.0
-_WIDE = 1.25
+WIDTH = 720
+MOST_DRAWN = 24
+_FAR, _NEAR = 195.0, 118.0
+_WIDE = 1.4
 _MOST_NAME, _MOST_ROLE = 15, 18
+_ONE_RING = 8
+_ABOVE, _BELOW = 50, 90
+"""The room that somebody takes with what is written below them."""
 
 
 @dataclass
@@ -28,6 +34,7 @@ class Dot:
     """Where somebody stands."""
 
     name: str
+    initial: str
     role: str
     href: str
     x: float
@@ -40,28 +47,43 @@ class Drawing:
     """A graph, laid out."""
 
     width: int
-    height: int
+    height: float
     x: float
     y: float
     dots: tuple[Dot, ...]
+    together: tuple[tuple[Dot, Dot], ...]
 
 
 def draw(ties: Sequence[Tie]) -> Drawing:
     """Everybody in a ring, in turns nearer and farther if they are many, so that names do not touch."""
-    middle_x, middle_y = WIDTH / 2, HEIGHT / 2
-    dots = []
-    for number, tie in enumerate(ties):
-        angle = 2 * math.pi * number / len(ties) - math.pi / 2
-        far = _FAR if len(ties) <= 8 or number % 2 == 0 else _NEAR
-        x, y = middle_x + _WIDE * far * math.cos(angle), middle_y + far * math.sin(angle)
+    middle_x, dots = WIDTH / 2, []
+    places = [_place(number, len(ties)) for number in range(len(ties))]
+    middle_y = _ABOVE - min(y for _, y in places)
+    height = middle_y + max(y for _, y in places) + _BELOW
+    for tie, (x, y) in zip(ties, places, strict=True):
         dots.append(
             Dot(
-                tie.name if len(tie.name) <= _MOST_NAME else tie.name[: _MOST_NAME - 1] + "…",
-                tie.role if len(tie.role) <= _MOST_ROLE else tie.role[: _MOST_ROLE - 1] + "…",
+                _cut(tie.name, _MOST_NAME),
+                tie.name[:1].upper(),
+                _cut(tie.role, _MOST_ROLE),
                 tie.records[0].id,
-                round(x, 1),
-                round(y, 1),
+                round(middle_x + x, 1),
+                round(middle_y + y, 1),
                 min(len(tie.records), 5),
             )
         )
-    return Drawing(WIDTH, HEIGHT, middle_x, middle_y, tuple(dots))
+    ids = [{record.id for record in tie.records} for tie in ties]
+    together = [(dots[one], dots[other]) for one, other in combinations(range(len(ties)), 2) if ids[one] & ids[other]]
+    return Drawing(WIDTH, round(height, 1), middle_x, round(middle_y, 1), tuple(dots), tuple(together))
+
+
+def _place(number: int, of: int) -> tuple[float, float]:
+    """Where somebody stands, seen from the middle."""
+    # two or four stand askew: no line ends in a name below
+    angle = 2 * math.pi * (number + (0.5 if of in (2, 4) else 0)) / of - math.pi / 2
+    far = _FAR if of <= _ONE_RING or number % 2 == 0 else _NEAR
+    return _WIDE * far * math.cos(angle), far * math.sin(angle)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -1,71 +1,88 @@
-"""Tells open pages that their memory changed, whoever changed it: by the number of the last journal entry."""
+"""Tells open pages that their memory changed, whoever changed it: by the number of the last journal entry.
+
+A memory is looked at once for all pages that show it, and less often the longer nothing happens to it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections import Counter
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from recollect.app import Recollect
 from recollect.core.aio import in_thread
 from recollect.errors import RecollectError
 
+LOGGER = logging.getLogger("recollect.web")
+
 _SECONDS = 1.0
-_BEAT = 15
-"""After so many looks without a change something is sent anyway, to notice who has gone."""
+_QUIET = 60
+"""After so many looks without a change, a memory is looked at three times less often."""
+_BEAT = 15.0
+"""After so many seconds without a change something is sent anyway: it keeps proxies from hanging up."""
 _MOST_EACH = 12
+_HELLO = b"retry: 3000\n\n:" + b" " * 2048 + b"\n\n"
+"""How soon to come back, and enough to fill what a proxy may hold back at first."""
 
 
 class Live:
     """The open pages of all users of one process."""
 
-    def __init__(self, app: Recollect, seconds: float = _SECONDS) -> None:
+    def __init__(self, app: Recollect, seconds: float = _SECONDS, beat: float = _BEAT) -> None:
         self._app = app
         self._seconds = seconds
-        self._open: Counter[str] = Counter()
-        self._closed: set[asyncio.Event] = set()
+        self._beat = beat
+        self._watched: dict[str, _Watch] = {}
 
     def has_room(self, user: str) -> bool:
         """Whether another page may be told."""
-        return self._open[user] < _MOST_EACH
+        return user not in self._watched or len(self._watched[user].pages) < _MOST_EACH
 
     async def stream(self, user: str, seen: int, is_welcome: Callable[[], Awaitable[bool]]) -> AsyncIterator[bytes]:
         """Server-sent events for one page that showed everything up to ``seen``."""
         if not self.has_room(user):
             return  # many came at once
-        ended = asyncio.Event()
-        self._closed.add(ended)
-        self._open[user] += 1
-        looks = 0
+        watch = self._watched.get(user)
+        if watch is None:
+            watch = self._watched[user] = _Watch(user, self)
+        news = watch.join()
+        now = asyncio.get_running_loop().time
+        due = now() + self._beat
         try:
-            yield b"retry: 3000\n\n"
-            while not ended.is_set():
-                try:
-                    seq, what = await in_thread(user, self._last, user)
-                except RecollectError:
-                    return  # the page asks again by itself
-                if seq != seen:
-                    seen, looks = seq, 0
-                    yield f"id: {seq}\nevent: changed\ndata: {json.dumps({'seq': seq, 'what': what})}\n\n".encode()
-                elif (looks := looks + 1) >= _BEAT:
-                    looks = 0
+            yield _HELLO
+            while not watch.ended:
+                await news.wait()
+                news.clear()
+                if watch.last is not None and watch.last[0] != seen:
+                    seen, what = watch.last
+                    due = now() + self._beat
+                    yield f"id: {seen}\nevent: changed\ndata: {json.dumps({'seq': seen, 'what': what})}\n\n".encode()
+                elif now() >= due:
+                    due = now() + self._beat
                     if not await is_welcome():
                         return
                     yield b": still here\n\n"
-                try:
-                    await asyncio.wait_for(ended.wait(), self._seconds)
-                except TimeoutError:
-                    pass
         finally:
-            self._closed.discard(ended)
-            self._open[user] -= 1
-            self._open += Counter()
+            watch.leave(news)
 
     def close(self) -> None:
         """End all streams, so that a server can stop. Called in the event loop."""
-        for ended in list(self._closed):
-            ended.set()
+        for watch in list(self._watched.values()):
+            watch.end()
+
+    async def look(self, user: str) -> tuple[int, str]:
+        """The number of the last change of a memory, and what it was."""
+        return await in_thread(user, self._last, user)
+
+    def pause(self, quiet: int) -> float:
+        """How long to wait before the next look, after so many that showed nothing new."""
+        return self._seconds * (3 if quiet >= _QUIET else 1)
+
+    def forget(self, watch: _Watch) -> None:
+        """Nobody needs this one any more."""
+        if self._watched.get(watch.user) is watch:
+            del self._watched[watch.user]
 
     def _last(self, user: str) -> tuple[int, str]:
         last = self._app.user(user).history(limit=1)
@@ -73,3 +90,59 @@ class Live:
             return 0, ""
         record = last[-1].after or last[-1].before
         return last[-1].seq, f"{last[-1].op} {record.kind if record else ''}".strip()
+
+
+class _Watch:
+    """One memory, looked at for all of its open pages, as long as there are any."""
+
+    def __init__(self, user: str, live: Live) -> None:
+        self.user = user
+        self.pages: set[asyncio.Event] = set()
+        self.last: tuple[int, str] | None = None
+        self.ended = False
+        self._live = live
+        self._hurry = asyncio.Event()
+        self._looking = asyncio.create_task(self._look())
+
+    def join(self) -> asyncio.Event:
+        """Another page, which is told when the memory was looked at. It does not have to wait for its turn."""
+        news = asyncio.Event()
+        self.pages.add(news)
+        self._hurry.set()
+        return news
+
+    def leave(self, news: asyncio.Event) -> None:
+        """A page less."""
+        self.pages.discard(news)
+        if not self.pages:
+            self.end()
+
+    def end(self) -> None:
+        """Send all pages away; they come back by themselves if they are still there."""
+        self.ended = True
+        self._live.forget(self)
+        self._looking.cancel()
+        self._tell()
+
+    async def _look(self) -> None:
+        quiet = 0
+        try:
+            while True:
+                self._hurry.clear()
+                now = await self._live.look(self.user)
+                quiet = quiet + 1 if now == self.last else 0
+                self.last = now
+                self._tell()
+                try:
+                    await asyncio.wait_for(self._hurry.wait(), self._live.pause(quiet))
+                except TimeoutError:
+                    pass
+        except RecollectError:
+            self.end()
+        except Exception as error:  # the outermost handler of this task: its message may quote a memory
+            LOGGER.error("a memory could not be watched: %s", type(error).__name__)
+            self.end()
+
+    def _tell(self) -> None:
+        for news in self.pages:
+            news.set()

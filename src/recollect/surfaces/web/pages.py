@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -18,22 +19,26 @@ from recollect.core.memory import Memory
 from recollect.errors import InvalidInputError, NotFoundError
 from recollect.identity.entrance import Visitor
 from recollect.records import Record
+from recollect.surfaces.example import is_example
 
 _HERE = Path(__file__).parent
 
 PERSONAL = (
-    ("", "Memory"),
-    ("search", "Search"),
-    ("timeline", "Timeline"),
-    ("daily", "Daily notes"),
-    ("episodes", "Episodes"),
-    ("observations", "Observations"),
-    ("notes", "Notes"),
-    ("people", "People"),
-    ("runs", "Runs"),
-    ("duplicates", "Duplicates"),
-    ("settings", "Settings"),
+    ("", (("", "Memory"), ("daily", "Daily notes"), ("people", "People"))),
+    (
+        "Kept",
+        (
+            ("notes", "Notes"),
+            ("observations", "Observations"),
+            ("episodes", "Episodes"),
+            ("conversations", "Conversations"),
+            ("working", "Working memory"),
+        ),
+    ),
+    ("What happened", (("timeline", "Timeline"), ("runs", "Runs"), ("duplicates", "Duplicates"))),
+    ("", (("settings", "Settings"),)),
 )
+"""The pages of a person, in groups."""
 OPERATING = (("operator", "Dashboard"), ("operator/users", "Users"), ("operator/queue", "Queue"))
 
 DONE = {
@@ -55,6 +60,10 @@ DONE = {
 }
 """What a page says after a change; in an address stands only the word."""
 
+_PLACES = "|".join(path for _, rows in PERSONAL for path, _ in rows if path)
+_BACK = re.compile(rf"(|{_PLACES}|(record|runs)/[\w-]{{1,80}}|daily/\d{{4}}-\d\d-\d\d)", re.ASCII)
+"""The pages that somebody may be sent back to after a change."""
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -67,6 +76,7 @@ class Asked:
     here: str
     """The path below it."""
     mark: str
+    """What the forms of the page must carry to count."""
     query: Mapping[str, str] = field(default_factory=dict)
     form: Mapping[str, str] = field(default_factory=dict)
     path: Mapping[str, str] = field(default_factory=dict)
@@ -85,6 +95,16 @@ class Asked:
         if not self.memory.exists:
             raise NotFoundError("Nothing is remembered yet.")
         return self.memory
+
+    @property
+    def may_write(self) -> bool:
+        """Whether the visitor may change anything, or only look."""
+        return self.visitor.may_write
+
+    def back(self, default: str) -> str:
+        """The page from which the form was sent, if it is one of ours."""
+        wanted = self.form.get("back", default)
+        return wanted if _BACK.fullmatch(wanted) else default
 
     def number(self, name: str, default: int, most: int) -> int:
         """A whole number of the address."""
@@ -115,19 +135,21 @@ def page(asked: Asked, template: str, *, status: int = 200, **values: Any) -> Re
     """A page of the console, with its frame."""
     visitor = asked.visitor
     last = [] if visitor.user is None else asked.memory.history(limit=1)
-    undo = asked.query.get("undo", "")
+    undo = asked.query.get("undo", "") if asked.may_write else ""
     if not last or undo not in (str(last[-1].seq), last[-1].run):
         undo = ""  # an address cannot offer to take back anything but what was just done
     text = _TEMPLATES.get_template(template).render(
         asked=asked,
         base=asked.base,
         here=asked.here,
-        mark=asked.mark,
+        mark=asked.mark if asked.may_write else "",  # without it a page has no forms
+        leaving=asked.mark,
         visitor=visitor,
         personal=PERSONAL if visitor.user is not None else (),
         operating=OPERATING if visitor.operator else (),
         mode="on" if visitor.user is None else asked.memory.mode,
-        seq=last[-1].seq if last else 0,
+        last=last[-1] if last else None,
+        is_example=visitor.user is not None and is_example(asked.memory),
         notices=[] if visitor.user is None else asked.memory.notices(),
         done=DONE.get(asked.query.get("done", ""), ""),
         undo_target=undo,
@@ -141,12 +163,16 @@ def plain_page(template: str, *, base: str, mark: str, status: int = 200, **valu
     return HTMLResponse(_TEMPLATES.get_template(template).render(base=base, mark=mark, **values), status)
 
 
-def then(asked: Asked, path: str, done: str, undo: int | str | None = None, *, notices: Sequence[str] = ()) -> Response:
-    """After a change: to a page that tells of it, and how to take it back. If there is more to tell, that first."""
+def then(
+    asked: Asked, path: str, done: str, undo: int | str | None = None, *, notices: Sequence[str] = (), at: str = ""
+) -> Response:
+    """After a change: to a page that tells of it, and how to take it back. If there is more to tell, that first.
+
+    ``at`` is the part of the page to show."""
     if notices:
         return page(asked, "noticed.html", said=DONE[done], more=notices, path=path)
     told = {"done": done} | ({} if undo is None else {"undo": str(undo)})
-    return RedirectResponse(f"{asked.base}/{path}?{urlencode(told)}", 303)
+    return RedirectResponse(f"{asked.base}/{path}?{urlencode(told)}{f'#{at}' if at else ''}", 303)
 
 
 def marked(text: str, spans: Sequence[tuple[int, int]]) -> Markup:
@@ -158,14 +184,20 @@ def marked(text: str, spans: Sequence[tuple[int, int]]) -> Markup:
     return Markup("").join([*parts, escape(text[here:])])
 
 
-def _moment(when: datetime) -> Markup:
-    return Markup('<time datetime="{}">{}</time>').format(
-        when.isoformat(timespec="seconds"), f"{when:%-d %b %Y, %H:%M}"
+def _time(when: datetime, form: str, shape: str) -> Markup:
+    """A time in UTC; where scripts run, it becomes the viewer's own, in the same form."""
+    said = f"{when:%-d %b %Y, %H:%M} UTC"
+    return Markup('<time datetime="{}" data-form="{}" title="{}">{}</time>').format(
+        when.isoformat(timespec="seconds"), form, said, f"{when:{shape}}"
     )
 
 
+def _moment(when: datetime) -> Markup:
+    return _time(when, "moment", "%-d %b %Y, %H:%M")
+
+
 def _clock(when: datetime) -> Markup:
-    return Markup('<time datetime="{}">{}</time>').format(when.isoformat(timespec="seconds"), f"{when:%H:%M}")
+    return _time(when, "clock", "%H:%M")
 
 
 def _day(when: date) -> str:

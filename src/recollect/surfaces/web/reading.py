@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from typing import Any
 
 from starlette.responses import Response
 
+from recollect.core.memory import Memory
 from recollect.document.memory_md import Document, Item
 from recollect.errors import InvalidInputError, NotFoundError
-from recollect.records import DailyEntry, Episode, Fact, JournalEntry, Record
+from recollect.records import DailyEntry, Episode, ExtractionRun, Fact, JournalEntry, Record
 from recollect.search.highlight import excerpt, marks
 from recollect.surfaces.web.differences import Words, words_changed
-from recollect.surfaces.web.graph import Tie, draw
+from recollect.surfaces.web.graph import MOST_DRAWN, Tie, draw
 from recollect.surfaces.web.pages import Asked, page
 from recollect.times import parse_day
 
-_MOST_ENTRIES = 5000
 _PAGE = 100
+_FEW = 30
+"""How many runs or conversations are on a page."""
+_MOST_LOOKED_AT = 5000
+"""How many entries are looked at for one page, if few of them are to be shown."""
+_LAST = 50
+"""What happened before these changes of a record can hardly be undone any more."""
+
+_KINDS = {
+    "fact": ("", "fact", "facts"),
+    "daily": ("daily", "daily entry", "daily entries"),
+    "episode": ("episodes", "episode", "episodes"),
+    "message": ("conversations", "message", "messages"),
+    "note": ("notes", "note", "notes"),
+    "observation": ("observations", "observation", "observations"),
+    "scratch": ("working", "working value", "working values"),
+}
+"""Where records of a kind are shown, and what one and many of them are called."""
+_LEARNED = ("fact", "observation", "episode", "note", "daily")
 
 OPS = {
     "remember": "Remembered",
@@ -62,6 +80,17 @@ class Event:
     was_undone: bool
 
 
+@dataclass(frozen=True)
+class Run:
+    """What was done together: its last changes, and how learning went if that is what it was."""
+
+    id: str
+    events: list[Event]
+    is_more: bool
+    """Whether there are others before these."""
+    learned: ExtractionRun | None
+
+
 def memory(asked: Asked) -> Response:
     """MEMORY.md, section by section."""
     mine = asked.memory
@@ -76,7 +105,7 @@ def memory(asked: Asked) -> Response:
         known = in_file.get((item.key, _bare(item.content)), [])
         sections.setdefault(item.section, []).append(Line(item, known.pop(0) if known else None))
     archived = [fact for fact in facts if fact.tier == "archive"]
-    return page(asked, "memory.html", sections=sections, archived=archived, counts=mine.count(), exists=bool(facts))
+    return page(asked, "memory.html", sections=sections, archived=archived, counts=mine.count(), kinds=_KINDS)
 
 
 def _bare(text: str) -> str:
@@ -90,14 +119,12 @@ def record(asked: Asked) -> Response:
     found = why.record
     supports = [message for name in found.messages[:20] if (message := _get(asked, name)) is not None]
     successor = _get(asked, found.superseded_by) if found.superseded_by else None
-    events = told(why.entries, undone_in(why.entries))
-
     return page(
         asked,
         "record.html",
         record=found,
-        why=why.message,
-        events=events[::-1],
+        why=why.message.partition("; ")[0].rstrip("."),  # the page shows the rest in its own way
+        events=told(why.entries)[::-1],
         supports=supports,
         successor=successor,
     )
@@ -123,17 +150,43 @@ def search(asked: Asked) -> Response:
 
 
 def timeline(asked: Asked) -> Response:
-    """The journal by day, the latest first."""
-    limit = asked.number("limit", _PAGE, _MOST_ENTRIES)
-    entries = asked.memory.history(limit=limit)
+    """The journal, the latest first, page by page."""
+    mine, before = asked.memory, asked.number("before", 0, 10**9) or None
     conversation = asked.query.get("conversation") == "1"
-    more = min(limit + 2 * _PAGE, _MOST_ENTRIES) if len(entries) == limit < _MOST_ENTRIES else None
-    events = told(entries, undone_in(entries))[::-1]
-    if not conversation:  # what was merely said would leave no room for what changed
-        events = [event for event in events if event.record is None or event.record.kind != "message"]
-    said = len(entries) - len(events)
-    days = [(day, list(some)) for day, some in itertools.groupby(events, lambda event: event.entry.at.date())]
-    return page(asked, "timeline.html", days=days, more=more, conversation=conversation, said=said)
+
+    def is_shown(entry: JournalEntry) -> bool:
+        record = entry.after or entry.before
+        return conversation or record is None or record.kind != "message"  # or talk would leave no room for changes
+
+    entries, left, earlier = _walk_back(mine, before, is_shown, _PAGE)
+    events = told(entries, _since(mine, entries) if before else ())[::-1]
+    return page(
+        asked, "timeline.html", events=events, left=left, earlier=earlier, before=before, conversation=conversation
+    )
+
+
+def _walk_back(
+    mine: Memory, before: int | None, is_shown: Callable[[JournalEntry], bool], enough: int
+) -> tuple[list[JournalEntry], int, int | None]:
+    """Entries to show that came before one, oldest first; how many were passed by; and before which to go on."""
+    found: list[JournalEntry] = []
+    looked_at = 0
+    while looked_at < _MOST_LOOKED_AT and (some := mine.history(before=before, limit=2 * _PAGE)):
+        for entry in reversed(some):
+            if len(found) == enough:
+                return found[::-1], looked_at - enough, before
+            looked_at, before = looked_at + 1, entry.seq
+            if is_shown(entry):
+                found.append(entry)
+    return found[::-1], looked_at - len(found), before if before is not None and before > 1 else None
+
+
+def _since(mine: Memory, entries: Iterable[JournalEntry]) -> list[JournalEntry]:
+    """What happened last to the records of these entries."""
+    found: list[JournalEntry] = []
+    for name in {entry.record_id for entry in entries if entry.after is not None and not entry.erased}:
+        found += mine.history(name, limit=_LAST)
+    return found
 
 
 def daily(asked: Asked) -> Response:
@@ -150,29 +203,61 @@ def daily(asked: Asked) -> Response:
     return page(asked, "daily.html", day=day, days=days, sections=sections, today=today)
 
 
-def records(kind: str, title: str, about: str) -> Callable[[Asked], Response]:
-    """A page of all records of a kind, the latest first."""
+def records(kind: str, title: str, about: str, empty: str) -> Callable[[Asked], Response]:
+    """A page of all records of a kind, the latest first; ``empty`` says how to come by one."""
 
     def listed(asked: Asked) -> Response:
         start = asked.number("from", 1, 1_000_000) - 1
         found = asked.memory.read(kind=kind, newest_first=True, limit=_PAGE + 1, offset=start)
         more = start + _PAGE + 1 if len(found) > _PAGE else None
-        return page(asked, "records.html", kind=kind, title=title, about=about, records=found[:_PAGE], more=more)
+        said: dict[str, Any] = {"kind": kind, "title": title, "about": about, "empty": empty}
+        return page(asked, "records.html", records=found[:_PAGE], more=more, **said)
 
     return listed
+
+
+def conversations(asked: Asked) -> Response:
+    """The conversations whose messages are kept, each with how it began."""
+    mine = asked.memory
+    start = asked.number("from", 1, 1_000_000) - 1
+    found = mine.sessions(limit=_FEW + 1, offset=start)
+    talks = [(one, mine.read(kind="message", session=one.id, limit=1)) for one in found[:_FEW]]
+    more = start + _FEW + 1 if len(found) > _FEW else None
+    return page(asked, "conversations.html", talks=talks, more=more)
+
+
+def conversation(asked: Asked) -> Response:
+    """What was said in a conversation, and what is known from it."""
+    mine, name = asked.memory, asked.query.get("id", "")
+    start = asked.number("from", 1, 1_000_000) - 1
+    messages = mine.read(kind="message", session=name, limit=_PAGE + 1, offset=start) if name else []
+    learned = [one for kind in _LEARNED for one in mine.read(kind=kind, session=name, limit=_PAGE)] if name else []
+    if not messages and not learned:
+        raise NotFoundError("There is no such conversation, or it is not kept any more.")
+    more = start + _PAGE + 1 if len(messages) > _PAGE else None
+    return page(asked, "conversation.html", name=name, messages=messages[:_PAGE], learned=learned, more=more)
+
+
+def working(asked: Asked) -> Response:
+    """What agents keep in mind for the moment."""
+    return page(asked, "working.html", items=asked.memory.read(kind="scratch", newest_first=True, limit=500))
 
 
 def people(asked: Asked) -> Response:
     """Who is in the memory: relationships, and who took part in episodes."""
     ties: dict[str, Tie] = {}
+    myself = ("user", asked.memory.user_id.rpartition("/")[2].casefold())
     for fact in asked.memory.read(kind="fact", type="relationship"):
-        role = (getattr(fact, "label", None) or fact.key or "").replace("_", " ")
-        _tie(ties, fact.content, role, fact)
+        role, name = (getattr(fact, "label", None) or fact.key or "").replace("_", " "), fact.content
+        if name[:1].islower() and role[:1].isupper():  # "Inês: daughter", and not "Daughter: Inês"
+            role, name = name, role
+        _tie(ties, name, role, fact)
     for episode in asked.memory.read(kind="episode"):
         for name in episode.participants if isinstance(episode, Episode) else ():
-            _tie(ties, name, "", episode)
+            if name.casefold() not in myself:
+                _tie(ties, name, "", episode)
     found = sorted(ties.values(), key=lambda tie: (-len(tie.records), tie.name.casefold()))
-    return page(asked, "people.html", ties=found, drawing=draw(found[:24]) if found else None)
+    return page(asked, "people.html", ties=found, drawing=draw(found[:MOST_DRAWN]) if found else None)
 
 
 def _tie(ties: dict[str, Tie], name: str, role: str, record: Record) -> None:
@@ -184,18 +269,37 @@ def _tie(ties: dict[str, Tie], name: str, role: str, record: Record) -> None:
 
 
 def runs(asked: Asked) -> Response:
-    """What was done together, and can be undone together."""
-    mine = asked.memory
-    learned = {run.id: run for run in mine.runs(limit=100)}
-    entries = mine.history(limit=_MOST_ENTRIES)
-    undone = undone_in(entries)
-    groups: dict[str, list[JournalEntry]] = {}
-    for entry in entries:
-        if entry.run:
-            groups.setdefault(entry.run, []).append(entry)
-    shown = [(name, told(some, undone), learned.get(name)) for name, some in groups.items()][::-1]
-    silent = [run for name, run in learned.items() if name not in groups]
-    return page(asked, "runs.html", groups=shown[:100], silent=silent)
+    """What was done together, and can be undone together, the latest first."""
+    mine, before = asked.memory, asked.number("before", 0, 10**9) or None
+    learned = {run.id: run for run in mine.runs(limit=500)}
+    seen: set[str] = set()
+
+    def is_last(entry: JournalEntry) -> bool:
+        is_new = entry.run is not None and entry.run not in seen
+        if entry.run is not None:
+            seen.add(entry.run)
+        # one that went on after this page began is on a later one
+        return is_new and (before is None or mine.history(run=entry.run, limit=1)[0].seq < before)
+
+    entries, _, earlier = _walk_back(mine, before, is_last, _FEW)
+    shown = [_run(mine, entry.run or "", learned, 20) for entry in reversed(entries)]
+    silent = [run for run in learned.values() if before is None and not mine.history(run=run.id, limit=1)]
+    return page(asked, "runs.html", runs=shown, silent=silent, earlier=earlier, before=before)
+
+
+def run(asked: Asked) -> Response:
+    """One run with its changes."""
+    mine, name = asked.memory, asked.path["run"]
+    shown = _run(mine, name, {run.id: run for run in mine.runs(limit=500)}, 500)
+    if not shown.events:
+        raise NotFoundError("There is no such run.")
+    return page(asked, "run.html", run=shown)
+
+
+def _run(mine: Memory, name: str, learned: Mapping[str, ExtractionRun], most: int) -> Run:
+    entries = mine.history(run=name, limit=most + 1)
+    last = entries[-most:]
+    return Run(name, told(last, _since(mine, last)), len(entries) > most, learned.get(name))
 
 
 def duplicates(asked: Asked) -> Response:
@@ -207,21 +311,14 @@ def duplicates(asked: Asked) -> Response:
 # the journal, as it is shown
 
 
-def undone_in(entries: Iterable[JournalEntry]) -> Collection[int]:
-    """Which entries do not hold any more, because a later one took them back."""
-    undone: set[int] = set()
-    for entry in sorted(entries, key=lambda one: one.seq, reverse=True):
-        if entry.undoes is not None and entry.seq not in undone:
-            undone.add(entry.undoes)
-    return undone
-
-
-def told(entries: Iterable[JournalEntry], undone: Collection[int]) -> list[Event]:
-    """Entries as they are shown. What was changed again since cannot be taken back before that is."""
+def told(entries: Iterable[JournalEntry], since: Iterable[JournalEntry] = ()) -> list[Event]:
+    """Entries as they are shown. What was changed again, as ``since`` tells, cannot be undone before that is."""
     entries, found = list(entries), []
-    last = {entry.record_id: entry.seq for entry in entries if entry.op != "prune"}
+    known = sorted({entry.seq: entry for entry in (*entries, *since)}.values(), key=lambda entry: entry.seq)
+    undone = _undone_in(known)
+    last = {entry.record_id: entry.seq for entry in known if entry.op != "prune"}
     holds = {
-        entry.record_id: entry.seq for entry in entries if entry.op not in ("prune", "undo") and entry.seq not in undone
+        entry.record_id: entry.seq for entry in known if entry.op not in ("prune", "undo") and entry.seq not in undone
     }
     for entry in entries:
         before, after = entry.before, entry.after
@@ -234,6 +331,15 @@ def told(entries: Iterable[JournalEntry], undone: Collection[int]) -> list[Event
         said = OPS.get(entry.op, entry.op.capitalize())
         found.append(Event(entry, said, after or before, changed, can_undo, was_undone))
     return found
+
+
+def _undone_in(entries: Sequence[JournalEntry]) -> Collection[int]:
+    """Which entries do not hold any more, because a later one took them back."""
+    undone: set[int] = set()
+    for entry in reversed(entries):
+        if entry.undoes is not None and entry.seq not in undone:
+            undone.add(entry.undoes)
+    return undone
 
 
 def day_of(asked: Asked) -> date | None:

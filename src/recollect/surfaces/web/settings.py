@@ -11,8 +11,9 @@ from typing import BinaryIO
 from starlette.responses import Response, StreamingResponse
 
 from recollect.core.aio import in_thread
-from recollect.errors import InvalidInputError
+from recollect.errors import InvalidInputError, NotFoundError
 from recollect.records import CONSENT_MEANINGS, CONSENTS, Receipt, new_id
+from recollect.surfaces import example
 from recollect.surfaces.web.pages import Asked, page, then
 
 ENDINGS = (".zip", ".json", ".jsonl", ".md", ".txt")
@@ -36,7 +37,7 @@ def mode(asked: Asked) -> Response:
         asked.memory.pause(incognito=wanted == "incognito")
     else:
         raise InvalidInputError("mode", "must be on, paused or incognito")
-    return then(asked, "settings", wanted)
+    return then(asked, asked.back("settings"), wanted)
 
 
 def consent(asked: Asked) -> Response:
@@ -97,6 +98,13 @@ def remove(asked: Asked) -> Response:
     if asked.form.get("sure") != "1":
         raise InvalidInputError("sure", "must be ticked: what is erased does not come back")
     return _receipt(asked, asked.known.erase(*names).receipt)
+
+
+def remove_example(asked: Asked) -> Response:
+    """Erase the example, if that is what this memory is."""
+    if not example.is_example(asked.memory):
+        raise NotFoundError("This memory is not the example; nothing was removed.")
+    return _receipt(asked, example.remove(asked.app))
 
 
 def erasing(asked: Asked) -> Response:

@@ -1,0 +1,150 @@
+"""A user too large to load, searched in PostgreSQL, beside the same user with an index in memory.
+
+``python benchmarks/large_user.py 100000``: makes up so many records of one user, asks the same questions of two
+processes, one with the index and one that may not load it, and prints what each needs: memory, time to be ready and
+time to answer, and how many of the best five they share. One run on one machine: compare the two, not with others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from itertools import islice
+from typing import Any
+
+import recollect
+from recollect.bench.fresh import resident
+from recollect.bench.talk import BEGIN, SPAN, Entry, Talk
+from recollect.records import RECORD_TYPES, JournalEntry, Record, new_id
+from recollect.store.postgres import PostgresStore
+from recollect.testing import FrozenClock
+from recollect.testing.postgres import PostgresServer
+
+USER = "large"
+AT_ONCE = 5000
+BEST = 5
+SETTINGS = {"shared_buffers": "1GB", "fsync": "off", "synchronous_commit": "off", "max_wal_size": "8GB"}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("records", type=int, nargs="?", default=100_000, help="how many records the user has")
+    parser.add_argument("--questions", type=int, default=48, help="how many questions are asked of each")
+    parser.add_argument("--ask", nargs=2, metavar=("URL", "LIMIT"), help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.ask:
+        print(json.dumps(asked(given.ask[0], int(given.ask[1]), given.records, given.questions)))
+        return
+    with PostgresServer(settings=SETTINGS) as server:
+        url = server.empty_url()
+        began = time.perf_counter()
+        load(url, Talk().records(given.records))
+        figures: dict[str, Any] = {"records": given.records, "load_s": round(time.perf_counter() - began, 1)}
+        with_index = of_a_process(url, 10**9, given)
+        in_database = of_a_process(url, given.records // 2, given)
+    figures["with the index"] = told(with_index)
+    figures["in the database"] = told(in_database)
+    figures["share of the same best"] = agreement(with_index["best"], in_database["best"])
+    figures["share of the same first"] = agreement(
+        [best[:1] for best in with_index["best"]], [best[:1] for best in in_database["best"]]
+    )
+    print(json.dumps(figures, indent=2))
+
+
+def load(url: str, entries: Iterator[Entry]) -> None:
+    """Store all of them, past the write path, which would take many times as long."""
+    store = PostgresStore(url)
+    while part := list(islice(entries, AT_ONCE)):
+        with store.user(USER).write() as tx:
+            records = [record_of(entry, tx.next_seq()) for entry in part]
+            tx.put_many(records)
+            tx.log(
+                JournalEntry(seq=one.seq, at=one.created_at, actor="user", op="write", record_id=one.id, after=one)
+                for one in records
+            )
+    store.close()
+
+
+def record_of(entry: Entry, seq: int) -> Record:
+    own: dict[str, Any] = {"session": entry.session, "category": entry.category, "tags": entry.tags, "seq": seq}
+    if entry.kind == "message":
+        own |= {"speaker": entry.speaker, "role": entry.role}
+    at: datetime = entry.said_at
+    return RECORD_TYPES[entry.kind](
+        id=new_id(entry.kind), content=entry.text, created_at=at, updated_at=at, valid_from=at, **own
+    )
+
+
+def of_a_process(url: str, limit: int, given: argparse.Namespace) -> dict[str, Any]:
+    """What a process of its own finds and needs."""
+    command = [sys.executable, __file__, str(given.records), "--questions", str(given.questions)]
+    run = subprocess.run([*command, "--ask", url, str(limit)], stdout=subprocess.PIPE, check=True)
+    found: dict[str, Any] = json.loads(run.stdout)
+    return found
+
+
+def asked(url: str, limit: int, records: int, number: int) -> dict[str, Any]:
+    talk = Talk()
+    questions, filters = talk.questions(number), talk.narrowed(number, records)
+    with recollect.open(url, clock=FrozenClock(BEGIN + SPAN), index_limit=limit, embedder="") as app:
+        memory, warm = app.user(USER), app.user("warm")
+        warm.note(questions[0])
+        warm.search(questions[0])  # what every process loads, whoever is searched
+        before = resident() or 0
+        began = time.perf_counter()
+        memory.search(questions[0], include_conversation=True)
+        ready = time.perf_counter() - began
+        found: dict[str, Any] = {"ready_s": round(ready, 1), "times": [], "narrowed": [], "best": []}
+        for question, wanted in zip(questions, filters, strict=True):
+            began = time.perf_counter()
+            hits = memory.search(question, limit=BEST, include_conversation=True)
+            found["times"].append(1e3 * (time.perf_counter() - began))
+            found["best"].append([hit.record.id for hit in hits])
+            began = time.perf_counter()
+            hits = memory.search(
+                question,
+                limit=BEST,
+                kinds=(wanted.kind,),
+                since=wanted.since,
+                until=wanted.until,
+                category=wanted.category,
+                session=wanted.session,
+            )
+            found["narrowed"].append(1e3 * (time.perf_counter() - began))
+            found["best"].append([hit.record.id for hit in hits])
+        found["memory_mb"] = round(((resident() or 0) - before) / 1e6)
+        began = time.perf_counter()
+        memory.remember("A fact that nobody knows yet: the harbour closes at nine")
+        found["write_ms"] = round(1e3 * (time.perf_counter() - began), 1)
+        return found
+
+
+def told(found: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "ready_s": found["ready_s"],
+        "memory_mb": found["memory_mb"],
+        "search_ms": percentiles(found["times"]),
+        "narrowed_ms": percentiles(found["narrowed"]),
+        "write_ms": found["write_ms"],
+    }
+
+
+def percentiles(times: Sequence[float]) -> dict[str, float]:
+    ordered = sorted(times)
+    return {"p50": round(statistics.median(ordered), 1), "p99": round(ordered[len(ordered) * 99 // 100], 1)}
+
+
+def agreement(one: Sequence[Sequence[str]], other: Sequence[Sequence[str]]) -> float:
+    """The share of the best of one that the other has too."""
+    same = sum(len(set(a) & set(b)) for a, b in zip(one, other, strict=True))
+    return round(same / max(sum(map(len, one)), 1), 3)
+
+
+if __name__ == "__main__":
+    main()

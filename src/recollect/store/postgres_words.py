@@ -1,0 +1,312 @@
+"""Search within PostgreSQL, for users too large to load: their words in a GIN index, their vectors in pgvector.
+
+Kept in tables beside the records, only for the users who need it; see the migration of large users. The caller makes
+the words: `to_tsvector` would stem English where the index of all others stems as the text's language does. The table
+of vectors is made when it is first needed, as the extension may not be there. Knows no ranking.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from recollect.records import KINDS, STATUSES
+from recollect.store.contract import Holding, KeptWords, Query, VectorRow, Worded
+from recollect.store.rows import load_queries
+from recollect.times import to_text
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+_SQL: dict[str, Any] = load_queries(Path(__file__).parent / "postgres.sql")
+_LONGEST_EVENT = timedelta(days=367)
+_MOST_SEVERAL = 8  # words of which it counts how often they are there
+_MOST_DIMENSIONS = 4000  # of a vector with an index
+
+
+class ReadsWords:
+    """The part of a reader that searches."""
+
+    def __init__(self, db: Connection | None, user_id: str) -> None:
+        self.db = db
+        self._user_id = user_id
+
+    def _rows(self, sql: Any, *values: Any) -> list[Any]:
+        return [] if self.db is None else self.db.execute(sql, (self._user_id, *values)).fetchall()
+
+    def _named(self, name: str, **values: Any) -> list[Any]:
+        return [] if self.db is None else self.db.execute(_SQL[name], {"user_id": self._user_id, **values}).fetchall()
+
+    def _ids(self, sql: str, values: Sequence[Any], where: Query, end: str, *more: Any) -> list[str]:
+        conditions, wanted = conditions_of(where)
+        whole = " ".join([sql, *(f"AND {condition}" for condition in conditions), end])
+        return [row[0] for row in self._rows(whole, *values, *wanted, *more)]
+
+    def kept_words(self) -> KeptWords | None:
+        rows = self._rows(_SQL["kept_words"])
+        return KeptWords(*rows[0]) if rows else None
+
+    def frequencies(self, terms: Sequence[str]) -> dict[str, int]:
+        return dict(self._rows(_SQL["frequencies"], list(terms))) if terms else {}
+
+    def counted_words(self, record_ids: Sequence[str]) -> list[tuple[list[str], int]]:
+        return self._rows(_SQL["counted_words"], list(record_ids)) if record_ids else []
+
+    def speakers(self) -> list[str]:
+        return [row[0] for row in self._named("speakers")]
+
+    def holding(self, wanted: Holding, where: Query, upto: int, limit: int) -> list[str]:
+        among = " | ".join(f"({' & '.join(map(_quoted, words))})" for words in wanted.among if words)
+        if not among:
+            return []
+        if wanted.also:
+            among = f"({among}) & ({' | '.join(map(_quoted, wanted.also))})"
+        speaking, names = _spoken_by(wanted.speakers)
+        gains = [(gain, _quoted(word)) for word, gain in wanted.gains.items()]
+        several = [(gain, _quoted(_twice(word))) for word, gain in islice(wanted.gains.items(), _MOST_SEVERAL)]
+        once, twice = _sum(len(gains)), _sum(len(several))
+        below = "(%s::float8 + %s::float8 * memory_words.length)"
+        score = f"max({once} / (1 + {below}) + {twice} * (2 / (2 + {below}) - 1 / (1 + {below})))"
+        line = (wanted.flat, wanted.slope)
+        by = [*_flat(gains), *line, *_flat(several), *line, *line]
+        end = f"{speaking} GROUP BY memory.id ORDER BY {score} DESC, memory.id DESC LIMIT %s"
+        return self._ids(_SQL["holding"], (among, upto), where, end, *names, *by, limit)
+
+    def told_of(
+        self, begin: datetime, end: datetime, where: Query, upto: int, limit: int, speakers: Sequence[str] = ()
+    ) -> list[str]:
+        earliest = (
+            begin - _LONGEST_EVENT if begin > datetime.min.replace(tzinfo=begin.tzinfo) + _LONGEST_EVENT else begin
+        )
+        speaking, names = _spoken_by(speakers)
+        span = (to_text(earliest), to_text(end), to_text(begin), upto)
+        order = f"{speaking} ORDER BY event_from DESC LIMIT %s"
+        return self._ids(_SQL["speaking_of"], span, where, order, *names, limit)
+
+    def said_in(self, where: Query, limit: int) -> list[str]:
+        return self._ids(
+            "SELECT id FROM memory WHERE user_id = %s", (), where, "ORDER BY valid_from DESC LIMIT %s", limit
+        )
+
+    def said_first_and_last(self) -> list[str]:
+        every = {"kinds": list(KINDS), "statuses": list(STATUSES)}
+        return [row[0] for name in ("first_said", "last_said") for row in self._named(name, **every)]
+
+    def neighbours(self, record_ids: Sequence[str]) -> list[tuple[str, str | None, str | None]]:
+        return self._rows(_SQL["neighbours"], list(record_ids)) if record_ids else []
+
+    def vectors_of(self, embedder: str, record_ids: Sequence[str]) -> list[VectorRow]:
+        return [VectorRow(*row) for row in self._rows(_SQL["vectors_of"], embedder, list(record_ids))]
+
+    def some_vectors(self, embedder: str, numbers: Sequence[int]) -> list[VectorRow]:
+        return [VectorRow(*row) for row in self._rows(_SQL["vectors_numbered"], embedder, list(numbers))]
+
+    def nearest(
+        self, embedder: str, query: Sequence[float], where: Query, limit: int, speakers: Sequence[str] = ()
+    ) -> list[str] | None:
+        if (home := self._pgvector()) is None or not home[1] or self.db is None:
+            return None
+        schema, size = home[0], len(query)
+        cast = f"{schema}.halfvec({size})"
+        # of many users in one index: go on until enough of this one were found
+        self.db.execute(f"SET LOCAL hnsw.ef_search = {min(max(limit, 40), 1000)}".encode())
+        self.db.execute("SET LOCAL hnsw.iterative_scan = relaxed_order")
+        sql = (
+            "SELECT memory.id FROM memory_meanings JOIN memory ON memory.user_id = memory_meanings.user_id"
+            " AND memory.id = memory_meanings.record_id"
+            " WHERE memory_meanings.user_id = %s AND embedder = %s AND dimensions = %s"
+        )
+        speaking = ""
+        if speakers:
+            speaking = (
+                "AND EXISTS (SELECT 1 FROM memory_words WHERE memory_words.user_id = memory.user_id"
+                " AND memory_words.record_id = memory.id AND speaker = ANY(%s))"
+            )
+        order = f"{speaking} ORDER BY (meaning::{cast}) OPERATOR({schema}.<=>) %s::{cast} LIMIT %s"
+        names = [list(speakers)] if speakers else []
+        return self._ids(sql, (embedder, size), where, order, *names, _text(query), limit)
+
+    def _pgvector(self) -> tuple[str, bool] | None:
+        """The schema of the extension and whether our table is there; None without the extension."""
+        rows = [] if self.db is None else self.db.execute(_SQL["pgvector"]).fetchall()
+        return rows[0] if rows else None
+
+
+class KeepsWords(ReadsWords):
+    """The part of a transaction that keeps words."""
+
+    db: Connection
+
+    def begin_words(self, life: str) -> None:
+        self.end_words()
+        self.db.execute(_SQL["begin_words"], (self._user_id, life))
+
+    def put_words(self, record_ids: Sequence[str], rows: Sequence[Worded], *, seq: int, complete: bool) -> None:
+        self.drop_words(record_ids)
+        events = [row.event or (None, None) for row in rows]
+        if rows:
+            values = (
+                [row.record_id for row in rows],
+                [row.passage for row in rows],
+                [" ".join([*row.terms, *map(_twice, row.several)]) for row in rows],
+                [row.length for row in rows],
+                [row.counted for row in rows],
+                [row.speaker for row in rows],
+                [None if begin is None else to_text(begin) for begin, _ in events],
+                [None if end is None else to_text(end) for _, end in events],
+            )
+            self.db.execute(_SQL["put_words"], (self._user_id, *values))
+        counted = [row for row in rows if row.counted]
+        numbers = Counter(term for row in counted for term in row.terms)
+        if numbers:
+            self.db.execute(_SQL["add_terms"], (self._user_id, list(numbers), list(numbers.values())))
+        sums = {
+            "records": sum(row.passage == 0 for row in rows),
+            "passages": len(counted),
+            "words": sum(row.length for row in counted),
+        }
+        self.db.execute(_SQL["set_words"], {"user_id": self._user_id, "seq": seq, "complete": complete, **sums})
+
+    def drop_words(self, record_ids: Sequence[str]) -> None:
+        """Let go of what is kept of some records; for most users that is nothing."""
+        if record_ids:
+            self.db.execute(_SQL["drop_words"], {"user_id": self._user_id, "ids": list(record_ids)})
+            self.db.execute(_SQL["drop_unused_terms"], (self._user_id,))
+
+    def end_words(self) -> None:
+        self.db.execute(_SQL["end_words"], {"user_id": self._user_id})
+
+    def keep_meanings(self, embedder: str, dimensions: int, limit: int) -> int | None:
+        if (schema := self._home_of_meanings(dimensions)) is None:
+            return None
+        [(last,)] = self._rows(_SQL["last_meaning"], embedder)
+        values = [
+            (self._user_id, record_id, embedder, number, dimensions, _text(struct.unpack(f"<{dimensions}e", data)))
+            for number, record_id, data in self._rows(_SQL["new_meanings"], embedder, last, 2 * dimensions, limit)
+        ]
+        put = (
+            "INSERT INTO memory_meanings (user_id, record_id, embedder, number, dimensions, meaning)"
+            f" VALUES (%s, %s, %s, %s, %s, %s::{schema}.halfvec)"
+            " ON CONFLICT (user_id, record_id, embedder) DO UPDATE SET number = excluded.number,"
+            " dimensions = excluded.dimensions, meaning = excluded.meaning"
+        )
+        with self.db.cursor() as cursor:
+            cursor.executemany(put.encode(), values)
+        return len(values)
+
+    def _home_of_meanings(self, dimensions: int) -> str | None:
+        """The schema of pgvector, with our table ready; None where it is not installed and we may not do that."""
+        from psycopg import Error
+
+        home = self._pgvector()
+        try:
+            if home is None:
+                with self.db.transaction():  # a savepoint: what is refused must not end the write
+                    self.db.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
+                home = self._pgvector()
+            if home is None:
+                return None
+            if not home[1] or not self._is_indexed(dimensions):
+                with self.db.transaction():
+                    self._make_meanings(home[0], dimensions)
+        except Error:
+            return None
+        return home[0]
+
+    def _is_indexed(self, dimensions: int) -> bool:
+        name = f"memory_meanings_{dimensions}"
+        [(there,)] = self.db.execute(
+            "SELECT to_regclass(quote_ident(current_schema()) || '.' || %s) IS NOT NULL", (name,)
+        ).fetchall()
+        return bool(there) or dimensions > _MOST_DIMENSIONS
+
+    def _make_meanings(self, schema: str, dimensions: int) -> None:
+        """The table, whose rows go with the vectors they are made from, and an index for this size of vectors."""
+        self.db.execute(
+            'CREATE TABLE IF NOT EXISTS memory_meanings (user_id TEXT COLLATE "C" NOT NULL,'
+            ' record_id TEXT COLLATE "C" NOT NULL, embedder TEXT COLLATE "C" NOT NULL, number BIGINT NOT NULL,'
+            f" dimensions INTEGER NOT NULL, meaning {schema}.halfvec NOT NULL,"
+            " PRIMARY KEY (user_id, record_id, embedder), FOREIGN KEY (user_id, record_id, embedder)"
+            " REFERENCES memory_vectors (user_id, record_id, embedder) ON DELETE CASCADE)".encode()
+        )
+        self.db.execute(
+            "CREATE INDEX IF NOT EXISTS memory_meanings_by_number ON memory_meanings (user_id, embedder, number)"
+        )
+        if dimensions <= _MOST_DIMENSIONS:
+            self.db.execute(
+                f"CREATE INDEX IF NOT EXISTS memory_meanings_{dimensions} ON memory_meanings USING hnsw"
+                f" ((meaning::{schema}.halfvec({dimensions})) {schema}.halfvec_cosine_ops)"
+                f" WHERE dimensions = {dimensions}".encode()
+            )
+
+
+def _quoted(term: str) -> str:
+    """A term within a query; the caller's are hashes, so nothing is left to be escaped."""
+    return f"'{term}'"
+
+
+def _twice(term: str) -> str:
+    return f"{term}2"
+
+
+def _sum(number: int) -> str:
+    return f"({' + '.join(['%s::float8 * (memory_words.terms @@ %s::tsquery)::int'] * number) or '0'})"
+
+
+def _flat(pairs: Sequence[tuple[float, str]]) -> list[Any]:
+    return [value for pair in pairs for value in pair]
+
+
+def _spoken_by(speakers: Sequence[str]) -> tuple[str, list[Any]]:
+    return ("AND speaker = ANY(%s)", [list(speakers)]) if speakers else ("", [])
+
+
+def _text(numbers: Sequence[float]) -> str:
+    return f"[{','.join(format(number, '.6g') for number in numbers)}]"
+
+
+_SETS = {"kinds": "kind", "categories": "type", "types": "fact_type", "statuses": "status"}
+
+
+def conditions_of(query: Query) -> tuple[list[str], list[Any]]:
+    """The conditions of a query on the rows of memory, and their values."""
+    conditions: list[str] = []
+    values: list[Any] = []
+
+    def add(condition: str, *new: Any) -> None:
+        conditions.append(condition)
+        values.extend(new)
+
+    if query.valid_at is None:
+        add("latest")
+    else:
+        add(_SQL["held_at"], to_text(query.valid_at), to_text(query.valid_at))
+    for name, column in _SETS.items():
+        allowed = getattr(query, name)
+        if allowed and (name != "statuses" or query.valid_at is None):
+            add(f"{column} = ANY(%s)", list(allowed))
+    if query.ids is not None:
+        add("id = ANY(%s)", list(query.ids))
+    for column in ("key", "tier", "session"):
+        if (value := getattr(query, column)) is not None:
+            add(f"{column} = %s", value)
+    if query.source is not None:
+        add("(source = %s OR starts_with(source, %s))", query.source, query.source + ":")
+    if query.tags:
+        add("tags @> %s", list(query.tags))
+    if query.said_from is not None:
+        add("valid_from >= %s", to_text(query.said_from))
+    if query.said_until is not None:
+        add("valid_from < %s", to_text(query.said_until))
+    if query.changed_after is not None:
+        add("seq > %s", query.changed_after)
+    if query.alive_at is not None:
+        add("(expires_at IS NULL OR expires_at > %s)", to_text(query.alive_at))
+    if query.expired_at is not None:
+        add("expires_at <= %s", to_text(query.expired_at))
+    return conditions, values

@@ -1,0 +1,191 @@
+"""Counting what is in many users' SQLite files, without opening those that did not change since they were counted.
+
+What was counted of a user is known by the size and time of their database and its log. Numbers are kept as pairs of
+small integers, and the sum of them all is kept, too: of five thousand users, only those who did something are read.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sqlite3
+import threading
+import time
+from array import array
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from recollect.errors import StoreError
+from recollect.figures import BOUNDS, FACT_TOOLS, CallGroup, Tally
+from recollect.store.forks import close_before_forks, renew_after_forks
+from recollect.store.rows import load_queries
+from recollect.store.sqlite_connections import connect_reading, mapped_errors
+
+_HERE = Path(__file__).parent
+_MIGRATIONS = _HERE / "sqlite_migrations"
+_WITH_CALLS = 3
+"""The schema that brought the log of calls."""
+_DOUBTFUL = 2 * 10**9
+"""Nanoseconds. A file that was written to as short ago may be written to again without another time."""
+_MOST_KEYS = 1_000_000
+
+
+class _Key(NamedTuple):
+    """What is counted: calls by group, and by day the rest."""
+
+    what: str
+    of: CallGroup | str
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """One user: the files that were read, and pairs of a key and a number. None if they could not be read."""
+
+    files: tuple[int, ...]
+    pairs: array[int] | None
+    lasting: bool
+    """Whether every later change shows in the files."""
+
+
+class SqliteTally:
+    """What was counted so far in one process. Any number of threads may ask."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._keys: dict[_Key, int] = {}
+        self._groups: dict[str | None, _Group] = {}
+        close_before_forks(self)
+        renew_after_forks(self, SqliteTally._renew)
+
+    def tally(self, tenant: str | None, databases: Iterable[tuple[str, Path]], seconds: float | None = None) -> Tally:
+        """The sum over these users, who are all that a tenant has; each with the database."""
+        seen, waiting = set(), 0
+        end = math.inf  # of the time there is, from the first that has to be read: each time, at least one is
+        for user_id, path in databases:
+            seen.add(user_id)
+            files = _files(path)
+            with self._guard:  # for one user at a time: what one thread has read is there for the others
+                known = self._group(tenant).users.get(user_id)
+                if known is not None and known.files == files and known.lasting:
+                    continue
+                if time.monotonic() >= end:
+                    waiting += 1
+                    continue
+                end = min(end, math.inf if seconds is None else time.monotonic() + seconds)
+                lasting = max(files[0], files[3]) < time.time_ns() - _DOUBTFUL
+                self._group(tenant).put(user_id, _Counted(files, self._read(path), lasting))
+        with self._guard:
+            group = self._group(tenant)
+            for user_id in group.users.keys() - seen:
+                group.drop(user_id)
+            told = replace(self._told(group), users=len(seen), waiting=waiting)
+            if len(self._keys) > _MOST_KEYS:  # days go by, and their keys stay
+                self._keys, self._groups = {}, {}
+            return told
+
+    def hold(self, seconds: float) -> bool:
+        """Keep all threads out until `let_go`; False if one of them does not end in time, or it is this one."""
+        return self._guard.acquire(timeout=seconds)
+
+    def close(self) -> None:
+        """Nothing is open while nobody reads."""
+
+    def let_go(self) -> None:
+        """Let the threads in again."""
+        self._guard.release()
+
+    def _renew(self) -> None:
+        """In a forked child: another thread may have been counting, so begin anew."""
+        self._guard = threading.Lock()
+        self._keys, self._groups = {}, {}
+
+    def _group(self, tenant: str | None) -> _Group:
+        return self._groups.setdefault(tenant, _Group())
+
+    def _read(self, path: Path) -> array[int] | None:
+        try:
+            with mapped_errors(path.parent, path):
+                db, _ = connect_reading(path, _MIGRATIONS)
+                try:
+                    pairs = array("q")
+                    for key, number in _rows(db):
+                        pairs.extend((self._keys.setdefault(key, len(self._keys)), number))
+                    return pairs
+                finally:
+                    db.close()
+        except StoreError:
+            return None
+
+    def _told(self, group: _Group) -> Tally:
+        parts: dict[str, dict[Any, int]] = {"calls": {}, "talks": {}, "facts": {}, "episodes": {}}
+        for key, at in self._keys.items():
+            if number := group.sums.get(at):
+                parts[key.what][key.of] = number
+        calls, talks, facts, episodes = parts.values()
+        unread = sum(one.pairs is None for one in group.users.values())
+        return Tally(calls=calls, talks=talks, facts=facts, episodes=episodes, unread=unread)
+
+
+class _Group:
+    """The users of one tenant, and their sum."""
+
+    def __init__(self) -> None:
+        self.users: dict[str, _Counted] = {}
+        self.sums: dict[int, int] = {}
+
+    def put(self, user_id: str, counted: _Counted) -> None:
+        self.drop(user_id)
+        self.users[user_id] = counted
+        self._add(counted, 1)
+
+    def drop(self, user_id: str) -> None:
+        if (known := self.users.pop(user_id, None)) is not None:
+            self._add(known, -1)
+
+    def _add(self, counted: _Counted, sign: int) -> None:
+        pairs = counted.pairs or ()
+        for key, number in zip(pairs[::2], pairs[1::2], strict=True):
+            self.sums[key] = self.sums.get(key, 0) + sign * number
+
+
+def _rows(db: sqlite3.Connection) -> Iterator[tuple[_Key, int]]:
+    db.execute("BEGIN")
+    for day, number in db.execute(_SQL["tally_episodes"]):
+        yield _Key("episodes", day), number
+    if db.execute("PRAGMA user_version").fetchone()[0] < _WITH_CALLS:
+        return
+    for *group, number in db.execute(_CALLS):
+        yield _Key("calls", CallGroup(*group)), number
+    for day, talks, facts in db.execute(_TALKS):
+        yield _Key("talks", day), talks
+        yield _Key("facts", day), facts
+
+
+def _files(path: Path) -> tuple[int, ...]:
+    """What changes when a database or its log is written to."""
+    found: list[int] = []
+    for name in (path, f"{path}-wal"):
+        try:
+            stat = os.stat(name)
+        except OSError:
+            stat = None
+        # who only reads may leave an empty log
+        found += (stat.st_mtime_ns, stat.st_ino, stat.st_size) if stat is not None and stat.st_size else (0, 0, 0)
+    return tuple(found)
+
+
+def _step(low: int = 0, high: int = len(BOUNDS)) -> str:
+    """Where a latency is counted, in as few comparisons as possible."""
+    if low == high:
+        return str(low)
+    middle = (low + high) // 2
+    return f"CASE WHEN latency_ms < {BOUNDS[middle]!r} THEN {_step(low, middle)} ELSE {_step(middle + 1, high)} END"
+
+
+_SQL = load_queries(_HERE / "sqlite.sql")
+LATENCY_STEP = _step()
+"""An expression for where ``latency_ms`` is counted."""
+_CALLS = _SQL["tally_calls"].format(step=LATENCY_STEP)
+_TALKS = _SQL["tally_talks"].format(tools=", ".join(f"'{tool}'" for tool in FACT_TOOLS))

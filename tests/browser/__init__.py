@@ -1,0 +1,1 @@
+"""The web console in a real browser, served by the real server."""
