@@ -33,6 +33,7 @@ from recollect.records import Hit, Note
 from recollect.search.tokens import count
 from recollect.surfaces.cli import chat as _chat  # noqa: F401
 from recollect.surfaces.cli import events, identity, mcp, reading, removing, tools, tour, writing  # noqa: F401  (their commands)
+from recollect.surfaces.cli import figures as _figures  # noqa: F401
 from recollect.surfaces.cli import interests as _interests  # noqa: F401
 from recollect.surfaces.cli import keys as _keys  # noqa: F401
 from recollect.surfaces.cli import serve as _serve  # noqa: F401

@@ -13,7 +13,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from datetime import date, datetime, timedelta, timezone
+from datetime import datetime, timedelta, timezone
 from html.parser import HTMLParser
 from itertools import count, islice
 from pathlib import Path
@@ -35,7 +35,6 @@ from recollect.surfaces.web import console as web
 from recollect.surfaces.web.charts import bars, columns
 from recollect.surfaces.web.console import console
 from recollect.surfaces.web.differences import lines_changed, words_changed
-from recollect.surfaces.web.figures import BOUNDS, figures, spread
 from recollect.surfaces.web.live import Live
 from recollect.testing import FrozenClock, MemoryStore
 from recollect.work.contract import Failed, Task
@@ -801,7 +800,7 @@ class Gated(Live):
         self.looks = 0
         self.open = asyncio.Event()
 
-    async def look(self, user: str) -> tuple[int, str]:
+    async def look(self, user: str) -> Any:
         self.looks += 1
         await self.open.wait()
         return await super().look(user)
@@ -1138,7 +1137,7 @@ def test_U6_every_answer_says_what_a_browser_may_do_with_it(
         headers = visit.http.get(path).headers
         policy = headers["content-security-policy"]
         assert "default-src 'none'" in policy and "frame-ancestors 'none'" in policy and "unsafe" not in policy
-        assert headers["x-content-type-options"] == "nosniff" and headers["referrer-policy"] == "no-referrer"
+        assert headers["x-content-type-options"] == "nosniff" and headers["referrer-policy"] == "same-origin"
         assert headers["cache-control"] in ("no-store", "no-cache"), path
     visit.http.cookies.clear()
     code = shared[1].link("u1")[0]
@@ -1388,26 +1387,6 @@ def call(tool: str, outcome: str, latency: float, status: str = "ok", session: s
     return ToolCall(
         id=name, at=at, tool=tool, suite="facts", status=status, outcome=outcome, latency_ms=latency, session=session
     )
-
-
-def test_U6_the_figures_of_the_dashboard_are_worked_out_from_the_log() -> None:
-    calls = [call("remember_fact", "written", 1.0) for _ in range(6)]
-    calls += [call("remember_fact", "duplicate", 2.0, session="s2"), call("remember_fact", "demoted", 2.0)]
-    calls += [call("update_fact", "updated", 30.0) for _ in range(3)] + [call("forget_fact", "forgotten", 40.0)]
-    calls += [call("recall_facts", "found", 100.0) for _ in range(7)]
-    calls += [call("recall_facts", "timeout", 9000.0, status="timeout")]
-    found = figures(calls, date(2026, 5, 1), date(2026, 5, 3))
-    assert found.calls == 20 and found.success == 0.95
-    assert found.per_tool == (("remember_fact", 8), ("recall_facts", 8), ("update_fact", 3), ("forget_fact", 1))
-    assert found.per_day == ((date(2026, 5, 1), 0), (date(2026, 5, 2), 20), (date(2026, 5, 3), 0))
-    assert (found.latency.p50, found.latency.p95, found.latency.p99) == (30.0, 100.0, 9000.0)
-    assert found.latency.bars[0] == 6 and found.latency.bars[-1] == 1 and sum(found.latency.bars) == 20
-    assert found.writing.number == 11 and found.writing.p99 == 40.0
-    assert found.facts_per_conversation == 3.0, "six facts in two conversations"
-    assert found.churn == "3.0 : 1" and found.duplicate_rate == 1 / 8
-    nothing = figures([], date(2026, 5, 1), date(2026, 5, 1))
-    assert nothing.success is None and nothing.churn == "—" and nothing.duplicate_rate is None
-    assert spread([5.0]).p99 == 5.0 and len(spread([]).bars) == len(BOUNDS) + 1
 
 
 def test_U6_an_operator_sees_use_latency_behaviour_and_work(tmp_path: Path) -> None:

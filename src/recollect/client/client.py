@@ -13,6 +13,7 @@ from recollect.client.plain import from_plain
 from recollect.client.remote import RemoteMemory
 from recollect.core.trends import Trend
 from recollect.errors import InvalidInputError
+from recollect.figures import Figures
 from recollect.records import ExtractionRun, Receipt
 from recollect.tools.results import Result
 from recollect.userid import check_user_id
@@ -67,6 +68,11 @@ class Client:
         found: list[tuple[str, ExtractionRun]] = from_plain(
             list[tuple[str, ExtractionRun]], self._connection.ask("GET", "runs", query=query)["result"]
         )
+        return found
+
+    def figures(self, *, days: int = 7) -> Figures:
+        """How memories were used in the last days, today included: calls, success, latency, the queue."""
+        found: Figures = from_plain(Figures, self._connection.ask("GET", "figures", query={"days": days})["result"])
         return found
 
     def trends(self, *, k: int = 5, days: int = 30) -> list[Trend]:

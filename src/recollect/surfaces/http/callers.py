@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from recollect.errors import InvalidInputError
+from recollect.errors import InvalidInputError, StoreError
 from recollect.store.keys import DEFAULT_TENANT, SCOPES, Key, Keys
 from recollect.store.tenants import stored_id
 from recollect.surfaces.http.limits import Limits
@@ -141,6 +141,8 @@ class McpDoor:
             if problem.status == 429:
                 return Stranger(429, said, "too_many_requests", seconds=problem.more["seconds"])
             return Stranger(problem.status, said, "invalid_token")
+        except StoreError:
+            return Stranger(503, "it cannot be found out now who asks; try again in a moment")
         except InvalidInputError:
             return Stranger(401, "the header Recollect-User is not a user id")
         except ValueError:

@@ -11,7 +11,7 @@ import re
 import secrets
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -36,6 +36,7 @@ from recollect.errors import (
     NotFoundError,
     RecollectError,
     StoreBusyError,
+    StoreError,
     UndoError,
 )
 from recollect.identity.entrance import Entrance, NotWelcomeError, Visitor
@@ -50,7 +51,8 @@ VISIT, SEAT = "recollect_visit", "recollect_seat"
 MOST_FORM = 4 * 1024 * 1024
 MOST_IMPORT = 64 * 1024 * 1024
 SECONDS = 30.0
-"""How long the next part of a form may take."""
+"""How long a form may take, and of an import the next part."""
+_IMPORT_TIMES = 20
 
 _STATUS: tuple[tuple[type[RecollectError], int], ...] = (
     (InvalidInputError, 422),
@@ -67,7 +69,7 @@ _HEADERS = {
     "content-security-policy": _POLICY,
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
-    "referrer-policy": "no-referrer",
+    "referrer-policy": "same-origin",  # with none, a browser would not tell that a form is ours
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), microphone=(), geolocation=()",
@@ -170,7 +172,7 @@ class _Console:
             Route("/logout", self._logout, methods=["POST"]),
             Mount("/static", _Files(directory=Path(__file__).parent / "static")),
         ]
-        made = Starlette(routes=routes, exception_handlers={HTTPException: self._missing})
+        made = Starlette(routes=routes, exception_handlers={HTTPException: self._missing, StoreError: self._unknown})
         made.add_middleware(_Guarded)
         made.state.close_streams = self._live.close
         return made
@@ -354,6 +356,13 @@ class _Console:
         make = partial(plain_page, "alone.html", base=base, mark="", status=status, title="Not here")
         return await in_thread("", partial(make, said=said.get(status, "That cannot be read.")))
 
+    async def _unknown(self, request: Request, error: Exception) -> Response:
+        """It cannot be found out who asks."""
+        LOGGER.error("a visitor cannot be known: %s", type(error).__name__)
+        base, said = request.scope.get("root_path", ""), "The memories cannot be reached now. Try again in a moment."
+        make = partial(plain_page, "alone.html", base=base, mark="", status=503, title="Not now", said=said)
+        return await in_thread("", make)
+
 
 class _Guarded:
     """Adds to every answer what keeps a browser from doing more than the page says."""
@@ -383,13 +392,15 @@ class _Files(StaticFiles):
 
 
 def _limited(receive: Receive, most: int) -> Receive:
-    """The same, but not more, and not forever."""
+    """The same, but not more, and not forever: the longer the more may come."""
     size = 0
+    until = asyncio.get_running_loop().time() + SECONDS * (1 if most <= MOST_FORM else _IMPORT_TIMES)
 
     async def part() -> Message:
         nonlocal size
         try:
-            message = await asyncio.wait_for(_awaited(receive()), SECONDS)
+            async with asyncio.timeout_at(until), asyncio.timeout(SECONDS):
+                message = await receive()
         except TimeoutError:
             raise HTTPException(408) from None
         size += len(message.get("body", b""))
@@ -398,10 +409,6 @@ def _limited(receive: Receive, most: int) -> Receive:
         return message
 
     return part
-
-
-async def _awaited(received: Awaitable[Message]) -> Message:
-    return await received
 
 
 def _copy(file: UploadFile, path: Path) -> None:

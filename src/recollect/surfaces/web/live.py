@@ -1,4 +1,5 @@
-"""Tells open pages that their memory changed, whoever changed it: by the number of the last journal entry.
+"""Tells open pages that their memory changed, whoever changed it: by the number of the last journal entry, and by what
+MEMORY.md says, since a person may write there what becomes no record.
 
 A memory is looked at once for all pages that show it, and less often the longer nothing happens to it.
 """
@@ -6,9 +7,11 @@ A memory is looked at once for all pages that show it, and less often the longer
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import NamedTuple
 
 from recollect.app import Recollect
 from recollect.core.aio import in_thread
@@ -49,20 +52,23 @@ class Live:
         news = watch.join()
         now = asyncio.get_running_loop().time
         due = now() + self._beat
+        text: bytes | None = None
         try:
             yield _HELLO
             while not watch.ended:
                 await news.wait()
                 news.clear()
-                if watch.last is not None and watch.last[0] != seen:
-                    seen, what = watch.last
+                if (is_due := now() >= due) and not await is_welcome():
+                    return
+                if is_due:
                     due = now() + self._beat
-                    yield f"id: {seen}\nevent: changed\ndata: {json.dumps({'seq': seen, 'what': what})}\n\n".encode()
-                elif now() >= due:
-                    due = now() + self._beat
-                    if not await is_welcome():
-                        return
+                if (last := watch.last) is not None and (last.seq != seen or text not in (None, last.text)):
+                    seen = last.seq
+                    data = json.dumps({"seq": seen, "what": last.what})
+                    yield f"id: {seen}\nevent: changed\ndata: {data}\n\n".encode()
+                elif is_due:
                     yield b": still here\n\n"
+                text = text if last is None else last.text
         finally:
             watch.leave(news)
 
@@ -71,8 +77,8 @@ class Live:
         for watch in list(self._watched.values()):
             watch.end()
 
-    async def look(self, user: str) -> tuple[int, str]:
-        """The number of the last change of a memory, and what it was."""
+    async def look(self, user: str) -> _Look:
+        """The last change of a memory."""
         return await in_thread(user, self._last, user)
 
     def pause(self, quiet: int) -> float:
@@ -84,12 +90,22 @@ class Live:
         if self._watched.get(watch.user) is watch:
             del self._watched[watch.user]
 
-    def _last(self, user: str) -> tuple[int, str]:
-        last = self._app.user(user).history(limit=1)
+    def _last(self, user: str) -> _Look:
+        memory = self._app.user(user)
+        last = memory.history(limit=1)
+        text = hashlib.blake2b(memory.show().encode("utf-8", "replace"), digest_size=16).digest()
         if not last:
-            return 0, ""
+            return _Look(0, "", text)
         record = last[-1].after or last[-1].before
-        return last[-1].seq, f"{last[-1].op} {record.kind if record else ''}".strip()
+        return _Look(last[-1].seq, f"{last[-1].op} {record.kind if record else ''}".strip(), text)
+
+
+class _Look(NamedTuple):
+    """How a memory was: the number of its last change, what that was, and what tells its MEMORY.md from another."""
+
+    seq: int
+    what: str
+    text: bytes
 
 
 class _Watch:
@@ -98,7 +114,7 @@ class _Watch:
     def __init__(self, user: str, live: Live) -> None:
         self.user = user
         self.pages: set[asyncio.Event] = set()
-        self.last: tuple[int, str] | None = None
+        self.last: _Look | None = None
         self.ended = False
         self._live = live
         self._hurry = asyncio.Event()
