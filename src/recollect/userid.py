@@ -18,10 +18,15 @@ _RESERVED = re.compile(r"con|prn|aux|nul|com[0-9]|lpt[0-9]")
 _UNSAFE = re.compile(r"[^a-z0-9_-]+")
 
 
+def text_of_number(value: int) -> str:
+    """A number as text; one that is far too long, as too long a text."""
+    return str(value) if value.bit_length() < 1000 else "9" * 1000
+
+
 def check_user_id(value: object) -> str:
     """The id as text, or `InvalidInputError`. Integers are turned into text."""
     if isinstance(value, int) and not isinstance(value, bool):
-        value = str(value)
+        value = text_of_number(value)
     if not isinstance(value, str):
         raise InvalidInputError("user", f"must be text or an integer, not {type(value).__name__}")
     if not 1 <= len(value) <= MAX_LENGTH:

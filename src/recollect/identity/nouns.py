@@ -25,7 +25,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from recollect.errors import InvalidInputError
-from recollect.userid import MAX_LENGTH, check_user_id
+from recollect.userid import MAX_LENGTH, check_user_id, text_of_number
 
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
 _MOST_CHANNEL = 32
@@ -51,7 +51,7 @@ def check_identity(value: object) -> Identity:
             "channel", f"must be 1 to {_MOST_CHANNEL} small letters, digits, - or _, such as telegram"
         )
     if isinstance(name, int) and not isinstance(name, bool):
-        name = str(name)
+        name = text_of_number(name)
     most = MAX_LENGTH - len(channel) - 1
     if not isinstance(name, str) or not 1 <= len(name) <= most:
         raise InvalidInputError("name", f"must be text of 1 to {most} characters, or an integer")
