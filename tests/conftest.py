@@ -11,12 +11,17 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from hypothesis import settings
 
 import recollect
 from recollect.testing.postgres import PostgresServer
 
 os.environ["MEMORY_TOOL_ASYNC"] = "false"
 """Tests wait for what they call, however busy the machine is. Those of the calls that are queued say otherwise."""
+
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
+"""How long something takes says nothing on a busy machine."""
 
 sys.dont_write_bytecode = False  # pytest compiles the tests anew in each worker and each run otherwise
 

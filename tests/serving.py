@@ -29,6 +29,7 @@ def serving(app: Recollect, **how: Any) -> Iterator[str]:
                 port.set_exception(error)
             raise
         finally:
+            loop.run_until_complete(asyncio.sleep(0))  # what was hung up on is closed in the loop's next turn
             loop.close()
 
     thread = threading.Thread(target=run, name="serving")

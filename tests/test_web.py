@@ -93,6 +93,7 @@ def serving(app: Recollect, who: Entrance, *, base: str = "/console") -> Iterato
             loop.call_soon_threadsafe(stop)
             thread.join(PATIENCE)
             assert not thread.is_alive(), "the console did not stop"
+            loop.run_until_complete(asyncio.sleep(0))  # what was hung up on is closed in the loop's next turn
             loop.close()
 
 

@@ -8,10 +8,7 @@ carry a mark that only the visitor's own pages know.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hmac
-import json
 import secrets
 import threading
 from collections import deque
@@ -22,6 +19,7 @@ from typing import Any
 
 from recollect.errors import ConfigError, InvalidInputError, NotFoundError
 from recollect.identity.codes import hashed, new_code, normal
+from recollect.identity.sealing import opened, sealed, text_of
 from recollect.store.keys import DEFAULT_TENANT, Keys, Repeated, check_tenant
 from recollect.store.tenants import stored_id
 from recollect.times import Clock, utc_now
@@ -127,7 +125,7 @@ class Entrance:
 
     def mark(self, seat: str) -> str:
         """What a form must carry that is sent from this seat, which is a browser and a visit."""
-        return _text(hmac.digest(self._secret, b"form " + seat.encode(), "sha256"))
+        return text_of(hmac.digest(self._secret, b"form " + seat.encode(), "sha256"))
 
     def is_marked(self, seat: str, mark: str) -> bool:
         """Whether a form comes from a page of ours."""
@@ -168,18 +166,10 @@ class Entrance:
 
     def _signed(self, what: str, told: dict[str, Any], lasts: timedelta) -> tuple[str, int]:
         until = int((self._clock() + lasts).timestamp())
-        payload = _text(json.dumps(told | {"e": until, "n": secrets.token_hex(16)}, separators=(",", ":")).encode())
-        return f"{payload}.{_text(self._seal(what, payload))}", until
+        return sealed(self._secret, f"console {what}", told | {"e": until, "n": secrets.token_hex(16)}), until
 
     def _told(self, what: str, text: str) -> dict[str, Any] | None:
-        payload, _, seal = text.partition(".")
-        if len(text) > 4000 or not text.isascii() or not hmac.compare_digest(_data(seal), self._seal(what, payload)):
-            return None
-        told: dict[str, Any] = json.loads(_data(payload))
-        return told
-
-    def _seal(self, what: str, payload: str) -> bytes:
-        return hmac.digest(self._secret, f"console {what} {payload}".encode(), "sha256")
+        return opened(self._secret, f"console {what}", text)
 
     def _is_good(self, told: dict[str, Any]) -> bool:
         if told["e"] <= self._clock().timestamp():
@@ -208,14 +198,3 @@ class Entrance:
         except NotFoundError:
             return b""
         return None if found is None else found[2] or b""
-
-
-def _text(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
-
-
-def _data(text: str) -> bytes:
-    try:
-        return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-    except (binascii.Error, ValueError):
-        return b""

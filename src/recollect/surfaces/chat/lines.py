@@ -14,8 +14,8 @@ from recollect.records import Message
 from recollect.surfaces.talk.talk import COMMANDS
 
 VERBS = (
-    "search", "forget", "why", "undo", "pause", "resume", "incognito", "clear", "export", "link", "reminders",
-    "trends", "help",
+    "search", "forget", "why", "undo", "pause", "resume", "incognito", "clear", "export", "link", "web",
+    "reminders", "trends", "help",
 )  # fmt: skip
 _MOST = 200
 

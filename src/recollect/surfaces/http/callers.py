@@ -6,15 +6,12 @@ signed and says whose memory it is good for, for what and until when; it is wort
 
 from __future__ import annotations
 
-import base64
-import binascii
-import hmac
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from recollect.errors import InvalidInputError, StoreError
+from recollect.identity.sealing import opened, sealed
 from recollect.store.keys import DEFAULT_TENANT, SCOPES, Key, Keys
 from recollect.store.tenants import stored_id
 from recollect.surfaces.http.limits import Limits
@@ -82,14 +79,12 @@ class Door:
         """A token for one user; its text, and how long it is good."""
         until = (self._clock() + timedelta(minutes=minutes)).replace(microsecond=0)
         told = {"k": caller.key, "u": user, "s": scope, "e": int(until.timestamp())}
-        payload = _text(json.dumps(told, separators=(",", ":")).encode())
-        return f"{_TOKEN}{payload}.{_text(self._signed(payload))}", until
+        return _TOKEN + sealed(self._keys.secret, "token", told), until
 
     def _by_token(self, text: str) -> Caller:
-        payload, _, mark = text.removeprefix(_TOKEN).partition(".")
-        if not hmac.compare_digest(_data(mark), self._signed(payload)):
+        told = opened(self._keys.secret, "token", text.removeprefix(_TOKEN))
+        if told is None:
             raise _unknown("this is not a token of this server")
-        told = json.loads(_data(payload))
         if told["e"] <= self._clock().timestamp():
             raise _unknown("the token is no longer good; ask for another one")
         key = self._keys.get(told["k"]) if told["k"] else self._nobody()
@@ -102,9 +97,6 @@ class Door:
         if not self._open or self._keys.any():
             return None
         return Key(id="", tenant=DEFAULT_TENANT, name="", scope="admin", made_at=self._clock())
-
-    def _signed(self, payload: str) -> bytes:
-        return hmac.digest(self._keys.secret, b"token " + payload.encode(), "sha256")
 
 
 class McpDoor:
@@ -151,14 +143,3 @@ class McpDoor:
 
 def _unknown(why: str) -> Problem:
     return Problem(401, "NotAllowedError", why, headers={"www-authenticate": 'Bearer realm="recollect"'})
-
-
-def _text(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
-
-
-def _data(text: str) -> bytes:
-    try:
-        return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-    except (binascii.Error, ValueError):
-        return b""
