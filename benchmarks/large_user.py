@@ -2,7 +2,8 @@
 
 ``python benchmarks/large_user.py 100000``: makes up so many records of one user, asks the same questions of two
 processes, one with the index and one that may not load it, and prints what each needs: memory, time to be ready and
-time to answer, and how many of the best five they share. One run on one machine: compare the two, not with others.
+time to answer, how many of the best five they share, and how large the tables are. A third process hands the words to
+the database before. One run on one machine: compare the two, not with others.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import islice
 from typing import Any
+
+import psycopg
 
 import recollect
 from recollect.bench.fresh import resident
@@ -35,7 +38,7 @@ SETTINGS = {"shared_buffers": "1GB", "fsync": "off", "synchronous_commit": "off"
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("records", type=int, nargs="?", default=100_000, help="how many records the user has")
-    parser.add_argument("--questions", type=int, default=48, help="how many questions are asked of each")
+    parser.add_argument("--questions", type=int, default=200, help="how many questions are asked of each")
     parser.add_argument("--ask", nargs=2, metavar=("URL", "LIMIT"), help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.ask:
@@ -47,13 +50,17 @@ def main() -> None:
         load(url, Talk().records(given.records))
         figures: dict[str, Any] = {"records": given.records, "load_s": round(time.perf_counter() - began, 1)}
         with_index = of_a_process(url, 10**9, given)
+        filling = of_a_process(url, given.records // 2, given, questions=1)
         in_database = of_a_process(url, given.records // 2, given)
+        figures["tables_mb"] = sizes(url)
+    figures["fill_s"] = filling["ready_s"]
     figures["with the index"] = told(with_index)
     figures["in the database"] = told(in_database)
-    figures["share of the same best"] = agreement(with_index["best"], in_database["best"])
-    figures["share of the same first"] = agreement(
-        [best[:1] for best in with_index["best"]], [best[:1] for best in in_database["best"]]
-    )
+    for name in ("best", "best_narrowed"):
+        figures[f"same {name}"] = agreement(with_index[name], in_database[name])
+        figures[f"same first of {name}"] = agreement(
+            [best[:1] for best in with_index[name]], [best[:1] for best in in_database[name]]
+        )
     print(json.dumps(figures, indent=2))
 
 
@@ -81,9 +88,19 @@ def record_of(entry: Entry, seq: int) -> Record:
     )
 
 
-def of_a_process(url: str, limit: int, given: argparse.Namespace) -> dict[str, Any]:
+def sizes(url: str) -> dict[str, float]:
+    """How large the tables are, with their indexes."""
+    with psycopg.connect(url) as db:
+        rows = db.execute(
+            "SELECT relname, pg_total_relation_size(oid) FROM pg_class WHERE relkind = 'r' AND relname = ANY(%s)",
+            (["memory", "memory_journal", "memory_words", "memory_terms"],),
+        )
+        return {name: round(size / 1e6) for name, size in rows}
+
+
+def of_a_process(url: str, limit: int, given: argparse.Namespace, questions: int | None = None) -> dict[str, Any]:
     """What a process of its own finds and needs."""
-    command = [sys.executable, __file__, str(given.records), "--questions", str(given.questions)]
+    command = [sys.executable, __file__, str(given.records), "--questions", str(questions or given.questions)]
     run = subprocess.run([*command, "--ask", url, str(limit)], stdout=subprocess.PIPE, check=True)
     found: dict[str, Any] = json.loads(run.stdout)
     return found
@@ -100,7 +117,13 @@ def asked(url: str, limit: int, records: int, number: int) -> dict[str, Any]:
         began = time.perf_counter()
         memory.search(questions[0], include_conversation=True)
         ready = time.perf_counter() - began
-        found: dict[str, Any] = {"ready_s": round(ready, 1), "times": [], "narrowed": [], "best": []}
+        found: dict[str, Any] = {
+            "ready_s": round(ready, 1),
+            "times": [],
+            "narrowed": [],
+            "best": [],
+            "best_narrowed": [],
+        }
         for question, wanted in zip(questions, filters, strict=True):
             began = time.perf_counter()
             hits = memory.search(question, limit=BEST, include_conversation=True)
@@ -117,7 +140,7 @@ def asked(url: str, limit: int, records: int, number: int) -> dict[str, Any]:
                 session=wanted.session,
             )
             found["narrowed"].append(1e3 * (time.perf_counter() - began))
-            found["best"].append([hit.record.id for hit in hits])
+            found["best_narrowed"].append([hit.record.id for hit in hits])
         found["memory_mb"] = round(((resident() or 0) - before) / 1e6)
         began = time.perf_counter()
         memory.remember("A fact that nobody knows yet: the harbour closes at nine")

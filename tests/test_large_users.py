@@ -15,7 +15,10 @@ import pytest
 
 import recollect
 from recollect import Duplicate, Memory, Recollect
-from recollect.core import catalogue
+from recollect.core import catalogue, excerpt
+from recollect.records import Note, new_id
+from recollect.search.embedders.embedder import pack
+from recollect.store.postgres import PostgresStore
 from recollect.testing import FrozenClock
 from recollect.testing.embedding import HashEmbedder
 from recollect.testing.postgres import PostgresServer
@@ -32,6 +35,7 @@ from tests.contracts.recall_contract import (
 )
 
 NEVER = 10**9
+MANY = 200  # vectors
 QUESTIONS = (
     "zorvexx",
     f"{INVENTED[3]} {INVENTED[12]} {INVENTED[30]}",
@@ -390,23 +394,21 @@ def test_D1_another_process_finds_it_and_is_found(opened: Callable[..., Recollec
     assert contents(memory.search("quince")) == ["a quince from elsewhere"]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_S1_odd_words_are_only_words(opened: Callable[..., Recollect]) -> None:
+    memory = opened(1).user("u1")
+    memory.note("another")
+    for text in (
         "'; DROP TABLE memory_words; --",
         "a' | 'b",
         "\\ % %s {} :* <->",
         "\u202e\u0301 \ufffd",
         "𝔘𝔫𝔦 日本語 한국어",
         "x" * 5000,
-    ],
-)
-def test_S1_odd_words_are_only_words(opened: Callable[..., Recollect], text: str) -> None:
-    memory = opened(1).user("u1")
-    memory.note(f"harbour {text}")
-    memory.note("another")
-    assert contents(memory.search(f"harbour {text}"))[:1] == [written_text(memory)]
-    assert is_large(memory)
+    ):
+        note = written(memory.note(f"harbour {text}"))
+        assert memory.search(f"harbour {text}")[0].record.content == note.content
+        assert is_large(memory)
+        memory.erase(note.id)
 
 
 def test_D1_where_nothing_can_be_written_search_goes_on(
@@ -448,16 +450,153 @@ def test_D1_a_process_killed_while_it_hands_over_the_words_loses_nothing(
     assert sql("SELECT complete, records, passages FROM memory_large") == [(True, 60, 60)]
 
 
-@pytest.mark.parametrize("joined", [".", " "])
-def test_S4_a_text_of_more_words_than_a_tsvector_holds(opened: Callable[..., Recollect], joined: str) -> None:
+def test_S4_a_text_of_more_words_than_are_kept(
+    opened: Callable[..., Recollect], sql: Callable[..., list[Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(excerpt, "_MOST_TERMS", 30)
+    monkeypatch.setattr(excerpt, "_MOST_MARKS", 20)
     memory = opened(1).user("u1")
     memory.note("another")
-    long = joined.join(f"{chr(97 + n % 26)}{n:x}" for n in range(33_000))
+    long = ".".join(f"{chr(97 + n % 26)}{n:x}" for n in range(100))  # one word of many, so one passage
     written(memory.note(f"harbour {long}"))
     written(memory.note("quince"))
     assert [hit.record.content[:7] for hit in memory.search("harbour")] == ["harbour"]
+    [(most,)] = sql("SELECT max(length(terms)) FROM memory_words")
+    assert 30 + 20 <= most <= 2 * 30 + 20  # with those that are there twice
     assert isinstance(memory.note(f"harbour {long}"), Duplicate) and is_large(memory)
 
 
-def written_text(memory: Memory) -> str:
-    return memory.read(kind="note")[0].content
+def test_S4_what_is_kept_of_a_passage_fits_into_a_tsvector(sql: Callable[..., list[Any]]) -> None:
+    terms = [f"{n:016x}" for n in range(excerpt._MOST_TERMS + excerpt._MOST_MARKS)]
+    several = [f"{term}2" for term in terms[: excerpt._MOST_TERMS]]
+    kept = sql("SELECT length(%s::tsvector)", " ".join([*terms, *several]))
+    assert kept == [(len(terms) + len(several),)]
+
+
+def test_S4_a_word_said_very_often_beside_texts_without_words(opened: Callable[..., Recollect]) -> None:
+    small, large = opened(NEVER).user("u1"), opened(1).user("u1")
+    for text in ("!!!", "\u2764", "the of", "x y", ".".join(["ox"] * 66_000)):
+        small.say(text, session="one")
+    found, wanted = (memory.search("ox x", include_conversation=True) for memory in (large, small))
+    assert told(found) == close_to(told(wanted)) and len(found) > 1 and is_large(large)
+
+
+def test_S4_the_best_passage_of_a_long_text_is_the_one_shown(opened: Callable[..., Recollect]) -> None:
+    small, large = opened(NEVER).user("u1"), opened(1).user("u1")
+    parts = [" ".join([word] * 150) for word in ("harbour", "orchard", "quarry")]
+    small.note("\n\n".join(parts))
+    small.note("another")
+    small.note("quarry quarry")
+    for question in ("orchard", "quarry"):
+        found, wanted = large.search(question), small.search(question)
+        assert [hit.passage for hit in found] == [hit.passage for hit in wanted]
+        assert [hit.raw_score for hit in found] == close_to([hit.raw_score for hit in wanted])
+    assert is_large(large) and large.search("orchard")[0].passage == parts[1]
+
+
+def test_S1_rebuilding_the_index_makes_the_words_anew(
+    opened: Callable[..., Recollect],
+    clock: FrozenClock,
+    sql: Callable[..., list[Any]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(catalogue, "_STEP", 7)
+    lived(opened(NEVER).user("u1"), clock, 10)
+    memory = opened(10).user("u1")
+    memory.search("zorvexx")
+    kept = "SELECT record_id, passage, terms::text, counts FROM memory_words ORDER BY 1, 2"
+    sums = "SELECT seq, complete, records, passages, words FROM memory_large"
+    before, totals, terms = sql(kept), sql(sums), sql("SELECT term, passages FROM memory_terms ORDER BY 1")
+    sql("UPDATE memory_words SET terms = '', counts = ''")
+    sql("UPDATE memory_terms SET passages = 7")
+    sql("DELETE FROM memory_words WHERE passage = 0 AND kind = 'note'")
+    assert memory.rebuild_index() == totals[0][2]
+    assert sql(kept) == before and sql(sums) == totals
+    assert sql("SELECT term, passages FROM memory_terms ORDER BY 1") == terms
+    assert_same(memory, opened(NEVER).user("u1"))
+
+
+def test_S1_rebuilding_what_was_only_begun_finishes_it(
+    opened: Callable[..., Recollect], clock: FrozenClock, sql: Callable[..., list[Any]]
+) -> None:
+    lived(opened(NEVER).user("u1"), clock, 10)
+    memory = opened(10).user("u1")
+    memory.search("zorvexx")
+    sql("UPDATE memory_large SET complete = false, seq = 3")
+    memory.rebuild_index()
+    assert sql("SELECT complete FROM memory_large") == [(True,)]
+    memory.search("zorvexx")
+    assert is_large(memory)
+
+
+def test_R7_a_receipt_lists_the_words(opened: Callable[..., Recollect], clock: FrozenClock) -> None:
+    app = opened(5, embedder=HashEmbedder())
+    memory = app.user("u1")
+    lived(memory, clock, 10)
+    note = written(memory.note("quince marmalade"))
+    memory.embed()
+    memory.note("the write before it is taken in by now")
+    places = memory.erase(note.id).receipt.places
+    assert places["words"] == 1
+    fresh = written(memory.note("nothing is kept of it yet"))
+    assert "words" not in memory.erase(fresh.id).receipt.places
+    memory.search("zorvexx")
+    places = app.erase_user("u1").places
+    assert places["words"] > 10 and places["vectors"] > 10
+
+
+def test_F1_ranking_items_and_trends_load_nothing(opened: Callable[..., Recollect], clock: FrozenClock) -> None:
+    with opened(NEVER).user("u1").batch() as batch:
+        for n in range(30):
+            batch.note(f"number {n} {INVENTED[n]}")
+        batch.remember("Likes gardening and old maps")
+        batch.remember("Dislikes football")
+    wanted = opened(NEVER).user("u1").rank(["football news", "a walk", "gardening tips"])
+    memory = opened(10).user("u1")
+    found = memory.rank(["football news", "a walk", "gardening tips"])  # the first thing this process does
+    assert is_large(memory)
+    assert [(each.item, each.score) for each in found] == close_to([(each.item, each.score) for each in wanted])
+    assert found[0].item == "gardening tips" and found[-1].item == "football news"
+    app = opened(10)
+    assert app.trends(k=5) == [] and not app.user("u1")._person.catalogue.is_loaded
+
+
+def test_S1_a_fact_with_another_key(opened: Callable[..., Recollect]) -> None:
+    memory, other = opened(3).user("u1"), opened(3).user("u1")
+    for n in range(5):
+        memory.note(f"number {n}")
+    fact = written(memory.remember("Lisbon by the harbour", key="city"))
+    assert [hit.record.key for hit in other.search("Lisbon")] == ["city"]
+    memory.update(fact.id, key="home")
+    for reader in (other, memory):
+        assert [hit.record.key for hit in reader.search("Lisbon")] == ["home"]
+        assert is_large(reader)
+
+
+def test_S2_many_vectors_under_an_index(
+    opened: Callable[..., Recollect], postgres_url: str, clock: FrozenClock, sql: Callable[..., list[Any]]
+) -> None:
+    letters, embedder, now = random.Random(9), HashEmbedder(), clock()
+    texts = [" ".join("".join(letters.choices("abcdefgh", k=6)) for _ in range(6)) for _ in range(MANY)]
+    store = PostgresStore(postgres_url)
+    with closing(store), store.user("u1").write() as tx:  # past the write path, which takes longer
+        notes = [
+            Note(id=new_id("note"), content=text, created_at=now, updated_at=now, valid_from=now, seq=tx.next_seq())
+            for text in texts
+        ]
+        tx.put_many(notes)
+        vectors = embedder.embed(texts)
+        tx.put_vectors(embedder.name, [(note.id, 1, pack(row[None])) for note, row in zip(notes, vectors, strict=True)])
+    small, large = (opened(limit, embedder=embedder).user("u1") for limit in (NEVER, 100))
+    large.embed()
+    assert sql("SELECT count(*) FROM memory_meanings") == [(MANY,)]
+    index = f"memory_meanings_{embedder.dimensions}"
+    assert "USING hnsw" in sql("SELECT indexdef FROM pg_indexes WHERE indexname = %s", index)[0][0]
+    same = 0
+    for text in texts[:: MANY // 20]:
+        asked = f"{text[1:-1]}x"  # other words at both ends, nearly the same letters
+        found, wanted = large.search(asked, limit=3), small.search(asked, limit=3)
+        assert found.mode == wanted.mode == "words and vectors"
+        assert contents(found)[0] == contents(wanted)[0] == text
+        same += contents(found) == contents(wanted)
+    assert same >= 10 and is_large(large)

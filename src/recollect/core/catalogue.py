@@ -71,7 +71,6 @@ class Catalogue:
         self._stored: Index | None = None  # beside it: what others see meanwhile
         self._place = 0  # the file all this is about
         self._large = False  # as of the last look
-        self._anew = False  # which are to be made again
         self._lexemes: tuple[bytes, Lexemes] | None = None
 
     @contextmanager
@@ -189,16 +188,26 @@ class Catalogue:
         with self.guard:
             self._index, self._stored, self._saved_seq = None, None, None
 
-    def rebuild(self) -> int:
-        """Build the index anew from the records, and say how many there are."""
+    def rebuild(self, user: UserStore) -> int:
+        """Build the index anew from the records, or the words that the store has, and say how many there are."""
         with self._read() as reader, self.guard:
             state = reader.state()
-            if isinstance(reader, WordReader) and self._usable(reader, state) is not None:
-                self._anew = True
-                return sum(reader.count().values())
-            self._index = self._caught_up(self._new(life_of(state)), reader, state.seq)
-            self.save()
-            return len(self._index)
+            if not isinstance(reader, WordReader) or reader.kept_words() is None:
+                self._index = self._caught_up(self._new(life_of(state)), reader, state.seq)
+                self.save()
+                return len(self._index)
+        self._make_words_anew(user)
+        with self._read() as reader:
+            return sum(reader.count().values())
+
+    def _make_words_anew(self, user: UserStore) -> None:
+        """In steps, so that others can write meanwhile."""
+        done, begun = False, False
+        while not done:
+            with user.write() as tx:
+                if not isinstance(tx, WordWriter):
+                    return
+                done, begun = self._take_in(tx, anew=not begun), True
 
     def prepare(self, user: UserStore) -> None:
         """Before a search, while no reader is open: let the store take in the words of a user too large to load.
@@ -213,8 +222,6 @@ class Catalogue:
         with suppress(StoreError):  # what cannot be written cannot be prepared either; the search finds its way
             while self._is_due(most) and user.exists():
                 with user.write_if_free() as tx:
-                    if tx is not None and tx.state().seq == 0:
-                        raise StoreError("the memory was erased meanwhile")  # so that nothing of this write stays
                     if tx is None or self._take_in(tx) or has_most:
                         return
 
@@ -226,7 +233,7 @@ class Catalogue:
                 return False
             if index is not None and len(index) + state.seq - index.seq <= most:
                 return False  # however many of the changes since then are new records
-            if (kept := self._usable(reader, state)) is not None and not self._anew:
+            if (kept := self._usable(reader, state)) is not None:
                 return kept.records < most // 2 or state.seq - kept.seq >= _BEHIND
             return sum(reader.count().values()) > most or reader.kept_words() is not None
 
@@ -236,19 +243,21 @@ class Catalogue:
             pass
         return tx.kept_words()
 
-    def _take_in(self, tx: WordWriter) -> bool:
+    def _take_in(self, tx: WordWriter, *, anew: bool = False) -> bool:
         """Let the store take in the words of some more records; whether these were all."""
         from recollect.core.excerpt import worded
 
         state, most = tx.state(), self._config.index_limit
+        if state.seq == 0:
+            raise StoreError("the memory was erased meanwhile")  # so that nothing of this write stays
         life, kept = self._rules(state), tx.kept_words()
-        is_new = kept is None or kept.life != life or self._anew
+        is_new = kept is None or kept.life != life or anew
         if (is_new and sum(tx.count().values()) <= most) or (kept and kept.complete and kept.records < most // 2):
             tx.end_words()
             return True
         if kept is None or is_new:
             tx.begin_words(life)
-            self._anew, kept = False, KeptWords(life)
+            kept = KeptWords(life)
         records = tx.find(Query(statuses=(), changed_after=kept.seq, limit=_STEP))
         lexemes = self._lexemes_of(state)
         rows = [row for record in records for row in worded(record, lexemes, self._terms, self._marks)]

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
-from itertools import combinations, islice
+from itertools import accumulate, chain, combinations, groupby, islice
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from recollect.search.index import Found, Index, Terms
 from recollect.search.passages import indexed_text, passages
 from recollect.search.question import Question
 from recollect.search.ranking import reach
-from recollect.search.signs import signs_of
+from recollect.search.signs import Signs, signs_of
 from recollect.store.contract import Holding, KeptWords, Query, VectorRow, Worded, WordReader
 from recollect.text import words as text_words
 
@@ -33,10 +33,13 @@ Marks = Callable[[Record], Sequence[str]]
 CANDIDATES = 100
 """So many at least are drawn for a question."""
 _MOST_TERMS, _MOST_MARKS = 16_384, 4096  # of a passage: a tsvector holds no more than a megabyte
-_MOST_GAINS = 16  # words by which candidates are compared
+_HASH, _TIMES = np.dtype(">u8"), np.dtype("<u2")
+_MOST_TIMES = np.iinfo(_TIMES).max
+_MOST_GAINS = 12  # words by which candidates are compared
 _MOST_PAIRED = 6  # words that are looked for two by two
-_ROWS = 3000  # passages looked at for one question, as a rule
-_TALKING = 40  # candidates whose neighbours are looked at
+_ROWS = 5000  # passages looked at for one question, as a rule
+_LEAST_PAIRS = 2  # looked for even so
+_TALKING = 100  # candidates whose neighbours are looked at
 _MOST_ALIKE = 32  # records looked at for one that is to be compared
 _MOST_REMEMBERED = 50_000  # hashes of words
 _MOST_MARKED = 64  # marks that are looked for
@@ -68,30 +71,46 @@ class Lexemes:
 def worded(record: Record, lexemes: Lexemes, terms: Terms, marks: Marks) -> list[Worded]:
     """A record as the store keeps its words."""
     text = indexed_text(record)
-    event = signs_of(text, record.valid_from).event
+    signs = signs_of(text, record.valid_from)
     rows = []
     for number, (begin, end) in enumerate(passages(text)):
         found = Counter(terms(text[begin:end]))
-        own = {lexemes.word(word): times for word, times in islice(found.items(), _MOST_TERMS)}
-        marked = () if number else sorted(map(lexemes.mark, marks(record)))[:_MOST_MARKS]
+        own = {lexemes.word(word): times for word, times in found.items()}
+        held = tuple(islice(own, _MOST_TERMS))
+        marked = () if number else (*sorted(map(lexemes.mark, marks(record)))[:_MOST_MARKS], *_role_of(record, lexemes))
         rows.append(
             Worded(
-                record.id,
+                record,
                 number,
-                tuple(dict.fromkeys((*own, *marked, *map(lexemes.mark, () if number else _role_of(record))))),
-                tuple(word for word, times in own.items() if times > 1),
+                begin,
                 found.total(),
-                record.status == "active",
-                getattr(record, "speaker", None),
-                None if number else event,
+                _packed(own),
+                signs.asks,
+                signs.tells_when,
+                None if number else signs.event,
+                tuple(dict.fromkeys((*held, *marked))),
+                tuple(term for term in held if own[term] > 1),
             )
         )
     return rows
 
 
-def _role_of(record: Record) -> list[str]:
+def _packed(counts: Mapping[str, int]) -> bytes:
+    """Terms and how often each is there: the ones first, as they are hashed, then the others."""
+    often = np.fromiter(counts.values(), dtype=np.int64, count=len(counts))
+    return bytes.fromhex("".join(counts)) + often.clip(max=_MOST_TIMES).astype(_TIMES).tobytes()
+
+
+def _unpacked(data: bytes) -> dict[int, int]:
+    number = len(data) // (_HASH.itemsize + _TIMES.itemsize)
+    hashes = np.frombuffer(data, dtype=_HASH, count=number)
+    times = np.frombuffer(data, dtype=_TIMES, offset=number * _HASH.itemsize)
+    return dict(zip(hashes.tolist(), times.tolist(), strict=True))
+
+
+def _role_of(record: Record, lexemes: Lexemes) -> list[str]:
     """A mark for who speaks: whether anybody does in this role is asked of all records."""
-    return [f"@{record.role}"] if isinstance(record, Message) else []
+    return [lexemes.mark(f"@{record.role}")] if isinstance(record, Message) else []
 
 
 class Excerpt(Index):
@@ -109,6 +128,7 @@ class Excerpt(Index):
         fresh = reader.find(Query(statuses=(), changed_after=kept.seq))
         for record in fresh:
             self.put(record, marks(record))
+        self._changed_since = len(fresh)
         stale = reader.counted_words([record.id for record in fresh])
         self._stale = Counter(term for found, _ in stale for term in found)
         self._fresh = self._passages.size
@@ -145,6 +165,9 @@ class Excerpt(Index):
     def _statistics(self) -> tuple[int, int]:
         return self._all
 
+    def _hash(self, word: str) -> int:
+        return int(self._lexemes.word(word), 16)
+
     def _holding(self, word: str, found: Found) -> int:
         term = self._lexemes.word(word)
         if term not in self._known:
@@ -152,6 +175,13 @@ class Excerpt(Index):
         counts = self._passages.view("counts")
         fresh = sum(int(np.count_nonzero(counts[numbers[numbers < self._fresh]])) for numbers, _ in found)
         return self._known[term] - self._stale[term] + fresh
+
+    def _learn_of(self, question: Question) -> None:
+        """Ask at once what ranking will ask one by one."""
+        otherwise = chain(question.otherwise, *question.otherwise.values())
+        related = (word for word, _, _ in question.related)
+        words = map(self._lexemes.word, chain(question.words, question.name_words, otherwise, related))
+        self._ask(dict.fromkeys([*words, self._lexemes.mark("@assistant")]))
 
     def _learn(self, words: Iterable[str]) -> None:
         """Ask how often these words are, those together that are not known yet."""
@@ -165,6 +195,7 @@ class Excerpt(Index):
     # -- drawing -----------------------------------------------------------------------------------------------
 
     def gather(self, question: Question, where: Filter, most: int) -> None:
+        self._learn_of(question)
         gains = self._gains(question)
         number = max(CANDIDATES, 2 * most)
         self._draw(gains, where, most, number)
@@ -184,12 +215,18 @@ class Excerpt(Index):
                 )
                 self._draw(gains, then, most, number)
                 self.include(self._reader.said_in(_query(then), number))
-                told = self._reader.told_of(begin, end, _query(where), self._kept.seq, number, where.speakers)
-                self.include(told)
+                self.include(self._reader.told_of(begin, end, _query(where), number, where.speakers))
         if question.wants_latest:
             self.include(self._reader.said_first_and_last())
-        if not where.kinds or "message" in where.kinds:  # that there are any counts, even if none is among the best
-            self.include(self._reader.said_in(_query(replace(where, kinds=("message",))), 1))
+        self._draw_message(where)
+
+    def _draw_message(self, where: Filter) -> None:
+        """That there are any counts, even if none is among the best."""
+        if where.kinds and "message" not in where.kinds:
+            return
+        talk = replace(where, kinds=("message",))
+        if not self.select(talk).any():
+            self.include(self._reader.said_in(_query(talk), 1))
 
     def gather_words(self, words: Sequence[str], also: Sequence[str], where: Filter, most: int) -> None:
         gains = dict.fromkeys(words, 1.0)
@@ -198,7 +235,7 @@ class Excerpt(Index):
             self._draw(gains, where, most, most, also=[self._lexemes.word(word) for word in also])
 
     def include(self, record_ids: Sequence[str]) -> None:
-        found = self._fetch(record_ids)
+        found = self._place(record_ids)
         self._link([record for record in found if record.kind == "message"][:_TALKING])
 
     def draw_nearest(self, embedder: str, query: Sequence[float], where: Filter, number: int) -> bool:
@@ -219,15 +256,26 @@ class Excerpt(Index):
         """The highest number of a vector."""
         return self._reader.last_vector(embedder)
 
-    def _fetch(self, record_ids: Iterable[str], *, marked: bool = False) -> list[Record]:
-        """Put the records that are not here yet."""
+    def _place(self, record_ids: Iterable[str]) -> list[Record]:
+        """Have the records that are not here yet, by what is kept of them; without their content."""
         missing = [one for one in dict.fromkeys(record_ids) if self.number(one) is None]
-        if not missing:
-            return []
-        found = {record.id: record for record in self._reader.find(Query(ids=missing, statuses=()))}
-        for record in (records := [found[one] for one in missing if one in found]):
-            self.put(record, self._marks(record) if marked else ())
-        return records
+        kept = {one: list(rows) for one, rows in groupby(self._reader.worded(missing), lambda row: row.record.id)}
+        placed = [kept[one] for one in missing if one in kept]
+        for rows in placed:
+            number = self._documents.new(rows[0].record.id)
+            self._living += 1
+            self._documents.note(number, rows[0].record, 0)
+            self._documents.note_signs(number, Signs(rows[0].asks, rows[0].tells_when, rows[0].event))
+            self._settle(number, [(_unpacked(row.counts), row.length) for row in rows], [row.begin for row in rows])
+            self._count(number, 1)
+        self._changed()
+        return [rows[0].record for rows in placed]
+
+    def _put_marked(self, record_ids: Sequence[str]) -> None:
+        """Have these records with their marks, which are made of their texts."""
+        missing = [one for one in record_ids if self.number(one) is None]
+        for record in self._reader.find(Query(ids=missing, statuses=())) if missing else ():
+            self.put(record, self._marks(record))
 
     def _link(self, messages: Sequence[Record]) -> None:
         """Have what was said right before and after these messages: others may stand between those that are here."""
@@ -237,7 +285,7 @@ class Excerpt(Index):
                 self._before[record_id] = before
             if after is not None:
                 self._before[after] = record_id
-        self._fetch(one for row in rows for one in row[1:] if one is not None)
+        self._place(one for row in rows for one in row[1:] if one is not None)
         self._chain = self._linked = None
 
     @property
@@ -281,35 +329,33 @@ class Excerpt(Index):
             flat=self._k1 * (1 - self._b),
             slope=self._slope,
         )
-        found = self._reader.holding(wanted, _query(where), self._kept.seq, number)
+        number += self._changed_since  # what is kept of these is old, and they are here already
+        found = self._reader.holding(wanted, _query(where), number)
         if len(found) < most and set(wanted.among) != (alone := {(term,) for term in every}):
             wanted = replace(wanted, among=list(alone))
-            found = self._reader.holding(wanted, _query(where), self._kept.seq, number)
+            found = self._reader.holding(wanted, _query(where), number)
         self.include(found)
 
     def _rare(self, terms: Iterable[str]) -> list[tuple[str, ...]]:
         """The rarest of some words, one by one, and the next ones two by two: few passages have them."""
         by_number = sorted(terms, key=lambda term: self._known[term])
-        rows, alone = 0, 0
-        for term in by_number:
-            rows += self._known[term]
-            if rows > _ROWS:
-                break
-            alone += 1
+        alone = len(_within(_ROWS, [self._known[term] for term in by_number]))
+        rows = sum(self._known[term] for term in by_number[:alone])
         common = by_number[alone : alone + _MOST_PAIRED]
-        pairs = [
-            pair
-            for pair in combinations(common, 2)
-            if self._known[pair[0]] * self._known[pair[1]] <= _ROWS * max(self._all[0], 1)
-        ]
+        together = sorted(
+            (self._known[one] * self._known[other] / max(self._all[0], 1), one, other)
+            for one, other in combinations(common, 2)
+        )
+        pairs = together[: max(len(_within(_ROWS - rows, [number for number, *_ in together])), _LEAST_PAIRS)]
         chosen: list[tuple[str, ...]] = [(term,) for term in by_number[:alone]]
-        return chosen + pairs or [(term,) for term in by_number]
+        chosen += [(one, other) for _, one, other in pairs]
+        return chosen or [(term,) for term in by_number]
 
     # -- duplicates --------------------------------------------------------------------------------------------
 
     def marked(self, mark: str) -> NDArray[np.int32]:
         wanted = Holding(gains={}, among=[(self._lexemes.mark(mark),)])
-        self._fetch(self._reader.holding(wanted, Query(), self._kept.seq, 1000), marked=True)
+        self._put_marked(self._reader.holding(wanted, Query(), 1000))
         return super().marked(mark)
 
     def alike(self, marks: Sequence[str], kind: str, most: int) -> list[str]:
@@ -323,9 +369,13 @@ class Excerpt(Index):
                 break
             rare.append(term)
         wanted = Holding(gains=dict.fromkeys(known[:_MOST_MARKED], 1.0), among=[(term,) for term in rare])
-        found = self._reader.holding(wanted, Query(kinds=(kind,)), self._kept.seq, _MOST_ALIKE)
-        self._fetch(found, marked=True)
+        self._put_marked(self._reader.holding(wanted, Query(kinds=(kind,)), _MOST_ALIKE + self._changed_since))
         return super().alike(marks, kind, most)
+
+
+def _within(most: float, numbers: Sequence[float]) -> Sequence[float]:
+    """The first of these numbers, as many as together are not more than that."""
+    return [number for number, total in zip(numbers, accumulate(numbers), strict=True) if total <= most]
 
 
 def _query(where: Filter) -> Query:

@@ -544,7 +544,7 @@ class Memory(Recalling):
 
     def rebuild_index(self) -> int:
         """Build the search index anew from the records; how many there are. Search does that itself when it must."""
-        return self._person.catalogue.rebuild()
+        return self._person.catalogue.rebuild(self._person.user)
 
     def embed(self, *, progress: Progress | None = None) -> int:
         """Make all vectors that are missing now, instead of in the background; how many that were."""

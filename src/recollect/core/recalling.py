@@ -294,6 +294,8 @@ class Recalling:
         An item is a text, or has a ``title``, a ``text`` or ``topics``, as a mapping or as attributes. Each comes
         back with a score from -1 to 1 and the reasons, which name the memories; equals stay in their order.
         """
+        if self._open is None:
+            self._person.catalogue.prepare(self._person.user)
         with self._reading(notes=True) as reader:
             return rank(self._person, reader, items, limit, within=self._open.last_seq if self._open else None)
 

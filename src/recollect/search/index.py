@@ -162,9 +162,9 @@ class Index:
             documents.note(number, record, text_digest)
             documents.whole["vector"][number] = -1  # what it has is of another text
             documents.note_signs(number, signs_of(text, record.valid_from))
-            self._settle(number, cut, marks)
-            first = documents.whole["first"][number]
-            self._passages.whole["begin"][first : first + len(cut)] = [begin for begin, _ in spans]
+            counted = [(self._counts(words), len(words)) for words in cut]
+            counted[0][0].update((mark_hash(mark), 1) for mark in marks)
+            self._settle(number, counted, [begin for begin, _ in spans])
             self._count(number, 1)
         self._changed()
 
@@ -190,15 +190,13 @@ class Index:
         self._words += sign * int(self._passages.whole["length"][begin:end].sum())
         self._passages.whole["counts"][begin:end] = sign > 0
 
-    def _settle(self, number: int, cut: list[Sequence[str]], marks: Iterable[str]) -> None:
-        """Give a document its passages. Its marks go with the first."""
+    def _settle(self, number: int, cut: Sequence[tuple[dict[int, int], int]], begins: Sequence[int]) -> None:
+        """Give a document its passages: how often each has which words, how many words it has, where it begins."""
         first = self._passages.add(len(cut))
-        for passage, words in enumerate(cut, first):
-            counts = {word_hash(word): times for word, times in Counter(words).items()}
-            if passage == first:
-                counts |= {mark_hash(mark): 1 for mark in marks}
+        for passage, (counts, length) in enumerate(cut, first):
             self._postings.add(passage, counts)
-            self._passages.whole["length"][passage] = len(words)
+            self._passages.whole["length"][passage] = length
+        self._passages.whole["begin"][first : first + len(cut)] = begins
         self._passages.whole["owner"][first : first + len(cut)] = number
         self._documents.whole["first"][number] = first
         self._documents.whole["count"][number] = len(cut)
@@ -345,10 +343,17 @@ class Index:
         scores[self._several] = np.maximum.reduceat(slots, bounds.ravel())[::2]
         return scores
 
+    def _hash(self, word: str) -> int:
+        """What a word is known by here."""
+        return word_hash(word)
+
+    def _counts(self, words: Sequence[str]) -> dict[int, int]:
+        return {self._hash(word): times for word, times in Counter(words).items()}
+
     def _sums(self, asked: Mapping[str, float]) -> NDArray[np.float32]:
         """What the words add to every slot: those of the documents, those of single passages, and one more."""
         sums = np.zeros(self._documents.size + self._own_slots + 1, dtype=np.float32)
-        pieces = self._postings.find([word_hash(word) for word in asked])
+        pieces = self._postings.find([self._hash(word) for word in asked])
         numbers, counts, weights, lengths = [], [], [], []
         for (word, times), found in zip(asked.items(), pieces, strict=True):
             if found:
@@ -404,12 +409,12 @@ class Index:
 
     def idf(self, words: Sequence[str]) -> list[float]:
         """How rare each word is."""
-        pieces = self._postings.find([word_hash(word) for word in words])
+        pieces = self._postings.find([self._hash(word) for word in words])
         return [self._idf(word, found) for word, found in zip(words, pieces, strict=True)]
 
     def unknown(self, words: Sequence[str]) -> list[str]:
         """Those of these words that no document has."""
-        found = self._postings.find([word_hash(word) for word in words])
+        found = self._postings.find([self._hash(word) for word in words])
         return [word for word, pieces in zip(words, found, strict=True) if not pieces]
 
     def matching(self, numbers: NDArray[np.intp], words: Sequence[str]) -> NDArray[np.bool_]:
@@ -417,7 +422,7 @@ class Index:
         first = self._documents.view("first")[numbers]
         after = first + self._documents.view("count")[numbers]
         matches = np.zeros((len(words), len(numbers)), dtype=np.bool_)
-        for row, found in zip(matches, self._postings.find([word_hash(word) for word in words]), strict=True):
+        for row, found in zip(matches, self._postings.find([self._hash(word) for word in words]), strict=True):
             for where, _ in found:
                 row |= where.searchsorted(first) < where.searchsorted(after)
         return matches
@@ -443,7 +448,7 @@ class Index:
         begin = int(self._documents.whole["first"][number])
         end = begin + self.passages_of(number)
         nothing = np.zeros(0, dtype=np.int32)
-        for found in self._postings.find([word_hash(word) for word in words]):
+        for found in self._postings.find([self._hash(word) for word in words]):
             for numbers, often in found:
                 low, high = numbers.searchsorted((begin, end))
                 if low < high:

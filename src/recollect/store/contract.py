@@ -140,15 +140,25 @@ class KeptWords:
 class Worded:
     """A passage of a record as its words. They are hashed by the caller: letters and digits only."""
 
-    record_id: str
+    record: Record
     passage: int
-    terms: tuple[str, ...]
-    several: tuple[str, ...]
-    """Those of the terms that it has more than once."""
+    begin: int
+    """Where in the text of the record it begins."""
     length: int
-    counted: bool
-    speaker: str | None = None
-    event: tuple[datetime, datetime] | None = None
+    counts: bytes
+    """Its words and how often it has each, as the caller packs them."""
+    asks: bool
+    tells_when: bool
+    event: tuple[datetime, datetime] | None
+    terms: tuple[str, ...] = ()
+    """What it is found by; not told when it is read."""
+    several: tuple[str, ...] = ()
+    """Those of the terms that it has more than once."""
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether it is in the statistics."""
+        return self.record.status == "active"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -445,22 +455,26 @@ class WordReader(Reader, Protocol):
         """The names of everyone who speaks."""
         ...
 
-    def holding(self, wanted: Holding, where: Query, upto: int, limit: int) -> list[str]:
-        """The records with these words that fit and did not change after ``upto``, the best first."""
+    def worded(self, record_ids: Sequence[str]) -> list[Worded]:
+        """What is kept of these records, passage by passage. The records come without their content."""
+        ...
+
+    def holding(self, wanted: Holding, where: Query, limit: int) -> list[str]:
+        """The kept records that fit and have these words, the best first."""
         ...
 
     def told_of(
-        self, begin: datetime, end: datetime, where: Query, upto: int, limit: int, speakers: Sequence[str] = ()
+        self, begin: datetime, end: datetime, where: Query, limit: int, speakers: Sequence[str] = ()
     ) -> list[str]:
-        """The records that fit and speak of this time, the latest first; none that changed after ``upto``."""
+        """The kept records that fit and speak of this time, the latest first."""
         ...
 
     def said_in(self, where: Query, limit: int) -> list[str]:
-        """The ids of the records that fit, the latest said first."""
+        """The kept records that fit, the latest said first."""
         ...
 
     def said_first_and_last(self) -> list[str]:
-        """The records that were said first and last."""
+        """The kept records that were said first and last."""
         ...
 
     def neighbours(self, record_ids: Sequence[str]) -> list[tuple[str, str | None, str | None]]:

@@ -68,7 +68,7 @@ class PostgresStore:
         return self._tally.tally(tenant, since, until)
 
     def erase_user(self, user_id: str, also: Callable[[], None] | None = None) -> dict[str, int]:
-        beside = ("tool calls", "ledger", "consents", "interactions")
+        beside = ("tool calls", "ledger", "consents", "interactions", "vectors", "words")
         places = ("records", "journal", "files", "tombstones", "recalls", "runs", *beside, "users")
         with mapped_errors(), self.reading() as known:
             if known is None:

@@ -103,14 +103,14 @@ WITH erased_records AS (DELETE FROM memory WHERE user_id = %(user_id)s RETURNING
     erased_files AS (DELETE FROM memory_files WHERE user_id = %(user_id)s RETURNING 1),
     erased_tombstones AS (DELETE FROM memory_tombstones WHERE user_id = %(user_id)s RETURNING 1),
     erased_recalls AS (DELETE FROM memory_recalls WHERE user_id = %(user_id)s RETURNING 1),
-    erased_vectors AS (DELETE FROM memory_vectors WHERE user_id = %(user_id)s),
+    erased_vectors AS (DELETE FROM memory_vectors WHERE user_id = %(user_id)s RETURNING 1),
     erased_embedders AS (DELETE FROM memory_embedders WHERE user_id = %(user_id)s),
     erased_runs AS (DELETE FROM memory_extraction_runs WHERE user_id = %(user_id)s RETURNING 1),
     erased_calls AS (DELETE FROM memory_calls WHERE user_id = %(user_id)s RETURNING 1),
     erased_spending AS (DELETE FROM memory_spending WHERE user_id = %(user_id)s RETURNING 1),
     erased_consents AS (DELETE FROM memory_consents WHERE user_id = %(user_id)s RETURNING 1),
     erased_interactions AS (DELETE FROM memory_interactions WHERE user_id = %(user_id)s RETURNING 1),
-    erased_words AS (DELETE FROM memory_words WHERE user_id = %(user_id)s),
+    erased_words AS (DELETE FROM memory_words WHERE user_id = %(user_id)s RETURNING 1),
     erased_terms AS (DELETE FROM memory_terms WHERE user_id = %(user_id)s),
     erased_large AS (DELETE FROM memory_large WHERE user_id = %(user_id)s)
 SELECT (SELECT count(*) FROM erased_records), (SELECT count(*) FROM erased_journal),
@@ -118,6 +118,7 @@ SELECT (SELECT count(*) FROM erased_records), (SELECT count(*) FROM erased_journ
     (SELECT count(*) FROM erased_recalls), (SELECT count(*) FROM erased_runs),
     (SELECT count(*) FROM erased_calls), (SELECT count(*) FROM erased_spending),
     (SELECT count(*) FROM erased_consents), (SELECT count(*) FROM erased_interactions),
+    (SELECT count(*) FROM erased_vectors), (SELECT count(*) FROM erased_words),
     (SELECT count(*) FROM users WHERE id = %(user_id)s AND memory_secret IS NOT NULL)
 
 -- name: put
@@ -422,7 +423,7 @@ DELETE FROM memory_large WHERE user_id = %(user_id)s
 -- Of some records, with what they add to the statistics.
 WITH dropped AS (
         DELETE FROM memory_words WHERE user_id = %(user_id)s AND record_id = ANY(%(ids)s)
-        RETURNING terms, length, counted, passage),
+        RETURNING terms, length, passage, status = 'active' AS counted),
     fewer AS (
         SELECT term, count(*) AS number FROM dropped, unnest(tsvector_to_array(terms)) AS term
         WHERE counted GROUP BY term),
@@ -434,16 +435,20 @@ WITH dropped AS (
             coalesce(sum(length) FILTER (WHERE counted), 0) AS words FROM dropped)
 UPDATE memory_large SET records = memory_large.records - sums.records,
     passages = memory_large.passages - sums.passages, words = memory_large.words - sums.words
-FROM sums WHERE user_id = %(user_id)s AND sums.records > 0
+FROM sums WHERE user_id = %(user_id)s AND sums.records > 0 RETURNING (SELECT count(*) FROM dropped)
 
 -- name: drop_unused_terms
 DELETE FROM memory_terms WHERE user_id = %s AND passages <= 0
 
 -- name: put_words
-INSERT INTO memory_words (user_id, record_id, passage, terms, length, counted, speaker, event_from, event_until)
-SELECT %s, record_id, passage, terms::tsvector, length, counted, speaker, event_from, event_until
-FROM unnest(%s::text[], %s::int[], %s::text[], %s::int[], %s::bool[], %s::text[], %s::timestamptz[], %s::timestamptz[])
-    AS one (record_id, passage, terms, length, counted, speaker, event_from, event_until)
+INSERT INTO memory_words (user_id, record_id, passage, begins, length, kind, status, speaker, valid_from, expires_at,
+    asks, tells_when, event_from, event_until, terms, counts)
+SELECT %s, record_id, passage, begins, length, kind, status, speaker, valid_from, expires_at,
+    asks, tells_when, event_from, event_until, terms::tsvector, counts
+FROM unnest(%s::text[], %s::int[], %s::int[], %s::int[], %s::text[], %s::text[], %s::text[], %s::timestamptz[],
+    %s::timestamptz[], %s::bool[], %s::bool[], %s::timestamptz[], %s::timestamptz[], %s::text[], %s::bytea[])
+    AS one (record_id, passage, begins, length, kind, status, speaker, valid_from, expires_at,
+        asks, tells_when, event_from, event_until, terms, counts)
 
 -- name: add_terms
 INSERT INTO memory_terms (user_id, term, passages) SELECT %s, term, number
@@ -459,7 +464,8 @@ WHERE user_id = %(user_id)s
 SELECT term, passages FROM memory_terms WHERE user_id = %s AND term = ANY(%s)
 
 -- name: counted_words
-SELECT tsvector_to_array(terms), length FROM memory_words WHERE user_id = %s AND record_id = ANY(%s) AND counted
+SELECT tsvector_to_array(terms), length FROM memory_words WHERE user_id = %s AND record_id = ANY(%s)
+    AND status = 'active'
 
 -- name: speakers
 -- From each name to the next in the index, without a look at the rows in between.
@@ -470,17 +476,34 @@ WITH RECURSIVE names AS (
     FROM names WHERE names.name IS NOT NULL)
 SELECT name FROM names WHERE name IS NOT NULL
 
--- name: holding
--- Records with one of the words; conditions, the order and the limit are appended.
-SELECT memory.id FROM memory_words, memory
-WHERE memory_words.user_id = %s AND memory_words.terms @@ %s::tsquery AND memory.user_id = memory_words.user_id
-    AND memory.id = memory_words.record_id AND memory.seq <= %s
+-- name: plan_search
+-- For the rest of a transaction. Guesses of how many rows have a word are often wrong: go by the indexes, think of the
+-- words at hand, and spend no time on preparations that only a long statement pays back.
+SELECT set_config('enable_seqscan', 'off', true), set_config('plan_cache_mode', 'force_custom_plan', true),
+    set_config('jit', 'off', true), set_config('max_parallel_workers_per_gather', '0', true)
 
--- name: speaking_of
--- Records whose text speaks of a time; conditions, the order and the limit are appended.
-SELECT memory.id FROM memory_words, memory
-WHERE memory_words.user_id = %s AND event_from >= %s AND event_from < %s AND event_until > %s
-    AND memory.user_id = memory_words.user_id AND memory.id = memory_words.record_id AND memory.seq <= %s
+-- name: worded
+SELECT memory.id, version, seq, memory.kind, memory.status, key, type, fact_type, tier, session, source, '', confidence,
+    created_at, updated_at, memory.valid_from, valid_until, memory.expires_at, extra,
+    passage, begins, length, counts, asks, tells_when, event_from, event_until
+FROM memory, memory_words
+WHERE memory.user_id = %s AND memory_words.user_id = memory.user_id AND record_id = memory.id
+    AND memory.id = ANY(%s) AND latest ORDER BY memory.id, passage
+
+-- name: words_and_records
+-- In the place of memory_words, where the conditions are of the records.
+(SELECT memory_words.user_id, record_id, passage, length, speaker, event_from, event_until, terms, memory.kind,
+    memory.status, type, fact_type, tier, session, source, tags, memory.valid_from, memory.expires_at
+FROM memory, memory_words
+WHERE memory_words.user_id = memory.user_id AND record_id = memory.id AND latest) AS words
+
+-- name: said_first_and_last
+-- Of each kind the first and the last: the others are in between.
+SELECT said.record_id FROM unnest(%(kinds)s::text[]) AS sort,
+    LATERAL ((SELECT record_id FROM memory_words WHERE user_id = %(user_id)s AND kind = sort AND passage = 0
+        ORDER BY valid_from LIMIT 1)
+    UNION ALL (SELECT record_id FROM memory_words WHERE user_id = %(user_id)s AND kind = sort AND passage = 0
+        ORDER BY valid_from DESC LIMIT 1)) AS said
 
 -- name: neighbours
 -- Of messages: the one said right before, and the one right after.
@@ -493,19 +516,6 @@ SELECT id,
         ORDER BY valid_from, id LIMIT 1)
 FROM memory AS asked WHERE user_id = %s AND id = ANY(%s) AND latest AND kind = 'message' AND status = 'active'
     AND session IS NOT NULL
-
--- name: first_said
--- Of each kind and status; the last ones, in the other direction.
-SELECT first.id FROM unnest(%(kinds)s::text[]) AS sort, unnest(%(statuses)s::text[]) AS state,
-    LATERAL (SELECT id, valid_from FROM memory WHERE user_id = %(user_id)s AND latest AND kind = sort
-        AND status = state ORDER BY valid_from LIMIT 1) AS first
-ORDER BY first.valid_from LIMIT 1
-
--- name: last_said
-SELECT last.id FROM unnest(%(kinds)s::text[]) AS sort, unnest(%(statuses)s::text[]) AS state,
-    LATERAL (SELECT id, valid_from FROM memory WHERE user_id = %(user_id)s AND latest AND kind = sort
-        AND status = state ORDER BY valid_from DESC LIMIT 1) AS last
-ORDER BY last.valid_from DESC LIMIT 1
 
 -- name: vectors_of
 SELECT number, record_id, version, data FROM memory_vectors

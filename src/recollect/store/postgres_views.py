@@ -342,9 +342,9 @@ class PostgresTransaction(PostgresReader, KeepsWords):
 
     def erase(self, record_ids: Sequence[str]) -> dict[str, int]:
         values = {"user_id": self._user_id, "ids": list(record_ids)}
-        self.drop_words(record_ids)
-        row = self.db.execute(_SQL["erase"], values).fetchone() or (0, 0)
-        return {"versions": row[0], "journal": row[1]}
+        words = self.drop_words(record_ids)
+        versions, journal = self.db.execute(_SQL["erase"], values).fetchone() or (0, 0)
+        return {"versions": versions, "journal": journal} | ({"words": words} if words else {})
 
     def after_commit(self, hook: Callable[[], None]) -> None:
         self._hooks.append(hook)

@@ -10,22 +10,25 @@ from __future__ import annotations
 import struct
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recollect.records import KINDS, STATUSES
+from recollect.records import KINDS
 from recollect.store.contract import Holding, KeptWords, Query, VectorRow, Worded
-from recollect.store.rows import load_queries
-from recollect.times import to_text
+from recollect.store.rows import COLUMNS, from_row, load_queries
+from recollect.times import from_text, to_text
 
 if TYPE_CHECKING:
     from psycopg import Connection
 
 _SQL: dict[str, Any] = load_queries(Path(__file__).parent / "postgres.sql")
+_RECORD = len(COLUMNS) + 1  # columns of a record
 _LONGEST_EVENT = timedelta(days=367)
-_MOST_SEVERAL = 8  # words of which it counts how often they are there
+_MOST_ROWS = 10_000  # passages compared by their words, whatever is asked
+_MOST_SEVERAL = 4  # words of which it counts how often they are there
 _MOST_DIMENSIONS = 4000  # of a vector with an index
 
 
@@ -35,12 +38,20 @@ class ReadsWords:
     def __init__(self, db: Connection | None, user_id: str) -> None:
         self.db = db
         self._user_id = user_id
+        self._is_planned = False
 
     def _rows(self, sql: Any, *values: Any) -> list[Any]:
         return [] if self.db is None else self.db.execute(sql, (self._user_id, *values)).fetchall()
 
     def _named(self, name: str, **values: Any) -> list[Any]:
         return [] if self.db is None else self.db.execute(_SQL[name], {"user_id": self._user_id, **values}).fetchall()
+
+    def _found(self, sql: str, *values: Any) -> list[str]:
+        """Ids, by a statement whose plan must not depend on luck."""
+        if self.db is not None and not self._is_planned:
+            self.db.execute(_SQL["plan_search"])
+            self._is_planned = True
+        return [row[0] for row in self._rows(sql, *values)]
 
     def _ids(self, sql: str, values: Sequence[Any], where: Query, end: str, *more: Any) -> list[str]:
         conditions, wanted = conditions_of(where)
@@ -60,42 +71,46 @@ class ReadsWords:
     def speakers(self) -> list[str]:
         return [row[0] for row in self._named("speakers")]
 
-    def holding(self, wanted: Holding, where: Query, upto: int, limit: int) -> list[str]:
+    def worded(self, record_ids: Sequence[str]) -> list[Worded]:
+        return [_worded(row) for row in self._rows(_SQL["worded"], list(record_ids))] if record_ids else []
+
+    def holding(self, wanted: Holding, where: Query, limit: int) -> list[str]:
         among = " | ".join(f"({' & '.join(map(_quoted, words))})" for words in wanted.among if words)
         if not among:
             return []
         if wanted.also:
             among = f"({among}) & ({' | '.join(map(_quoted, wanted.also))})"
-        speaking, names = _spoken_by(wanted.speakers)
         gains = [(gain, _quoted(word)) for word, gain in wanted.gains.items()]
         several = [(gain, _quoted(_twice(word))) for word, gain in islice(wanted.gains.items(), _MOST_SEVERAL)]
         once, twice = _sum(len(gains)), _sum(len(several))
-        below = "(%s::float8 + %s::float8 * memory_words.length)"
+        below = "(%s::float8 + %s::float8 * length)"
         score = f"max({once} / (1 + {below}) + {twice} * (2 / (2 + {below}) - 1 / (1 + {below})))"
         line = (wanted.flat, wanted.slope)
         by = [*_flat(gains), *line, *_flat(several), *line, *line]
-        end = f"{speaking} GROUP BY memory.id ORDER BY {score} DESC, memory.id DESC LIMIT %s"
-        return self._ids(_SQL["holding"], (among, upto), where, end, *names, *by, limit)
+        fitting, values = _fitting("record_id, terms, length", "terms @@ %s::tsquery", where, wanted.speakers)
+        sql = (
+            f"SELECT record_id FROM ({fitting} LIMIT {_MOST_ROWS}) AS found"
+            f" GROUP BY record_id ORDER BY {score} DESC, record_id DESC LIMIT %s"
+        )
+        return self._found(sql, among, *values, *by, limit)
 
     def told_of(
-        self, begin: datetime, end: datetime, where: Query, upto: int, limit: int, speakers: Sequence[str] = ()
+        self, begin: datetime, end: datetime, where: Query, limit: int, speakers: Sequence[str] = ()
     ) -> list[str]:
         earliest = (
             begin - _LONGEST_EVENT if begin > datetime.min.replace(tzinfo=begin.tzinfo) + _LONGEST_EVENT else begin
         )
-        speaking, names = _spoken_by(speakers)
-        span = (to_text(earliest), to_text(end), to_text(begin), upto)
-        order = f"{speaking} ORDER BY event_from DESC LIMIT %s"
-        return self._ids(_SQL["speaking_of"], span, where, order, *names, limit)
+        told = "event_from >= %s AND event_from < %s AND event_until > %s"
+        fitting, values = _fitting("record_id", told, where, speakers)
+        span = (to_text(earliest), to_text(end), to_text(begin))
+        return self._found(f"{fitting} ORDER BY event_from DESC LIMIT %s", *span, *values, limit)
 
     def said_in(self, where: Query, limit: int) -> list[str]:
-        return self._ids(
-            "SELECT id FROM memory WHERE user_id = %s", (), where, "ORDER BY valid_from DESC LIMIT %s", limit
-        )
+        fitting, values = _fitting("record_id", "passage = 0", where)
+        return self._found(f"{fitting} ORDER BY valid_from DESC LIMIT %s", *values, limit)
 
     def said_first_and_last(self) -> list[str]:
-        every = {"kinds": list(KINDS), "statuses": list(STATUSES)}
-        return [row[0] for name in ("first_said", "last_said") for row in self._named(name, **every)]
+        return [row[0] for row in self._named("said_first_and_last", kinds=list(KINDS))]
 
     def neighbours(self, record_ids: Sequence[str]) -> list[tuple[str, str | None, str | None]]:
         return self._rows(_SQL["neighbours"], list(record_ids)) if record_ids else []
@@ -148,20 +163,10 @@ class KeepsWords(ReadsWords):
 
     def put_words(self, record_ids: Sequence[str], rows: Sequence[Worded], *, seq: int, complete: bool) -> None:
         self.drop_words(record_ids)
-        events = [row.event or (None, None) for row in rows]
         if rows:
-            values = (
-                [row.record_id for row in rows],
-                [row.passage for row in rows],
-                [" ".join([*row.terms, *map(_twice, row.several)]) for row in rows],
-                [row.length for row in rows],
-                [row.counted for row in rows],
-                [row.speaker for row in rows],
-                [None if begin is None else to_text(begin) for begin, _ in events],
-                [None if end is None else to_text(end) for _, end in events],
-            )
-            self.db.execute(_SQL["put_words"], (self._user_id, *values))
-        counted = [row for row in rows if row.counted]
+            values = zip(*map(_values, rows), strict=True)
+            self.db.execute(_SQL["put_words"], (self._user_id, *map(list, values)))
+        counted = [row for row in rows if row.is_counted]
         numbers = Counter(term for row in counted for term in row.terms)
         if numbers:
             self.db.execute(_SQL["add_terms"], (self._user_id, list(numbers), list(numbers.values())))
@@ -172,11 +177,12 @@ class KeepsWords(ReadsWords):
         }
         self.db.execute(_SQL["set_words"], {"user_id": self._user_id, "seq": seq, "complete": complete, **sums})
 
-    def drop_words(self, record_ids: Sequence[str]) -> None:
-        """Let go of what is kept of some records; for most users that is nothing."""
-        if record_ids:
-            self.db.execute(_SQL["drop_words"], {"user_id": self._user_id, "ids": list(record_ids)})
+    def drop_words(self, record_ids: Sequence[str]) -> int:
+        """Let go of what is kept of some records, and say of how many passages; for most users that is nothing."""
+        dropped = self._named("drop_words", ids=list(record_ids)) if record_ids else []
+        if dropped:
             self.db.execute(_SQL["drop_unused_terms"], (self._user_id,))
+        return dropped[0][0] if dropped else 0
 
     def end_words(self) -> None:
         self.db.execute(_SQL["end_words"], {"user_id": self._user_id})
@@ -255,26 +261,70 @@ def _twice(term: str) -> str:
 
 
 def _sum(number: int) -> str:
-    return f"({' + '.join(['%s::float8 * (memory_words.terms @@ %s::tsquery)::int'] * number) or '0'})"
+    return f"({' + '.join(['%s::float8 * (terms @@ %s::tsquery)::int'] * number) or '0'})"
 
 
 def _flat(pairs: Sequence[tuple[float, str]]) -> list[Any]:
     return [value for pair in pairs for value in pair]
 
 
-def _spoken_by(speakers: Sequence[str]) -> tuple[str, list[Any]]:
-    return ("AND speaker = ANY(%s)", [list(speakers)]) if speakers else ("", [])
+def _fitting(columns: str, condition: str, where: Query, speakers: Sequence[str] = ()) -> tuple[str, list[Any]]:
+    """The beginning of a statement about what is kept and fits, and the values of what fits."""
+    conditions, values = _narrowing(where)
+    if speakers:
+        conditions, values = [*conditions, "speaker = ANY(%s)"], [*values, list(speakers)]
+    is_told = replace(where, kinds=(), statuses=(), said_from=None, said_until=None, alive_at=None) == _EVERYTHING
+    source = "memory_words" if is_told else _SQL["words_and_records"]
+    return " AND ".join([f"SELECT {columns} FROM {source} WHERE user_id = %s", condition, *conditions]), values
+
+
+def _values(row: Worded) -> tuple[Any, ...]:
+    """A row of what is kept, but for the user."""
+    record, (begin, end) = row.record, row.event or (None, None)
+    return (
+        record.id,
+        row.passage,
+        row.begin,
+        row.length,
+        record.kind,
+        record.status,
+        getattr(record, "speaker", None),
+        to_text(record.valid_from),
+        None if record.expires_at is None else to_text(record.expires_at),
+        row.asks,
+        row.tells_when,
+        None if begin is None else to_text(begin),
+        None if end is None else to_text(end),
+        " ".join([*row.terms, *map(_twice, row.several)]),
+        row.counts,
+    )
+
+
+def _worded(row: tuple[Any, ...]) -> Worded:
+    passage, begins, length, counts, asks, tells_when, begin, end = row[_RECORD:]
+    event = None if begin is None else (from_text(begin), from_text(end))
+    return Worded(from_row(row[:_RECORD]), passage, begins, length, counts, asks, tells_when, event)
 
 
 def _text(numbers: Sequence[float]) -> str:
     return f"[{','.join(format(number, '.6g') for number in numbers)}]"
 
 
+_EVERYTHING = Query(statuses=())
 _SETS = {"kinds": "kind", "categories": "type", "types": "fact_type", "statuses": "status"}
 
 
 def conditions_of(query: Query) -> tuple[list[str], list[Any]]:
     """The conditions of a query on the rows of memory, and their values."""
+    conditions, values = _narrowing(query)
+    if query.valid_at is None:
+        return ["latest", *conditions], values
+    moment = to_text(query.valid_at)
+    return [_SQL["held_at"], *conditions], [moment, moment, *values]
+
+
+def _narrowing(query: Query) -> tuple[list[str], list[Any]]:
+    """The same without which version it is."""
     conditions: list[str] = []
     values: list[Any] = []
 
@@ -282,14 +332,11 @@ def conditions_of(query: Query) -> tuple[list[str], list[Any]]:
         conditions.append(condition)
         values.extend(new)
 
-    if query.valid_at is None:
-        add("latest")
-    else:
-        add(_SQL["held_at"], to_text(query.valid_at), to_text(query.valid_at))
     for name, column in _SETS.items():
         allowed = getattr(query, name)
         if allowed and (name != "statuses" or query.valid_at is None):
-            add(f"{column} = ANY(%s)", list(allowed))
+            # of a single one the database knows that what follows in an index is in order
+            add(f"{column} = %s", *allowed) if len(allowed) == 1 else add(f"{column} = ANY(%s)", list(allowed))
     if query.ids is not None:
         add("id = ANY(%s)", list(query.ids))
     for column in ("key", "tier", "session"):

@@ -15,24 +15,33 @@ CREATE TABLE IF NOT EXISTS memory_large (
 );
 
 -- A row for each passage of each record, of whatever status. terms: its words, those it has several times once more
--- with a 2 behind, and with the first passage the marks by which duplicates are found. counted: in the statistics,
--- as its record is active.
+-- with a 2 behind, and with the first passage the marks by which duplicates are found. counts: the words again, with
+-- how often each is there, so that no text is read to rank it. kind to expires_at: as in memory, so that most searches
+-- need not look there.
 CREATE TABLE IF NOT EXISTS memory_words (
     user_id TEXT COLLATE "C" NOT NULL REFERENCES users (id),
     record_id TEXT COLLATE "C" NOT NULL,
     passage INTEGER NOT NULL,
-    terms TSVECTOR NOT NULL,
+    begins INTEGER NOT NULL,
     length INTEGER NOT NULL,
-    counted BOOLEAN NOT NULL,
+    kind TEXT COLLATE "C" NOT NULL,
+    status TEXT COLLATE "C" NOT NULL,
     speaker TEXT COLLATE "C",
+    valid_from TIMESTAMPTZ NOT NULL,
+    expires_at TIMESTAMPTZ,
+    asks BOOLEAN NOT NULL,
+    tells_when BOOLEAN NOT NULL,
     event_from TIMESTAMPTZ,
     event_until TIMESTAMPTZ,
+    terms TSVECTOR NOT NULL,
+    counts BYTEA NOT NULL,
     PRIMARY KEY (user_id, record_id, passage)
 );
 
 -- What waits to be sorted in is read by every search, so it is kept short.
 CREATE INDEX IF NOT EXISTS memory_words_by_term ON memory_words USING GIN (terms) WITH (gin_pending_list_limit = 512);
 CREATE INDEX IF NOT EXISTS memory_words_by_speaker ON memory_words (user_id, speaker) WHERE speaker IS NOT NULL;
+CREATE INDEX IF NOT EXISTS memory_words_by_time ON memory_words (user_id, kind, valid_from) WHERE passage = 0;
 CREATE INDEX IF NOT EXISTS memory_words_by_event ON memory_words (user_id, event_from) WHERE event_from IS NOT NULL;
 
 -- In how many passages that count each word is.
