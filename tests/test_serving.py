@@ -13,9 +13,9 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -38,34 +38,83 @@ LIVE = b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
 NOTE = b"POST /v1/users/42/note HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
 
-@contextmanager
-def process(where: str, *, before: str = "", **env: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A server in a process of its own, and its address. It is given time to end by itself."""
-    program = f"""
-import os, signal, sys
+WARM = """
+import json, os, signal, socket, sys
 import recollect
 from recollect.store.keys import Keys
 from recollect.surfaces.listening import Address
 from recollect.surfaces.service.server import Server, run
-{before}
-with recollect.open(sys.argv[1]) as app:
-    server = Server(app, Address.parse("127.0.0.1:0"))
-    run(server, app, workers=0, listening=lambda port: print(port, flush=True))
+
+door = socket.socket(fileno=int(sys.argv[1]))
+while (asked := socket.recv_fds(door, 65536, 2))[0]:
+    told, pipes = json.loads(asked[0]), asked[1]
+    if child := os.fork():
+        for pipe in pipes:
+            os.close(pipe)
+        door.sendall(b"%d " % child)
+        door.sendall(b"%d " % os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        continue
+    for pipe, place in zip(pipes, (1, 2)):
+        os.dup2(pipe, place)
+        os.close(pipe)
+    os.environ.update(told["env"])
+    exec(told["before"])
+    with recollect.open(told["where"]) as app:
+        server = Server(app, Address.parse("127.0.0.1:0"))
+        run(server, app, workers=0, listening=lambda port: print(port, flush=True))
+    sys.exit(0)
 """
-    begun = subprocess.Popen(
-        [sys.executable, "-c", program, where],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ | env,
-    )
-    assert begun.stdout is not None and begun.stderr is not None
-    try:
-        yield begun, f"http://127.0.0.1:{int(begun.stdout.readline())}"
-    finally:
-        if begun.poll() is None:
-            begun.terminate()
-        begun.communicate(timeout=PATIENCE)
+
+
+class Begun:
+    """A server in a process of its own, begun by one that has imported everything already."""
+
+    def __init__(self, nursery: socket.socket, told: dict[str, Any]) -> None:
+        self._nursery = nursery
+        self._code: int | None = None
+        (out, its_out), (said, its_said) = os.pipe(), os.pipe()
+        socket.send_fds(nursery, [json.dumps(told).encode()], [its_out, its_said])
+        os.close(its_out)
+        os.close(its_said)
+        self.stdout, self.stderr = os.fdopen(out), os.fdopen(said)
+        self.pid = self._number()
+
+    def send_signal(self, number: int) -> None:
+        if self._code is None:
+            os.kill(self.pid, number)
+
+    def wait(self) -> int:
+        if self._code is None:
+            self._code = self._number()
+        return self._code
+
+    def _number(self) -> int:
+        return int(b"".join(iter(lambda: self._nursery.recv(1).strip(), b"")))
+
+
+Process = Callable[..., AbstractContextManager[tuple[Begun, str]]]
+
+
+@pytest.fixture(scope="module")
+def process() -> Iterator[Process]:
+    """Makes servers in processes of their own, and tells their addresses. They are given time to end by themselves."""
+    ours, theirs = socket.socketpair()
+    ours.settimeout(PATIENCE)
+    command = [sys.executable, "-c", WARM, str(theirs.fileno())]
+    with subprocess.Popen(command, pass_fds=[theirs.fileno()]), ours:
+        theirs.close()
+
+        @contextmanager
+        def begin(where: str, *, before: str = "", **env: str) -> Iterator[tuple[Begun, str]]:
+            begun = Begun(ours, {"where": where, "before": before, "env": env})
+            with begun.stdout, begun.stderr:
+                try:
+                    yield begun, f"http://127.0.0.1:{int(begun.stdout.readline())}"
+                finally:
+                    begun.send_signal(signal.SIGTERM)
+                    begun.wait()
+
+        yield begin
 
 
 @pytest.fixture
@@ -207,7 +256,9 @@ def test_U5_more_connections_than_files_are_refused_and_the_others_served(
     assert "ulimit -n" in caplog.text
 
 
-def test_U5_as_many_files_as_allowed_may_be_open_and_when_there_are_none_left_it_is_said(tmp_path: Path) -> None:
+def test_U5_as_many_files_as_allowed_may_be_open_and_when_there_are_none_left_it_is_said(
+    tmp_path: Path, process: Process
+) -> None:
     few = (
         "import resource; from recollect.surfaces import listening\n"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (64, 128))\n"
@@ -218,7 +269,6 @@ def test_U5_as_many_files_as_allowed_may_be_open_and_when_there_are_none_left_it
         limits = Path(f"/proc/{server.pid}/limits").read_text()
         assert re.search(r"Max open files\s+128\s+128", limits)
         many = [_raw(url) for _ in range(130)]
-        assert server.stderr is not None
         said = next(line for line in server.stderr if "can be accepted" in line)
         assert "ulimit -n" in said
         for one in many:
@@ -293,13 +343,15 @@ OUTCOMES = ["written", "duplicate", "written", None, "forgotten"]
 
 
 @pytest.mark.parametrize("number", [0, 1])
-def test_U5_W2_a_batch_whose_answer_was_lost_is_told_again_and_done_once(tmp_path: Path, number: int) -> None:
+def test_U5_W2_a_batch_whose_answer_was_lost_is_told_again_and_done_once(
+    tmp_path: Path, number: int, process: Process
+) -> None:
     """Killed just before all of it is durable, and just after."""
     headers = {"idempotency-key": "a batch that is lost"}
     with process(str(tmp_path), before=KILL_AT.format(number=number)) as (server, url):
         with pytest.raises(httpx.TransportError):
             httpx.post(f"{url}/v1/users/42/batch", json=BATCH, headers=headers, timeout=PATIENCE)
-        assert server.wait(PATIENCE) == -signal.SIGKILL
+        assert server.wait() == -signal.SIGKILL
     with recollect.open(tmp_path) as app, serving(app) as url:
         memory = app.user("42")
         assert len(memory.history()) == (4 if number else 0)
@@ -311,15 +363,15 @@ def test_U5_W2_a_batch_whose_answer_was_lost_is_told_again_and_done_once(tmp_pat
         assert told[0]["record"]["id"] == note.id and len(memory.history()) == 4
         assert [(one.calls, one.cost) for one in memory.usage()] == [(1, 2.0)]
         other = {"operations": BATCH["operations"][:1]}
-        assert httpx.post(f"{url}/v1/users/42/batch", json=other, headers=headers).status_code == 422
+        assert httpx.post(f"{url}/v1/users/42/batch", json=other, headers=headers).status_code == 409
 
 
-def test_U5_W2_what_was_spent_is_counted_once_whatever_is_killed(tmp_path: Path) -> None:
+def test_U5_W2_what_was_spent_is_counted_once_whatever_is_killed(tmp_path: Path, process: Process) -> None:
     spent, headers = {"operation": "chat", "tokens_in": 7, "cost": 0.5}, {"idempotency-key": "spent only once"}
     with process(str(tmp_path), before=KILL_AT.format(number=0)) as (server, url):
         with pytest.raises(httpx.TransportError):
             httpx.post(f"{url}/v1/users/42/spend", json=spent, headers=headers, timeout=PATIENCE)
-        assert server.wait(PATIENCE) == -signal.SIGKILL
+        assert server.wait() == -signal.SIGKILL
     with recollect.open(tmp_path) as app, serving(app) as url:
         for _ in range(2):
             again = httpx.post(f"{url}/v1/users/42/spend", json=spent, headers=headers)
@@ -332,7 +384,9 @@ def test_U5_W2_what_was_spent_is_counted_once_whatever_is_killed(tmp_path: Path)
 # what is left behind
 
 
-def test_U5_no_kill_leaves_a_part_of_a_memory_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_U5_no_kill_leaves_a_part_of_a_memory_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, process: Process
+) -> None:
     spools = tmp_path / "spools"
     spools.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(spools))
@@ -346,8 +400,8 @@ def test_U5_no_kill_leaves_a_part_of_a_memory_behind(tmp_path: Path, monkeypatch
             pass
         sweep()
         assert len(list(spools.iterdir())) == 2, "what is in use stays"
-        server.kill()
-        server.wait(PATIENCE)
+        server.send_signal(signal.SIGKILL)
+        server.wait()
     assert len(list(spools.iterdir())) == 2
     (spools / "recollect-spool-of-another").symlink_to(tmp_path / "memories", target_is_directory=True)
     with process(str(tmp_path / "memories"), TMPDIR=str(spools)):
@@ -361,7 +415,7 @@ def test_U5_no_kill_leaves_a_part_of_a_memory_behind(tmp_path: Path, monkeypatch
 # numbers
 
 
-def test_U7_U5_with_telemetry_on_the_numbers_hold_those_of_tools(tmp_path: Path) -> None:
+def test_U7_U5_with_telemetry_on_the_numbers_hold_those_of_tools(tmp_path: Path, process: Process) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -380,7 +434,7 @@ def test_U7_U5_with_telemetry_on_the_numbers_hold_those_of_tools(tmp_path: Path)
 # the end
 
 
-def test_W1_U5_a_stop_under_load_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+def test_W1_U5_a_stop_under_load_loses_nothing_that_was_acknowledged(tmp_path: Path, process: Process) -> None:
     """Fifty write at once, again and again, when SIGTERM comes: each is answered, or not begun."""
     acknowledged: list[str] = []
     refused: list[str] = []
@@ -412,7 +466,7 @@ def test_W1_U5_a_stop_under_load_loses_nothing_that_was_acknowledged(tmp_path: P
             server.send_signal(signal.SIGTERM)
             for one in writing:
                 one.result(PATIENCE)
-        assert server.wait(PATIENCE) == 0
+        assert server.wait() == 0
     with recollect.open(tmp_path) as app:
         kept = {note.text for user in app.users() for note in app.user(user).read(kind="note")}
         assert all(app.user(user).verify() == [] for user in app.users())

@@ -10,35 +10,33 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from pydantic import Field
-
 from recollect.app import Recollect
-from recollect.errors import InvalidInputError
 from recollect.identity.nouns import Code, Identity, Joined, Known, Pending, Unlinked
 from recollect.store.keys import DEFAULT_TENANT
 from recollect.store.tenants import stored_id
+from recollect.surfaces.http import shapes
 from recollect.surfaces.http.exchange import Answer, Asked, Route, told
-from recollect.surfaces.http.problems import Problem
+from recollect.surfaces.http.problems import Problem, as_things_are
 from recollect.surfaces.http.schema import Nothing, Strict
 
 
 class OfIdentity(Strict):
     """A person as one channel knows them."""
 
-    channel: str = Field(json_schema_extra={"pattern": "^[a-z0-9_-]{1,32}$"})
-    name: str
+    channel: shapes.CHANNEL
+    name: shapes.PERSON
 
 
 class Binding(OfIdentity):
     """Which user an identity is."""
 
-    user: str
+    user: shapes.USER
 
 
 class Entered(OfIdentity):
     """A code that was shown on another channel."""
 
-    code: str = Field(max_length=100)
+    code: shapes.CODE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,9 +88,8 @@ class Links:
     ) -> Route:
         def handle(asked: Asked) -> Answer:
             given = asked.values
-            if given["name"].startswith("@"):
-                raise InvalidInputError("name", "must not begin with @, as the users of other tenants do")
-            return told(do(Identity(given["channel"], given["name"]), given))
+            with as_things_are():
+                return told(do(Identity(given["channel"], given["name"]), given))
 
         return Route(
             method="POST",

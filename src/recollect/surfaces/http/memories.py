@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 import json
 import threading
@@ -11,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from recollect.app import Recollect
 from recollect.client.verbs import ACTING, PAGE, VERBS, Verb
@@ -19,9 +17,9 @@ from recollect.core.memory import Memory
 from recollect.core.writing import DoneAlreadyError
 from recollect.errors import InvalidInputError, NothingToRebuildError
 from recollect.records import JournalEntry, Refused
-from recollect.surfaces.http import once
+from recollect.surfaces.http import once, shapes
 from recollect.surfaces.http.exchange import Answer, Asked, Route, told
-from recollect.surfaces.http.problems import Problem
+from recollect.surfaces.http.problems import Problem, as_things_are
 from recollect.surfaces.http.schema import Nothing, Strict, arguments_of, checked, given_as
 
 _ALONE = frozenset({"edit", "notices", "note_run", "clear", "erase_topic"})
@@ -32,10 +30,33 @@ _TURN_SECONDS = 0.05
 ACTING_FIELDS = ("actor", "agent", "session", "run", "call", "trusted")
 
 
+def _told_for_each_verb(schema: dict[str, Any]) -> None:
+    """Which arguments an operation has follows from its verb."""
+    schema.clear()
+    schema["anyOf"] = [
+        {
+            "type": "object",
+            "properties": {
+                "verb": {"const": name},
+                "arguments": shapes.ref(arguments_of(name).__name__),
+            },
+            "required": ["verb", *(["arguments"] if _needs_any(name) else [])],
+            "additionalProperties": False,
+        }
+        for name in BATCH
+    ]
+
+
+def _needs_any(name: str) -> bool:
+    return any(field.is_required() for field in arguments_of(name).model_fields.values())
+
+
 class Operation(Strict):
     """One verb of a batch."""
 
-    verb: str = Field(json_schema_extra={"enum": list(BATCH)})
+    model_config = ConfigDict(json_schema_extra=_told_for_each_verb)
+
+    verb: str
     arguments: dict[str, Any] = Field(default_factory=dict)
 
 
@@ -168,7 +189,8 @@ class Memories:
             with here.batch() as batch:
                 if here is not memory:
                     _marked(batch, [verb for verb, _ in operations])
-                answer = told([verb.call(batch, dict(given)) for verb, given in operations])
+                with as_things_are():
+                    answer = told([verb.call(batch, dict(given)) for verb, given in operations])
                 if here is not memory and not erases:
                     once.draft(self._app.keys, asked, batch, answer)
             if erases:
@@ -216,9 +238,9 @@ class Memories:
     def _reading(self, verb: Verb, memory: Memory, values: dict[str, Any], asked: Asked) -> Answer:
         if verb.paged:
             cursor, size = values.pop("cursor", None), values.pop("page", PAGE)
-            items, following = page_of(verb.call(memory, values), cursor, size)
+            items, following = page_of(_called(verb, memory, values), cursor, size)
             return told(items, next=following)
-        found = verb.call(memory, values)
+        found = _called(verb, memory, values)
         if verb.name not in ("show", "daily"):
             return told(found)
         tag = tag_of(found)
@@ -231,11 +253,11 @@ class Memories:
     def _done(self, verb: Verb, memory: Memory, values: dict[str, Any], asked: Asked) -> Any:
         wanted = asked.headers.get("if-match") if verb.name == "edit" else None
         if wanted is None:
-            return verb.call(memory, values)
+            return _called(verb, memory, values)
         now = memory.show() if values.get("day") is None else memory.daily(values["day"])
         if wanted.strip() != "*" and tag_of(now) not in _tags(wanted):
             raise _changed()
-        outcome = verb.call(memory, {"expect": now} | values)
+        outcome = _called(verb, memory, {"expect": now} | values)
         if isinstance(outcome, Refused) and outcome.reason == "changed":
             raise _changed()
         return outcome
@@ -243,6 +265,11 @@ class Memories:
     def _about(self, user: str) -> About:
         memory = self._app.user(user)
         return About(exists=memory.exists, mode=memory.mode)
+
+
+def _called(verb: Verb, memory: Memory, values: dict[str, Any]) -> Any:
+    with as_things_are():
+        return verb.call(memory, values)
 
 
 def _marked(batch: Memory, verbs: Sequence[Verb]) -> None:
@@ -271,29 +298,21 @@ def page_of(items: Sequence[Any], cursor: str | None, size: int) -> tuple[Sequen
     """
     start = 0
     if cursor is not None:
-        place, last = _place(cursor)
-        names = [_name(item) for item in items]
-        at_place = 0 < place <= len(names) and names[place - 1] == last
-        start = place if at_place else names.index(last) + 1 if last in names else min(place, len(names))
+        before, _, last = cursor.partition(".")
+        start = min(int(before), len(items))
+        if last and not (start and _mark(items[start - 1]) == last):
+            start = next((place for place, item in enumerate(items, 1) if _mark(item) == last), start)
     page = items[start : start + size]
     end = start + len(page)
     if not page or end >= len(items):
         return page, None
-    return page, base64.urlsafe_b64encode(json.dumps([end, _name(page[-1])]).encode()).decode().rstrip("=")
+    return page, f"{end}.{_mark(page[-1])}"
 
 
-def _place(cursor: str) -> tuple[int, str]:
-    try:
-        place, last = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        if type(place) is int and isinstance(last, str):
-            return place, last
-    except (binascii.Error, ValueError, TypeError, RecursionError):
-        pass
-    raise InvalidInputError("cursor", "must be ``next`` of the page before")
-
-
-def _name(item: Any) -> str:
-    return str(getattr(item, "id", None) or getattr(item, "seq", None) or item)
+def _mark(item: Any) -> str:
+    """The same for the same item."""
+    name = str(getattr(item, "id", None) or getattr(item, "seq", None) or item)
+    return hashlib.blake2b(name.encode(), digest_size=8).hexdigest()
 
 
 def tag_of(text: str) -> str:

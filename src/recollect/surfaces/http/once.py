@@ -82,14 +82,14 @@ def _kept(keys: Keys, known: Repeated, request: str) -> Answer | None:
         return None
     if found[0] != request:
         raise Problem(
-            422,
+            409,
             "InvalidInputError",
             "Idempotency-Key: another request was sent with this key; make up a new one for each",
             field="Idempotency-Key",
         )
     if found[2] is None:
         said = "this was done; something of this user was erased since, and what was answered with it"
-        raise Problem(410, "NotFoundError", said)
+        raise Problem(409, "NotFoundError", said)
     return Answer(found[1], found[2], headers=dict(_REPLAYED))
 
 

@@ -8,6 +8,8 @@ from typing import Any
 from pydantic import BaseModel, Field, TypeAdapter, create_model
 
 from recollect import __version__
+from recollect.core.validation import MAX_SHORT
+from recollect.surfaces.http import shapes
 from recollect.surfaces.http.exchange import JSON, Route
 from recollect.surfaces.http.memories import ACTING_FIELDS
 from recollect.surfaces.http.once import LONGEST, SHORTEST
@@ -39,23 +41,29 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
             adapters.append((f"{route.name} returns", "serialization", TypeAdapter(_answer(route))))
     schemas, components = TypeAdapter.json_schemas(adapters, ref_template="#/components/schemas/{model}")
     known = {name: schema for (name, _), schema in schemas.items()}
+    models = components.get("$defs", {}) | shapes.NAMED
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
-        paths.setdefault(f"/v1{route.path}", {})[route.method.lower()] = _operation(
-            route, known, components.get("$defs", {})
-        )
-    return {
-        "openapi": "3.1.0",
-        "info": {"title": "Recollect", "version": __version__, "description": _ABOUT},
-        "paths": paths,
-        "components": {
-            "schemas": components.get("$defs", {}),
-            "securitySchemes": {
-                "key": {"type": "http", "scheme": "bearer", "description": "an API key (rk_…) or a user's token (rt_…)"}
+        paths.setdefault(f"/v1{route.path}", {})[route.method.lower()] = _operation(route, known, models)
+    made: dict[str, Any] = shapes.with_refs(
+        {
+            "openapi": "3.1.0",
+            "info": {"title": "Recollect", "version": __version__, "description": _ABOUT},
+            "paths": paths,
+            "components": {
+                "schemas": models,
+                "securitySchemes": {
+                    "key": {
+                        "type": "http",
+                        "scheme": "bearer",
+                        "description": "an API key (rk_…) or a user's token (rt_…)",
+                    }
+                },
             },
-        },
-        "security": [{"key": []}, {}],
-    }
+            "security": [{"key": []}, {}],
+        }
+    )
+    return made
 
 
 def _answer(route: Route) -> Any:
@@ -68,8 +76,8 @@ def _answer(route: Route) -> Any:
 def _operation(route: Route, known: dict[str, Any], defs: dict[str, Any]) -> dict[str, Any]:
     takes = known[f"{route.name} takes"]
     parameters: list[dict[str, Any]] = [
-        {"name": name, "in": "path", "required": True, "schema": _NAME}
-        for name in ("user", "name")
+        {"name": name, "in": "path", "required": True, "schema": schema}
+        for name, schema in (("user", _USER), ("name", _NAME))
         if f"{{{name}}}" in route.path
     ]
     operation: dict[str, Any] = {
@@ -80,7 +88,7 @@ def _operation(route: Route, known: dict[str, Any], defs: dict[str, Any]) -> dic
         "responses": _responses(route, known),
     }
     if route.has_body:
-        required = bool(_resolved(takes, defs).get("required"))
+        required = bool(_resolved(takes, defs).keys() & {"required", "anyOf"})
         operation["requestBody"] = {"required": required, "content": {JSON: {"schema": takes}}}
     else:
         parameters += _in_query(_resolved(takes, defs))
@@ -89,11 +97,12 @@ def _operation(route: Route, known: dict[str, Any], defs: dict[str, Any]) -> dic
         operation["requestBody"] = {"required": True, "content": {"application/octet-stream": file}}
     if route.repeatable:
         said = "made up for each request; the same one does nothing twice"
-        parameters.append(_header("Idempotency-Key", said, pattern=f"^[!-~]{{{SHORTEST},{LONGEST}}}$"))
+        pattern = f"^[!-~][ -~]{{{SHORTEST - 2},{LONGEST - 2}}}[!-~]$"
+        parameters.append(_header("Idempotency-Key", said, pattern=pattern))
     if route.acts:
         parameters.append(_ACTING)
     if route.name == "edit":
-        parameters.append(_header("If-Match", "the ETag of the text it was made from"))
+        operation["description"] += " With the header If-Match, the ETag of the text it was made from, or 412."
     if route.name in ("show", "daily"):
         parameters.append(_header("If-None-Match", "the ETag of the text you have"))
     return operation
@@ -121,12 +130,14 @@ def _responses(route: Route, known: dict[str, Any]) -> dict[str, Any]:
     return responses
 
 
-_NAME = {"type": "string", "pattern": r"^[^\x00-\x1f\x7f-\x9f\s]{1,128}$"}
+_USER = shapes.ref("UserId")
+_NAME = shapes.STORABLE | {"minLength": 1}
 _ERRORS = {
     400: "The request cannot be read",
     401: "No key, or not a good one",
     403: "The key may not do this",
     404: "There is no such thing",
+    409: "Right in itself, but not as things are, or not together",
     422: "Something in it is wrong; ``field`` says what",
     429: "Too many requests; Retry-After says when to try again",
 }
@@ -141,16 +152,16 @@ def _resolved(schema: dict[str, Any], defs: dict[str, Any]) -> dict[str, Any]:
 def _in_query(schema: dict[str, Any]) -> list[dict[str, Any]]:
     needed = schema.get("required", ())
     return [
-        {"name": name, "in": "query", "required": name in needed, "schema": _without_null(one)}
+        {"name": name, "in": "query", "required": name in needed, "schema": _in_address(one, name in needed)}
         for name, one in schema.get("properties", {}).items()
     ]
 
 
-def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """What cannot be null in an address is left out instead."""
+def _in_address(schema: dict[str, Any], is_needed: bool) -> dict[str, Any]:
+    """What cannot be null in an address is left out instead, and so is a list with nothing in it."""
     kinds = [one for one in schema.get("anyOf", ()) if one.get("type") != "null"]
     if not kinds:
-        return schema
+        return schema | ({"minItems": 1} if is_needed and schema.get("type") == "array" else {})
     rest = {name: value for name, value in schema.items() if name not in ("anyOf", "default")}
     return rest | (kinds[0] if len(kinds) == 1 else {"anyOf": kinds})
 
@@ -160,7 +171,8 @@ def _header(name: str, said: str, **more: Any) -> dict[str, Any]:
     return {"name": name, "in": "header", "required": False, "description": said, "schema": kind}
 
 
-_LINE = {"type": "string", "pattern": "^[!-~]{1,100}$"}
+_LINE = {"anyOf": [shapes.ref(f"Line{MAX_SHORT}"), {"type": "null"}]}
+_FLAG = {"type": ["boolean", "null"]}
 _ACTING = {
     "name": "Recollect-Acting",
     "in": "header",
@@ -170,7 +182,7 @@ _ACTING = {
         JSON: {
             "schema": {
                 "type": "object",
-                "properties": {name: {"type": "boolean"} if name == "trusted" else _LINE for name in ACTING_FIELDS},
+                "properties": {name: _FLAG if name == "trusted" else _LINE for name in ACTING_FIELDS},
                 "additionalProperties": False,
             }
         }

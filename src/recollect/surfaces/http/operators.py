@@ -7,38 +7,55 @@ from datetime import datetime
 from typing import Any, Literal, get_args
 from urllib.parse import quote
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from recollect.app import Recollect
 from recollect.client.verbs import PAGE
-from recollect.core.trends import Trend
+from recollect.core.trends import FEWEST, PERIODS, Trend
 from recollect.errors import InvalidInputError
 from recollect.figures import Figures
 from recollect.identity.entrance import Entrance
 from recollect.records import ExtractionRun, Receipt
 from recollect.store.tenants import first_of, stored_id, users_of
+from recollect.surfaces.http import shapes
 from recollect.surfaces.http.callers import LONGEST_TOKEN, Door
 from recollect.surfaces.http.exchange import Answer, Asked, Route, told
 from recollect.surfaces.http.problems import Problem
-from recollect.surfaces.http.schema import Nothing, Paged, Strict
+from recollect.surfaces.http.schema import Nothing, Strict
 from recollect.tools.catalog import SUITES, tools_of
 from recollect.tools.wire import Format, declarations
 
 FORMATS = (*get_args(Format), "mcp")
 
 
+class UsersAsked(Strict):
+    """Which part of a long list."""
+
+    cursor: shapes.USER_BEFORE | None = Field(None, description="the user to go on behind: ``next`` of the page before")
+    page: shapes.whole(1, 1000) = Field(PAGE, description="how many users at most")  # type: ignore[valid-type]
+
+
 class TokenAsked(Strict):
     """For whom a token is, what for, and how long."""
 
-    user: str
+    user: shapes.LOCAL_USER
     scope: Literal["read", "write"] = "read"
-    minutes: int = Field(15, ge=1, le=LONGEST_TOKEN)
+    minutes: shapes.whole(1, LONGEST_TOKEN) = 15  # type: ignore[valid-type]
 
 
 class VisitAsked(Strict):
     """Who is to be let into the web console: a user, or an operator."""
 
-    user: str | None = None
+    model_config = ConfigDict(
+        json_schema_extra={
+            "anyOf": [
+                {"required": ["user"], "properties": {"user": shapes.ref("UserId")}},
+                {"required": ["operator"], "properties": {"operator": {"const": True}}},
+            ]
+        }
+    )
+
+    user: shapes.LOCAL_USER | None = None
     operator: bool = False
     read_only: bool = False
 
@@ -46,28 +63,28 @@ class VisitAsked(Strict):
 class RunsAsked(Strict):
     """Which runs."""
 
-    kind: str | None = None
-    limit: int = Field(20, ge=1, le=1000)
+    kind: shapes.LINE | None = None
+    limit: shapes.whole(1, 1000) = 20  # type: ignore[valid-type]
 
 
 class FiguresAsked(Strict):
     """Of how many days."""
 
-    days: int = Field(7, ge=1, le=366)
+    days: shapes.whole(1, 366) = 7  # type: ignore[valid-type]
 
 
 class TrendsAsked(Strict):
     """How many have to share a topic, and since when."""
 
-    k: int = Field(5, le=1_000_000, json_schema_extra={"minimum": 5})
-    days: int = Field(30, json_schema_extra={"enum": [7, 30, 90, 365]})
+    k: shapes.whole(FEWEST, 1_000_000) = FEWEST  # type: ignore[valid-type]
+    days: int = Field(30, json_schema_extra={"enum": list(PERIODS)})
 
 
 class ToolsAsked(Strict):
     """How the tools are to be declared."""
 
     format: str = Field("openai", json_schema_extra={"enum": list(FORMATS)})
-    suites: list[str] = Field(default_factory=list, json_schema_extra={"items": {"enum": list(SUITES)}})
+    suites: list[str] = Field(default_factory=list, json_schema_extra={"items": {"enum": list(SUITES)}}, max_length=20)
     strict: bool = False
 
 
@@ -105,7 +122,7 @@ class Operators:
                 name="users",
                 does="The users of the tenant.",
                 scope="admin",
-                takes=Paged,
+                takes=UsersAsked,
                 returns=list[str],
                 handle=self._users,
                 paged=True,
@@ -187,8 +204,6 @@ class Operators:
     def _users(self, asked: Asked) -> Answer:
         tenant, size = asked.caller.tenant, asked.values.get("page", PAGE)
         cursor = asked.values.get("cursor") or ""
-        if cursor and not cursor.isprintable():
-            raise InvalidInputError("cursor", "must be ``next`` of the page before")
         stored = self._app.users(tenant=tenant, after=first_of(tenant, cursor), limit=size + 1)
         found = [local for local, _ in users_of(tenant, stored)]
         return told(found[:size], next=found[size - 1] if len(found) > size else None)

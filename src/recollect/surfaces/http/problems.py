@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from recollect import errors
-from recollect.errors import LinkError, RecollectError, StoreError
+from recollect.errors import InvalidInputError, LinkError, RecollectError, StoreError
 from recollect.times import to_text
 
 TYPE = "application/problem+json"
@@ -76,6 +78,16 @@ class Problem(Exception):
             "request_id": request_id,
         }
         return json.dumps(told).encode()
+
+
+@contextmanager
+def as_things_are() -> Iterator[None]:
+    """For arguments that are right in themselves: what is said against them is that they do not fit each other, or
+    what is there."""
+    try:
+        yield
+    except InvalidInputError as error:
+        raise Problem(409, "InvalidInputError", str(error), field=error.field) from None
 
 
 def problem_of(error: RecollectError) -> Problem:

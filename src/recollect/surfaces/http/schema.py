@@ -1,54 +1,146 @@
 """The types of what is asked and answered, made from the verbs of `Memory` and our dataclasses.
 
-They check the shape of arguments; whether a value makes sense is for the memory to say, in its own words. So what is
-only told here, such as which categories there are, cannot differ from what holds.
+They check each argument in itself. Whether arguments fit each other and what is remembered is for the memory to say.
 """
 
 from __future__ import annotations
 
 import re
 import types
-from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
-from datetime import date, datetime
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 from urllib.parse import parse_qsl
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema, create_model
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from recollect import records
-from recollect.client.plain import from_plain, names_of, outcome_types
+from recollect.client.plain import names_of, outcome_types
 from recollect.client.verbs import PAGE, VERBS, Verb
+from recollect.core import events
+from recollect.core import validation as check
+from recollect.core.interests import MAX_ITEMS
 from recollect.core.unread import Mark
+from recollect.document.daily_md import SECTIONS
 from recollect.errors import InvalidInputError
-from recollect.records import ExtractionRun, Hit, Hits, Interaction, Outcome, Record
+from recollect.records import ExtractionRun, Hit, Hits, Outcome, Record
+from recollect.surfaces.http import shapes
 from recollect.surfaces.http.exchange import Asked, parsed
 
+CURSOR = r"^[0-9]{1,9}(\.[0-9a-f]{16})?$"
+"""A place in a list, and what is known of the item before it."""
+_WHERE = "where to go on: ``next`` of the page before"
 _MOST_FIELDS = 200
-_ANY_CATEGORY = records.CATEGORIES + records.OBSERVATION_CATEGORIES
-_WORDS: dict[str, tuple[str, ...]] = {
-    "category": _ANY_CATEGORY,
-    "remember.category": records.CATEGORIES,
-    "observe.category": records.OBSERVATION_CATEGORIES,
-    "type": records.FACT_TYPES,
-    "kind": records.KINDS,
-    "kinds": records.KINDS,
-    "report.kind": records.INTERACTION_KINDS,
-    "interactions.kinds": records.INTERACTION_KINDS,
-    "status": (*records.STATUSES, "all"),
-    "valence": records.VALENCES,
-    "update.reason": records.CHANGE_REASONS,
-    "consent.name": records.CONSENTS,
-}
-"""Which words an argument may be, by its name, or by verb and name."""
-_FREE = frozenset({"runs.kind"})
 _CLEANED = frozenset({"query", "topic"})
 """Whatever is in a question, the memory makes the best of it."""
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
-_SHARES = frozenset({"confidence", "importance", "min_score"})
-_COUNTS = frozenset({"limit", "max_tokens"})
+_ANY_CATEGORY = shapes.one_of(records.CATEGORIES + records.OBSERVATION_CATEGORIES)
+_KINDS = shapes.several(shapes.one_of(records.KINDS), check.MAX_TAGS)
+_SHAPES: dict[str, Any] = {
+    "as_of": shapes.MOMENT,
+    "at": shapes.ZONED,
+    "before": shapes.NUMBER,
+    "call": shapes.SOUGHT,
+    "category": _ANY_CATEGORY,
+    "confidence": shapes.SHARE,
+    "content": shapes.TEXT,
+    "cost": Annotated[float, Field(ge=0, le=1e9)],
+    "day": shapes.NOTED_DAY,
+    "excerpt": shapes.text(check.MAX_FACT),
+    "expect": shapes.SEEN,
+    "expires_at": shapes.MOMENT,
+    "id": shapes.REF,
+    "ids": shapes.several(shapes.ID, _MOST_FIELDS),
+    "importance": shapes.SHARE,
+    "item": shapes.LINE,
+    "items": shapes.several(shapes.ITEM, MAX_ITEMS),
+    "key": shapes.KEY,
+    "kind": shapes.one_of(records.KINDS),
+    "kinds": _KINDS,
+    "limit": shapes.COUNT,
+    "max_tokens": shapes.COUNT,
+    "messages": shapes.MESSAGES,
+    "metadata": shapes.METADATA,
+    "min_score": shapes.SHARE,
+    "name": shapes.one_of(records.CONSENTS),
+    "note": shapes.text(check.MAX_SHORT),
+    "now": shapes.MOMENT,
+    "number": shapes.NUMBER,
+    "offset": shapes.whole(0, 2**31 - 1),
+    "operation": shapes.REF,
+    "participants": shapes.TAGS,
+    "query": shapes.ASKED,
+    "reason": shapes.text(check.MAX_SHORT),
+    "ref": shapes.REF,
+    "refs": shapes.REF,
+    "replaced_by": shapes.REF,
+    "role": shapes.LINE,
+    "run": shapes.SOUGHT,
+    "said_at": shapes.MOMENT,
+    "section": shapes.one_of(SECTIONS),
+    "session": shapes.LINE,
+    "since": shapes.MOMENT,
+    "source": shapes.SOURCE,
+    "speaker": shapes.LINE,
+    "status": shapes.one_of((*records.STATUSES, "all")),
+    "summary": shapes.TEXT,
+    "tags": shapes.TAGS,
+    "target": shapes.ENTRY_OR_RUN | shapes.NUMBER,
+    "text": shapes.FILE,
+    "title": shapes.LINE,
+    "tokens_in": shapes.AMOUNT,
+    "tokens_out": shapes.AMOUNT,
+    "tool": shapes.LINE,
+    "topic": shapes.LINE,
+    "topics": shapes.TAGS,
+    "type": shapes.one_of(records.FACT_TYPES),
+    "until": shapes.MOMENT,
+    "valence": shapes.one_of(records.VALENCES),
+    "valid_from": shapes.MOMENT,
+    "value": shapes.TEXT,
+    "context.now": shapes.NOW,
+    "context.topic": shapes.ASKED,
+    "daily.day": shapes.DAY,
+    "erase_topic.topic": shapes.TOPIC,
+    "interactions.kinds": shapes.several(shapes.one_of(records.INTERACTION_KINDS), check.MAX_TAGS),
+    "jot.content": shapes.FACT,
+    "merge.content": shapes.text(check.MAX_FACT),
+    "merge.refs": shapes.several(shapes.REF, check.MAX_MESSAGES, 2),
+    "observe.category": shapes.one_of(records.OBSERVATION_CATEGORIES),
+    "read.key": shapes.SOUGHT,
+    "read.session": shapes.SOUGHT,
+    "read.source": shapes.SOUGHT,
+    "remember.category": shapes.one_of(records.CATEGORIES),
+    "remember.content": shapes.FACT,
+    "report.kind": shapes.one_of(records.INTERACTION_KINDS),
+    "report.text": shapes.text(events.MAX_TEXT),
+    "report.value": shapes.REF,
+    "runs.kind": shapes.LINE,
+    "runs.since": shapes.DAY,
+    "scratch.key": shapes.REF,
+    "search.source": shapes.LINE,
+    "set_scratch.key": shapes.REF,
+    "update.reason": shapes.one_of(records.CHANGE_REASONS),
+    "update.source": shapes.LINE,
+    "usage.since": shapes.DAY,
+    "usage.until": shapes.DAY,
+    "ExtractionRun.day": shapes.DAY,
+    "ExtractionRun.details": shapes.METADATA,
+    "ExtractionRun.duration_ms": shapes.AMOUNT,
+    "ExtractionRun.error": shapes.SOUGHT,
+    "ExtractionRun.interactions_processed": shapes.AMOUNT,
+    "ExtractionRun.kind": shapes.REF,
+    "ExtractionRun.memories_updated": shapes.AMOUNT,
+    "ExtractionRun.memories_written": shapes.AMOUNT,
+    "ExtractionRun.started_at": shapes.MOMENT,
+    "ExtractionRun.status": shapes.one_of(records.RUN_STATUSES),
+    "ExtractionRun.tier": shapes.line(64),
+    "ExtractionRun.tokens_used": shapes.AMOUNT,
+    "Mark.reported": shapes.MOMENT,
+    "Mark.seq": shapes.NUMBER,
+}
+"""How an argument may look, by its name, or by verb or class and name."""
 
 
 class Strict(BaseModel):
@@ -64,8 +156,8 @@ class Nothing(Strict):
 class Paged(Strict):
     """Which part of a long list."""
 
-    cursor: str | None = Field(None, description="where to go on: ``next`` of the page before", max_length=500)
-    page: int = Field(PAGE, description="how many items at most", ge=1, le=1000)
+    cursor: Annotated[str, Field(pattern=CURSOR)] | None = Field(None, description=_WHERE)
+    page: shapes.whole(1, 1000) = Field(PAGE, description="how many items at most")  # type: ignore[valid-type]
 
 
 @cache
@@ -74,7 +166,7 @@ def arguments_of(name: str) -> type[BaseModel]:
     verb = VERBS[name]
     given: dict[str, Any] = {}
     for parameter in verb.parameters.values():
-        kind = _argument(verb, parameter.name, verb.hints[parameter.name])
+        kind = _argument(verb.name, parameter.name, verb.hints[parameter.name])
         if parameter.kind is parameter.VAR_POSITIONAL:
             given[parameter.name] = (list[kind], ...)  # type: ignore[valid-type]
         elif parameter.default is parameter.empty:
@@ -85,60 +177,23 @@ def arguments_of(name: str) -> type[BaseModel]:
     return create_model(f"{_titled(name)}Arguments", __base__=Paged if verb.paged else Strict, **given)
 
 
-def _argument(verb: Verb, name: str, hint: Any) -> Any:
+def _argument(owner: str, name: str, hint: Any) -> Any:
     """The type of an argument, as JSON can hold it."""
     inner = get_args(hint)
-    if get_origin(hint) in (Union, types.UnionType):
-        plain = {one for one in inner if one is not types.NoneType}
-        if plain <= {datetime, date, str}:
-            said = "YYYY-MM-DD or ISO 8601" if datetime in plain else "YYYY-MM-DD"
-            kind: Any = str if plain == {str} else Annotated[str, Field(description=said)]
-            kind = _worded(verb, name, kind)
-        else:
-            kind = Union[tuple(_argument(verb, name, one) for one in plain)]  # noqa: UP007
-        return kind | None if types.NoneType in inner else kind
-    origin = get_origin(hint)
-    if hint is str:
-        return _worded(verb, name, str)
-    if isinstance(hint, type) and issubclass(hint, int | float) and hint is not bool:
-        return _bounded(name, hint)
-    if hint in (Mark, ExtractionRun):
-        return taken(hint)
-    if origin is Literal or not isinstance(origin, type):
+    kind: Any
+    if f"{owner}.{name}" in _SHAPES or (name in _SHAPES and hint is not ExtractionRun):
+        kind = _SHAPES.get(f"{owner}.{name}", _SHAPES.get(name))
+    elif hint is ExtractionRun:
+        kind = taken(ExtractionRun)
+    elif inner == (Mark,):
+        kind = list[taken(Mark)]  # type: ignore[misc]
+    elif name == "events":
+        kind = list[arguments_of("report")]  # type: ignore[misc]
+    elif hint in (bool, bool | None) or get_origin(hint) is Literal:
         return hint
-    if issubclass(origin, Mapping):
-        return dict[str, Any]
-    if issubclass(origin, Iterable):
-        return list[_items(verb, name, inner[0])]  # type: ignore[misc]
-    return hint
-
-
-def _items(verb: Verb, name: str, hint: Any) -> Any:
-    if Interaction in get_args(hint):
-        return arguments_of("report")
-    return Any if hint is Any else _argument(verb, name, hint)
-
-
-def _worded(verb: Verb, name: str, kind: Any) -> Any:
-    full = f"{verb.name}.{name}"
-    words = None if full in _FREE else _WORDS.get(full) or _WORDS.get(name)
-    if not words:
-        return kind
-    # what else it may be, the memory says; but it only compares with a type that is looked for
-    checked_here = str if name == "type" and not verb.writes else Any
-    return Annotated[checked_here, WithJsonSchema({"type": "string", "enum": list(words)})]
-
-
-def _bounded(name: str, kind: type) -> Any:
-    if name in _SHARES:
-        return Annotated[kind, WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1})]
-    if name == "offset":
-        return Annotated[int, Field(ge=0, lt=2**31)]
-    if name in _COUNTS:
-        return Annotated[kind, WithJsonSchema({"type": "integer", "minimum": 1, "maximum": 1_000_000})]
-    if kind is int:
-        return Annotated[int, Field(ge=-(2**63), lt=2**63)]  # what a database can hold
-    return Annotated[kind, Field(allow_inf_nan=False)]
+    else:
+        raise TypeError(f"{owner} takes {name}: say in the table above how it may look")
+    return kind | None if types.NoneType in inner else kind
 
 
 # what is answered
@@ -195,7 +250,7 @@ def taken(cls: type) -> type[BaseModel]:
     hints = get_type_hints(cls)
     given: dict[str, Any] = {}
     for one in fields(cls):
-        kind = answered(hints[one.name])
+        kind = _argument(cls.__name__, one.name, hints[one.name])
         if one.default is not MISSING:
             given[one.name] = (kind, one.default)
         elif one.default_factory is not MISSING:
@@ -221,7 +276,7 @@ def checked(model: type[BaseModel], data: Any, *, strict: bool) -> dict[str, Any
     if not isinstance(data, dict):
         raise InvalidInputError("body", "must be a JSON object")
     try:
-        made = model.model_validate(_with_moments(model, data), strict=strict)
+        made = model.model_validate(data, strict=strict)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
@@ -256,24 +311,6 @@ def given_as(verb: Verb, values: dict[str, Any]) -> dict[str, Any]:
         elif inner == (Mark,):
             values[name] = [Mark(**one) for one in value]
     return values
-
-
-def _with_moments(model: type[BaseModel], data: dict[str, Any]) -> dict[str, Any]:
-    """Moments and days as values where a dataclass is given: strictly, text is none."""
-    made = dict(data)
-    for name, of in (("run", ExtractionRun), ("marks", Mark)):
-        known = model.model_fields.get(name)
-        if known is None or name not in made or known.annotation not in (taken(of), list[taken(of)]):  # type: ignore[misc]
-            continue
-        many = made[name] if isinstance(made[name], list) else [made[name]]
-        try:
-            read_ = [
-                {key: from_plain(get_type_hints(of).get(key, Any), value) for key, value in one.items()} for one in many
-            ]
-        except (TypeError, ValueError, AttributeError, KeyError):
-            raise InvalidInputError(name, "must be as it was answered") from None
-        made[name] = read_ if isinstance(made[name], list) else read_[0]
-    return made
 
 
 def _plain(value: Any) -> Any:

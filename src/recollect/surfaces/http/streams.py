@@ -11,9 +11,10 @@ from pydantic import Field
 
 from recollect.core.aio import in_thread
 from recollect.core.transfer import ImportReport
+from recollect.surfaces.http import shapes
 from recollect.surfaces.http.exchange import Answer, Asked, Route, told
 from recollect.surfaces.http.memories import Memories
-from recollect.surfaces.http.problems import Problem
+from recollect.surfaces.http.problems import Problem, as_things_are
 from recollect.surfaces.http.schema import Nothing, Strict
 from recollect.surfaces.http.spool import Spool
 
@@ -28,8 +29,10 @@ _ENDINGS = frozenset({".zip", ".json", ".jsonl", ".md", ".txt"})
 class ImportAsked(Strict):
     """What is sent, and whose of it to take."""
 
-    name: str = Field("export.zip", description="the name of the file; its ending says what it is", max_length=200)
-    from_user: str | None = None
+    name: shapes.storable(200) = Field(  # type: ignore[valid-type]
+        "export.zip", description="the name of the file; its ending says what it is"
+    )
+    from_user: shapes.LINE | None = None
     dry_run: bool = False
 
 
@@ -87,7 +90,9 @@ class Streams:
             how: dict[str, Any] = {
                 name: asked.values[name] for name in ("from_user", "dry_run") if name in asked.values
             }
-            return await in_thread(asked.user, lambda: told(self._memories.memory(asked).import_(path, **how)))
+            memory = await in_thread(asked.user, self._memories.memory, asked)
+            with as_things_are():
+                return await in_thread(asked.user, lambda: told(memory.import_(path, **how)))
         finally:
             await in_thread("", spool.close)
 

@@ -13,13 +13,15 @@ from recollect.app import Recollect
 from recollect.core.aio import in_thread
 from recollect.errors import InvalidInputError, NotFoundError
 from recollect.records import JournalEntry
-from recollect.surfaces.http import once
+from recollect.surfaces.http import once, shapes
 from recollect.surfaces.http.exchange import Answer, Asked, Route, told
 from recollect.surfaces.http.problems import Problem
 from recollect.surfaces.http.schema import Nothing, Strict, is_storable
+from recollect.tools.catalog import SUITES
 from recollect.tools.late import Late
 from recollect.tools.suite import Result, Suite
 
+_LONGEST_CALL = 100
 _MOST_SUITES = 256
 _MOST_RESULTS = 1000
 _LOOKED_AT = 1000
@@ -29,11 +31,11 @@ _LOOKED_AT = 1000
 class ToolAsked(Strict):
     """A call of a tool: its arguments, and the conversation it is made in."""
 
-    arguments: dict[str, Any] = Field(default_factory=dict)
-    suites: list[str] = Field(default_factory=list, max_length=20)
-    session: str | None = None
-    chat: str | None = None
-    agent: str | None = None
+    arguments: shapes.OBJECT = Field(default_factory=dict)
+    suites: list[shapes.one_of(SUITES)] = Field(default_factory=list, max_length=20)  # type: ignore[valid-type]
+    session: shapes.LINE | None = None
+    chat: shapes.LINE | None = None
+    agent: shapes.LINE | None = None
     wait: bool = Field(False, description="wait for as long as the tool takes, rather than have it queued")
 
 
@@ -145,8 +147,10 @@ class Toolbox:
 
     def _task(self, asked: Asked) -> Answer:
         call = asked.name
-        if len(call) > 100 or not is_storable(call):
+        if not is_storable(call):
             raise InvalidInputError("call", "must be the id of a call")
+        if len(call) > _LONGEST_CALL:
+            raise NotFoundError("there is no such call")
         self._collect(asked.user)
         entries = tuple(self._app.user(asked.user).history(call=call))
         known = self._results.get((asked.user, call))
