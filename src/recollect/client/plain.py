@@ -39,7 +39,11 @@ def to_plain(value: Any) -> Any:
     if type(value) in _AS_IT_IS or isinstance(value, int | float | str):
         return value
     if isinstance(value, datetime):
+        if value.tzinfo is timezone.utc:  # nearly always
+            return to_text(value)
         return value.isoformat() if value.tzinfo is None else to_text(value.astimezone(timezone.utc))
+    if type(value) in (list, tuple):
+        return [to_plain(one) for one in value]
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, Hits):

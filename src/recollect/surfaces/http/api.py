@@ -34,6 +34,7 @@ from recollect.surfaces.http.problems import TYPE, Problem, problem_of
 from recollect.surfaces.http.schema import read
 from recollect.surfaces.http.streams import Streams
 from recollect.surfaces.http.toolbox import Toolbox
+from recollect.surfaces.http.turns import Turns
 
 LOGGER = logging.getLogger("recollect.http")
 
@@ -63,6 +64,8 @@ class Api:
             *Links(app).routes(),
         )
         self._limits = limits
+        # on PostgreSQL most of the time is spent waiting, and so it is by who writes
+        self._turns = None if app.config.database_url else Turns()
         self._seconds = seconds
         self._by_path: dict[tuple[str, ...], dict[str, Route]] = {}
         for route in self.routes:
@@ -157,7 +160,10 @@ class Api:
             await in_thread("", self._let_in, asked, scope)
             asked.body = await self._body(receive)
         if route.handle is not None:
-            return await in_thread(lane, self._work, asked, scope)
+            if route.scope != "read" or self._turns is None:
+                return await in_thread(lane, self._work, asked, scope)
+            async with self._turns.turn():
+                return await in_thread(lane, self._work, asked, scope)
         limits = await in_thread("", self._let_in_and_read, asked, scope)
         assert route.handle_async is not None
         answer = await route.handle_async(asked)

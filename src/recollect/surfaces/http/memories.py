@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +25,6 @@ _ALONE = frozenset({"edit", "notices", "note_run", "clear", "erase_topic"})
 BATCH = tuple(name for name, verb in VERBS.items() if verb.scope == "write" and name not in _ALONE)
 """The verbs that can be part of a batch."""
 _MOST_OPERATIONS = 1000
-_TURN_SECONDS = 0.05
 ACTING_FIELDS = ("actor", "agent", "session", "run", "call", "trusted")
 
 
@@ -79,8 +77,6 @@ class Memories:
 
     def __init__(self, app: Recollect) -> None:
         self._app = app
-        self._turn = threading.Lock()
-        self._takes_turns = not app.config.database_url  # there, most of the time is spent waiting
 
     def routes(self) -> list[Route]:
         """What can be asked."""
@@ -145,7 +141,7 @@ class Memories:
         values = given_as(verb, asked.values)
         memory = self.memory(asked)
         if not verb.writes:
-            return self._in_turn(lambda: self._reading(verb, memory, values, asked))
+            return self._reading(verb, memory, values, asked)
 
         def do(here: Memory) -> Answer:
             if verb.name == "spend" and here is not memory:
@@ -224,16 +220,6 @@ class Memories:
             return do(here)
 
         return once.once(self._app.keys, asked, do_unless_done, lambda: again(memory.history(call=call)), keep=keep)
-
-    def _in_turn(self, read: Callable[[], Answer]) -> Answer:
-        """One read after the other: threads that compute at once take the interpreter from each other all the time,
-        which costs more than the reading. Nobody waits for a long one."""
-        is_ours = self._takes_turns and self._turn.acquire(timeout=_TURN_SECONDS)
-        try:
-            return read()
-        finally:
-            if is_ours:
-                self._turn.release()
 
     def _reading(self, verb: Verb, memory: Memory, values: dict[str, Any], asked: Asked) -> Answer:
         if verb.paged:
