@@ -31,6 +31,7 @@ from recollect.surfaces.http.api import MOST_BODY, Api
 from recollect.surfaces.http.callers import Door
 from recollect.surfaces.http.limits import Limits
 from recollect.surfaces.http.problems import Problem
+from recollect.surfaces.http.turns import Turns
 from recollect.surfaces.listening import Address
 from recollect.surfaces.service import server as http_server
 from recollect.testing import FrozenClock
@@ -1214,7 +1215,7 @@ class LoopWatch(Watch):
     MAY = re.compile(
         r"surfaces/http/api\.py:(__call__|_answered|_find|_asked|_body|sent|_request_id|_size|_too_large|<listcomp>)$"
         r"|surfaces/http/(exchange\.py:(has_user|has_body)|metrics\.py:count|problems\.py:.*|callers\.py:may)$"
-        r"|surfaces/http/(toolbox\.py:_call|streams\.py:(_export|_read))$|tools/suite\.py:|tools/tool\.py:"
+        r"|surfaces/http/(turns\.py:(turn|over)|toolbox\.py:_call|streams\.py:(_export|_read))$|tools/suite\.py:|tools/tool\.py:"
     )
 
     @property
@@ -1307,3 +1308,32 @@ def test_U5_the_server_does_what_its_document_says(tmp_path: Path) -> None:
         assert len(judged[GenerationMode.NEGATIVE]) > len(VERBS)
         for user in app.users():
             assert app.user(user).verify() == []
+
+
+def test_U5_reads_take_turns_and_nobody_waits_for_a_long_one() -> None:
+    async def main() -> None:
+        turns = Turns(seconds=0.01)
+        begun: list[str] = []
+        first, second = asyncio.Event(), asyncio.Event()
+
+        async def read(name: str, until: asyncio.Event) -> None:
+            async with turns.turn():
+                begun.append(name)
+                await until.wait()
+
+        slow = asyncio.ensure_future(read("slow", first))
+        quick = asyncio.ensure_future(read("quick", second))
+        await asyncio.sleep(0)
+        assert begun == ["slow"], "one at a time"
+        second.set()
+        await asyncio.wait_for(quick, PATIENCE)
+        assert begun == ["slow", "quick"] and not slow.done(), "who takes long has had their turn"
+        first.set()
+        await asyncio.wait_for(slow, PATIENCE)
+        async with turns.turn():  # given back once, not twice
+            third = asyncio.ensure_future(read("third", first))
+            await asyncio.sleep(0)
+            assert begun == ["slow", "quick"]
+        await asyncio.wait_for(third, PATIENCE)
+
+    asyncio.run(main())
