@@ -260,7 +260,8 @@ def test_T4_update_and_archive_an_episode(call: Caller) -> None:
 
 def test_T4_a_fact_is_not_an_episode(call: Caller) -> None:
     number = _remember(call)["fact_id"]
-    assert call("archive_episode", episode_id=number)["message"].startswith("there is no episode")
+    for none in (number, -1, 2**62):
+        assert call("archive_episode", episode_id=none)["message"].startswith("there is no episode")
 
 
 def test_T4_R6_mark_important_keeps_messages(call: Caller, app: recollect.Recollect) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from recollect.core.memory import Memory
+from recollect.core.validation import MAX_NUMBER
 from recollect.errors import NotFoundError
 from recollect.records import (
     CATEGORY_OF_TYPE,
@@ -481,10 +482,14 @@ def _is_number(ref: str) -> bool:
 
 
 def _numbered(memory: Memory, ref: int | str, kind: str) -> Record:
+    record = None
     try:
-        record = memory.numbered(ref) if isinstance(ref, int) else memory.get(ref)
+        if not isinstance(ref, int):
+            record = memory.get(ref)
+        elif 0 <= ref <= MAX_NUMBER:
+            record = memory.numbered(ref)
     except NotFoundError:
-        record = None
+        pass
     if record is None or record.kind != kind:
         raise NotFoundError(f"there is no {kind} {ref}; recall_{kind}s tells their ids")
     if record.status != "active":
