@@ -34,6 +34,7 @@ from recollect.surfaces.web.charts import bars, columns, compact, histogram, las
 from recollect.testing import FrozenClock, MemoryStore
 from recollect.testing.postgres import PostgresServer
 from recollect.work.contract import Done, Failed, Task
+from tests.browser.windows import launched
 from tests.serving import serving
 
 NOON = datetime.now(timezone.utc).replace(hour=12, minute=0, second=0, microsecond=0)
@@ -575,14 +576,8 @@ def test_U6_times_and_numbers_are_told_in_few_digits() -> None:
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    where = shutil.which("chromium") or shutil.which("google-chrome")
-    if where is None:
-        pytest.skip("there is no browser here")
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=where, args=["--no-sandbox"])
+    with launched() as browser:
         yield browser
-        browser.close()
 
 
 def test_U6_in_a_browser_the_numbers_follow_and_no_page_is_too_wide(chromium: Any, tmp_path: Path) -> None:
