@@ -167,9 +167,9 @@ def _short(number: float) -> str:
 
 
 def _grid(most: float, write: Callable[[float], str] = compact) -> tuple[float, list[Markup]]:
-    """The number at the top, the least round one that is enough, and lines across there, in the middle and below."""
+    """The number at the top, the least even round one that is enough, and lines there, in the middle and below."""
     size = 10.0 ** math.floor(math.log10(most)) if most > 0 else 1.0
-    top = next(step * size for step in (1, 2, 4, 5, 10) if step * size >= most)
+    top = next(step * size for step in (1, 2, 4, 6, 10) if step * size >= most)
     parts = []
     for part in (0.0, 0.5, 1.0) if top != 1 else (0.0, 1.0):
         y = round(_TOP + _HEIGHT * (1 - part), 1)
