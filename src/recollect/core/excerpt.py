@@ -238,11 +238,9 @@ class Excerpt(Index):
         found = self._place(record_ids)
         self._link([record for record in found if record.kind == "message"][:_TALKING])
 
-    def draw_nearest(self, embedder: str, query: Sequence[float], where: Filter, number: int) -> bool:
-        """Include what is nearest in meaning; False if the store cannot tell."""
-        found = self._reader.nearest(embedder, query, _query(where), number, where.speakers)
-        self.include(found or ())
-        return found is not None
+    def draw_nearest(self, embedder: str, query: Sequence[float], where: Filter, number: int) -> None:
+        """Include what is nearest in meaning."""
+        self.include(self._reader.nearest(embedder, query, _query(where), number, where.speakers))
 
     def vectors(self, embedder: str) -> list[VectorRow]:
         """Of all documents that are here."""

@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from recollect.core.catalogue import Catalogue
+from recollect.core.catalogue import Catalogue, life_of
 from recollect.errors import EmbedderError, RecollectError
 from recollect.records import Record
 from recollect.search.filters import Filter
@@ -45,7 +45,6 @@ _NEAREST = 200  # records taken in for a query, of a user too large to load
 _SAMPLE, _SAMPLE_GROWTH = 500, 1.2  # vectors that tell the usual similarity, and when to choose others
 _KEPT_AT_ONCE = 200  # vectors, while others wait to write
 _NONE_YET = "searched by words alone: the vectors are still being made"
-_NO_PGVECTOR = "searched by words alone: this memory is too large to load, and its database has no pgvector"
 
 Progress = Callable[[int, int], None]
 
@@ -200,7 +199,7 @@ class Meaning:
         self._alone = False  # no other embedder has vectors here
         self._sample: NDArray[np.float32] | None = None
         self._sampled = ("", 0)
-        self._cannot_compare = False  # the store has no pgvector
+        self._compared = ("", 0)  # of a user too large to load: up to which vector the store can compare them
 
     def renew(self) -> None:
         """In a forked child: another thread may have been at it."""
@@ -238,10 +237,9 @@ class Meaning:
 
         self._vectors = self._mapped = None  # of no more use
         name, dimensions = self.embedding.embedder.name, self.embedding.embedder.dimensions
-        if not excerpt.draw_nearest(name, query.tolist(), where, _NEAREST):
-            if self._cannot_compare:
-                return Similar(note=_NO_PGVECTOR)
-            self.soon()  # until then, of what has the words
+        if self._compared != (excerpt.life, excerpt.last_vector(name)):
+            self.soon()  # until then, of what has the words and what is known already
+        excerpt.draw_nearest(name, query.tolist(), where, _NEAREST)
         values = np.full(excerpt.size, np.nan, dtype=np.float32)
         for each in excerpt.vectors(name):
             number = excerpt.number(each.record_id)
@@ -361,14 +359,14 @@ class Meaning:
     def _keep_nearest(self) -> None:
         """Of a user too large to load: let the store compare what it does not know yet."""
         embedder = self.embedding.embedder
-        with self._user.read() as reader:
-            if not isinstance(reader, WordReader) or reader.kept_words() is None or self._cannot_compare:
-                return
-        while self._user.exists():
+        kept = _KEPT_AT_ONCE
+        while kept == _KEPT_AT_ONCE and self._user.exists():
+            with self._user.read() as reader:
+                if not isinstance(reader, WordReader) or reader.kept_words() is None:
+                    return
+                newest = life_of(reader.state()), reader.last_vector(embedder.name)
             with self._user.write() as tx:
                 if not isinstance(tx, WordWriter):
                     return
                 kept = tx.keep_meanings(embedder.name, embedder.dimensions, _KEPT_AT_ONCE)
-            self._cannot_compare = kept is None
-            if kept is None or kept < _KEPT_AT_ONCE:
-                return
+            self._compared = newest

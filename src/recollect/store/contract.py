@@ -491,8 +491,8 @@ class WordReader(Reader, Protocol):
 
     def nearest(
         self, embedder: str, query: Sequence[float], where: Query, limit: int, speakers: Sequence[str] = ()
-    ) -> list[str] | None:
-        """The records that fit whose vectors are nearest, roughly; None if this database cannot tell."""
+    ) -> list[str]:
+        """The records that fit whose vectors are nearest by their signs, as far as they are kept."""
         ...
 
 
@@ -512,8 +512,8 @@ class WordWriter(WordReader, Transaction, Protocol):
         """Keep no words of this user any longer."""
         ...
 
-    def keep_meanings(self, embedder: str, dimensions: int, limit: int) -> int | None:
-        """Make vectors known to `nearest` that are not yet; how many that were, or None if it cannot be done."""
+    def keep_meanings(self, embedder: str, dimensions: int, limit: int) -> int:
+        """Make vectors known to `nearest` that are not yet; how many that were."""
         ...
 
 

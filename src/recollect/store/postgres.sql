@@ -525,10 +525,16 @@ WHERE user_id = %s AND embedder = %s AND record_id = ANY(%s)
 SELECT number, record_id, version, data FROM memory_vectors
 WHERE user_id = %s AND embedder = %s AND number = ANY(%s)
 
--- name: pgvector
--- The schema of the extension, and whether its table is there.
-SELECT quote_ident(nspname), to_regclass(quote_ident(current_schema()) || '.memory_meanings') IS NOT NULL
-FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace WHERE extname = 'vector'
+-- name: nearest
+-- Begins a statement: a user's vectors, and in how many signs each differs from another one.
+WITH kept AS (
+        SELECT record_id, signs FROM memory_meanings WHERE user_id = %s AND embedder = %s AND bit_length(signs) = %s),
+    near AS (
+        SELECT record_id, bit_count(signs # %s::varbit) AS apart FROM kept
+
+-- name: spoken_by
+EXISTS (SELECT 1 FROM memory_words WHERE memory_words.user_id = memory.user_id AND memory_words.record_id = memory.id
+    AND speaker = ANY(%s))
 
 -- name: last_meaning
 SELECT coalesce(max(number), 0) FROM memory_meanings WHERE user_id = %s AND embedder = %s
@@ -537,3 +543,8 @@ SELECT coalesce(max(number), 0) FROM memory_meanings WHERE user_id = %s AND embe
 -- Vectors of this size that are not in it yet; those of another model under the same name are passed over.
 SELECT number, record_id, data FROM memory_vectors
 WHERE user_id = %s AND embedder = %s AND number > %s AND octet_length(data) = %s ORDER BY number LIMIT %s
+
+-- name: put_meanings
+INSERT INTO memory_meanings (user_id, embedder, record_id, number, signs) SELECT %s, %s, record_id, number, signs::varbit
+FROM unnest(%s::text[], %s::bigint[], %s::text[]) AS one (record_id, number, signs)
+ON CONFLICT (user_id, record_id, embedder) DO UPDATE SET number = excluded.number, signs = excluded.signs

@@ -1,8 +1,8 @@
-"""Search within PostgreSQL, for users too large to load: their words in a GIN index, their vectors in pgvector.
+"""Search within PostgreSQL, for users too large to load: their words in a GIN index, the signs of their vectors.
 
-Kept in tables beside the records, only for the users who need it; see the migration of large users. The caller makes
-the words: `to_tsvector` would stem English where the index of all others stems as the text's language does. The table
-of vectors is made when it is first needed, as the extension may not be there. Knows no ranking.
+Kept in tables beside the records, only for the users who need it; see the migrations of large users. The caller makes
+the words: `to_tsvector` would stem English where the index of all others stems as the text's language does. No
+extension is needed: signs are bit strings, and PostgreSQL counts in how many bits two of them differ. Knows no ranking.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _RECORD = len(COLUMNS) + 1  # columns of a record
 _LONGEST_EVENT = timedelta(days=367)
 _MOST_ROWS = 10_000  # passages compared by their words, whatever is asked
 _MOST_SEVERAL = 4  # words of which it counts how often they are there
-_MOST_DIMENSIONS = 4000  # of a vector with an index
+_NEAREST_FIRST = 4096  # records looked at by the signs of their vectors before any filter: enough, as a rule
 
 
 class ReadsWords:
@@ -123,33 +123,21 @@ class ReadsWords:
 
     def nearest(
         self, embedder: str, query: Sequence[float], where: Query, limit: int, speakers: Sequence[str] = ()
-    ) -> list[str] | None:
-        if (home := self._pgvector()) is None or not home[1] or self.db is None:
-            return None
-        schema, size = home[0], len(query)
-        cast = f"{schema}.halfvec({size})"
-        # of many users in one index: go on until enough of this one were found
-        self.db.execute(f"SET LOCAL hnsw.ef_search = {min(max(limit, 40), 1000)}".encode())
-        self.db.execute("SET LOCAL hnsw.iterative_scan = relaxed_order")
-        sql = (
-            "SELECT memory.id FROM memory_meanings JOIN memory ON memory.user_id = memory_meanings.user_id"
-            " AND memory.id = memory_meanings.record_id"
-            " WHERE memory_meanings.user_id = %s AND embedder = %s AND dimensions = %s"
-        )
-        speaking = ""
+    ) -> list[str]:
+        conditions, values = conditions_of(where)
         if speakers:
-            speaking = (
-                "AND EXISTS (SELECT 1 FROM memory_words WHERE memory_words.user_id = memory.user_id"
-                " AND memory_words.record_id = memory.id AND speaker = ANY(%s))"
+            conditions, values = [*conditions, _SQL["spoken_by"]], [*values, list(speakers)]
+        fitting = " AND ".join(["user_id = %s AND id = record_id", *conditions])
+        given = (embedder, len(query), _signs(query), self._user_id, *values, limit)
+        found: list[str] = []
+        for among in (f"ORDER BY apart LIMIT {_NEAREST_FIRST}", ""):  # what fits may be far away: then all are compared
+            near = f"{_SQL['nearest']} {among})"
+            found = self._found(
+                f"{near} SELECT id FROM memory, near WHERE {fitting} ORDER BY apart, id LIMIT %s", *given
             )
-        order = f"{speaking} ORDER BY (meaning::{cast}) OPERATOR({schema}.<=>) %s::{cast} LIMIT %s"
-        names = [list(speakers)] if speakers else []
-        return self._ids(sql, (embedder, size), where, order, *names, _text(query), limit)
-
-    def _pgvector(self) -> tuple[str, bool] | None:
-        """The schema of the extension and whether our table is there; None without the extension."""
-        rows = [] if self.db is None else self.db.execute(_SQL["pgvector"]).fetchall()
-        return rows[0] if rows else None
+            if len(found) == limit:
+                break
+        return found
 
 
 class KeepsWords(ReadsWords):
@@ -187,68 +175,13 @@ class KeepsWords(ReadsWords):
     def end_words(self) -> None:
         self.db.execute(_SQL["end_words"], {"user_id": self._user_id})
 
-    def keep_meanings(self, embedder: str, dimensions: int, limit: int) -> int | None:
-        if (schema := self._home_of_meanings(dimensions)) is None:
-            return None
+    def keep_meanings(self, embedder: str, dimensions: int, limit: int) -> int:
         [(last,)] = self._rows(_SQL["last_meaning"], embedder)
-        values = [
-            (self._user_id, record_id, embedder, number, dimensions, _text(struct.unpack(f"<{dimensions}e", data)))
-            for number, record_id, data in self._rows(_SQL["new_meanings"], embedder, last, 2 * dimensions, limit)
-        ]
-        put = (
-            "INSERT INTO memory_meanings (user_id, record_id, embedder, number, dimensions, meaning)"
-            f" VALUES (%s, %s, %s, %s, %s, %s::{schema}.halfvec)"
-            " ON CONFLICT (user_id, record_id, embedder) DO UPDATE SET number = excluded.number,"
-            " dimensions = excluded.dimensions, meaning = excluded.meaning"
-        )
-        with self.db.cursor() as cursor:
-            cursor.executemany(put.encode(), values)
-        return len(values)
-
-    def _home_of_meanings(self, dimensions: int) -> str | None:
-        """The schema of pgvector, with our table ready; None where it is not installed and we may not do that."""
-        from psycopg import Error
-
-        home = self._pgvector()
-        try:
-            if home is None:
-                with self.db.transaction():  # a savepoint: what is refused must not end the write
-                    self.db.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
-                home = self._pgvector()
-            if home is None:
-                return None
-            if not home[1] or not self._is_indexed(dimensions):
-                with self.db.transaction():
-                    self._make_meanings(home[0], dimensions)
-        except Error:
-            return None
-        return home[0]
-
-    def _is_indexed(self, dimensions: int) -> bool:
-        name = f"memory_meanings_{dimensions}"
-        [(there,)] = self.db.execute(
-            "SELECT to_regclass(quote_ident(current_schema()) || '.' || %s) IS NOT NULL", (name,)
-        ).fetchall()
-        return bool(there) or dimensions > _MOST_DIMENSIONS
-
-    def _make_meanings(self, schema: str, dimensions: int) -> None:
-        """The table, whose rows go with the vectors they are made from, and an index for this size of vectors."""
-        self.db.execute(
-            'CREATE TABLE IF NOT EXISTS memory_meanings (user_id TEXT COLLATE "C" NOT NULL,'
-            ' record_id TEXT COLLATE "C" NOT NULL, embedder TEXT COLLATE "C" NOT NULL, number BIGINT NOT NULL,'
-            f" dimensions INTEGER NOT NULL, meaning {schema}.halfvec NOT NULL,"
-            " PRIMARY KEY (user_id, record_id, embedder), FOREIGN KEY (user_id, record_id, embedder)"
-            " REFERENCES memory_vectors (user_id, record_id, embedder) ON DELETE CASCADE)".encode()
-        )
-        self.db.execute(
-            "CREATE INDEX IF NOT EXISTS memory_meanings_by_number ON memory_meanings (user_id, embedder, number)"
-        )
-        if dimensions <= _MOST_DIMENSIONS:
-            self.db.execute(
-                f"CREATE INDEX IF NOT EXISTS memory_meanings_{dimensions} ON memory_meanings USING hnsw"
-                f" ((meaning::{schema}.halfvec({dimensions})) {schema}.halfvec_cosine_ops)"
-                f" WHERE dimensions = {dimensions}".encode()
-            )
+        new = self._rows(_SQL["new_meanings"], embedder, last, 2 * dimensions, limit)
+        signs = [_signs(struct.unpack(f"<{dimensions}e", data)) for _, _, data in new]
+        numbers, ids = [number for number, _, _ in new], [record_id for _, record_id, _ in new]
+        self.db.execute(_SQL["put_meanings"], (self._user_id, embedder, ids, numbers, signs))
+        return len(new)
 
 
 def _quoted(term: str) -> str:
@@ -306,8 +239,9 @@ def _worded(row: tuple[Any, ...]) -> Worded:
     return Worded(from_row(row[:_RECORD]), passage, begins, length, counts, asks, tells_when, event)
 
 
-def _text(numbers: Sequence[float]) -> str:
-    return f"[{','.join(format(number, '.6g') for number in numbers)}]"
+def _signs(numbers: Sequence[float]) -> str:
+    """The signs of a vector as a bit string."""
+    return "".join("1" if number > 0 else "0" for number in numbers)
 
 
 _EVERYTHING = Query(statuses=())
