@@ -3,7 +3,8 @@
 ``python benchmarks/large_user.py 100000``: makes up so many records of one user, asks the same questions of two
 processes, one with the index and one that may not load it, and prints what each needs: memory, time to be ready and
 time to answer, how many of the best five they share, and how large the tables are. A third process hands the words to
-the database before. One run on one machine: compare the two, not with others.
+the database before. With ``--vectors`` both search by vectors too, and the nearest by signs are compared with the
+exactly nearest. One run on one machine: compare the two, not with others.
 """
 
 from __future__ import annotations
@@ -19,19 +20,25 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
+import numpy as np
 import psycopg
 
 import recollect
 from recollect.bench.fresh import resident
 from recollect.bench.talk import BEGIN, SPAN, Entry, Talk
 from recollect.records import RECORD_TYPES, JournalEntry, Record, new_id
+from recollect.search.embedders.embedder import unpack
+from recollect.store.contract import Query, WordReader
 from recollect.store.postgres import PostgresStore
 from recollect.testing import FrozenClock
+from recollect.testing.embedding import HashEmbedder
 from recollect.testing.postgres import PostgresServer
 
 USER = "large"
 AT_ONCE = 5000
 BEST = 5
+DRAWN = 2000  # as core/excerpt.py does
+EMBEDDER = HashEmbedder(384)  # near are texts with common words: no model, so anybody can repeat it
 SETTINGS = {"shared_buffers": "1GB", "fsync": "off", "synchronous_commit": "off", "max_wal_size": "8GB"}
 
 
@@ -39,10 +46,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("records", type=int, nargs="?", default=100_000, help="how many records the user has")
     parser.add_argument("--questions", type=int, default=200, help="how many questions are asked of each")
+    parser.add_argument("--vectors", action="store_true", help="search by vectors too, of 384 dimensions")
     parser.add_argument("--ask", nargs=2, metavar=("URL", "LIMIT"), help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.ask:
-        print(json.dumps(asked(given.ask[0], int(given.ask[1]), given.records, given.questions)))
+        print(json.dumps(asked(given.ask[0], int(given.ask[1]), given)))
         return
     with PostgresServer(settings=SETTINGS) as server:
         url = server.empty_url()
@@ -53,6 +61,8 @@ def main() -> None:
         filling = of_a_process(url, given.records // 2, given, questions=1)
         in_database = of_a_process(url, given.records // 2, given)
         figures["tables_mb"] = sizes(url)
+        if given.vectors:
+            figures["by signs alone"] = nearest(url, Talk().questions(given.questions))
     figures["fill_s"] = filling["ready_s"]
     figures["with the index"] = told(with_index)
     figures["in the database"] = told(in_database)
@@ -93,7 +103,7 @@ def sizes(url: str) -> dict[str, float]:
     with psycopg.connect(url) as db:
         rows = db.execute(
             "SELECT relname, pg_total_relation_size(oid) FROM pg_class WHERE relkind = 'r' AND relname = ANY(%s)",
-            (["memory", "memory_journal", "memory_words", "memory_terms"],),
+            (["memory", "memory_journal", "memory_words", "memory_terms", "memory_vectors", "memory_meanings"],),
         )
         return {name: round(size / 1e6) for name, size in rows}
 
@@ -101,16 +111,19 @@ def sizes(url: str) -> dict[str, float]:
 def of_a_process(url: str, limit: int, given: argparse.Namespace, questions: int | None = None) -> dict[str, Any]:
     """What a process of its own finds and needs."""
     command = [sys.executable, __file__, str(given.records), "--questions", str(questions or given.questions)]
+    command += ["--vectors"] if given.vectors else []
     run = subprocess.run([*command, "--ask", url, str(limit)], stdout=subprocess.PIPE, check=True)
     found: dict[str, Any] = json.loads(run.stdout)
     return found
 
 
-def asked(url: str, limit: int, records: int, number: int) -> dict[str, Any]:
-    talk = Talk()
-    questions, filters = talk.questions(number), talk.narrowed(number, records)
-    with recollect.open(url, clock=FrozenClock(BEGIN + SPAN), index_limit=limit, embedder="") as app:
+def asked(url: str, limit: int, given: argparse.Namespace) -> dict[str, Any]:
+    talk, embedder = Talk(), EMBEDDER if given.vectors else ""
+    questions, filters = talk.questions(given.questions), talk.narrowed(given.questions, given.records)
+    with recollect.open(url, clock=FrozenClock(BEGIN + SPAN), index_limit=limit, embedder=embedder) as app:
         memory, warm = app.user(USER), app.user("warm")
+        if given.vectors:
+            memory.embed()  # by the first process; the others find them
         warm.note(questions[0])
         warm.search(questions[0])  # what every process loads, whoever is searched
         before = resident() or 0
@@ -146,6 +159,29 @@ def asked(url: str, limit: int, records: int, number: int) -> dict[str, Any]:
         memory.remember("A fact that nobody knows yet: the harbour closes at nine")
         found["write_ms"] = round(1e3 * (time.perf_counter() - began), 1)
         return found
+
+
+def nearest(url: str, questions: Sequence[str]) -> dict[str, Any]:
+    """How many of the exactly nearest five are among the nearest by their signs, and how long those take."""
+    store = PostgresStore(url)
+    asked, times, among, first = EMBEDDER.embed(questions), [], 0, 0
+    with store.user(USER).read() as reader:
+        assert isinstance(reader, WordReader)
+        rows = reader.vectors(EMBEDDER.name)
+        known = np.concatenate([unpack(row.data, EMBEDDER.dimensions)[:1] for row in rows])
+        for query in asked:
+            best = [rows[place].record_id for place in np.argsort(-(known @ query))[:BEST]]
+            began = time.perf_counter()
+            found = {row.record_id for row in reader.nearest(EMBEDDER.name, query.tolist(), Query(), DRAWN)}
+            times.append(1e3 * (time.perf_counter() - began))
+            among += len(found.intersection(best))
+            first += best[0] in found
+    store.close()
+    return {
+        "ms": percentiles(times),
+        f"of the best {BEST}, among {DRAWN}": round(among / (BEST * len(asked)), 3),
+        "of the first": round(first / len(asked), 3),
+    }
 
 
 def told(found: dict[str, Any]) -> dict[str, Any]:

@@ -111,10 +111,16 @@ def test_a_short_text_stays_and_a_text_without_a_match_begins_at_its_beginning()
 
 
 @given(st.text(st.sampled_from("tea 茶\n"), max_size=300), st.integers(3, 80))
+@example("a 茶ea\nt茶\nt茶t 茶e", 14)  # cut at the blank before the first match, which left nothing of it
+@example("  茶\n\n茶\ne茶aa\n\n茶e茶", 13)
+@example("t\n 茶eet茶ee茶茶\naet ", 16)
+@example("many words tea-" + "x" * 100, 20)
 def test_an_excerpt_keeps_to_its_size_and_marks_the_same(text: str, most: int) -> None:
     found = marks(text, "tea 茶")
     shown, spans = excerpt(text, found, most)
     assert len(shown) <= most
     assert all(0 <= begin < end <= len(shown) for begin, end in spans)
     assert bool(spans) == bool(found)
+    for (begin, end), (first, _) in zip(spans[:1], found, strict=False):
+        assert text.startswith(shown[begin:end], first), "the first match is shown, whatever else is"
     assert all(shown[begin:end] in text for begin, end in spans)

@@ -53,8 +53,9 @@ HOSTILE = (
     "\"><script>alert('x')</script>",
     "[look](javascript:alert(1)) and <a href='javascript:alert(2)'>here</a>",
     "</textarea></title></svg><svg onload=alert(3)>",
-    "{{ 7 * 7 }} {% raw %} ${7*7} &lt;b&gt; \u202etxt.exe",
+    "{{ 'abc' * 3 }} {% raw %} ${'abc'.repeat(3)} &lt;b&gt; \u202etxt.exe",
 )
+COMPUTED = "abcabcabc"  # by the template that the last one would be; in no time, number or identifier
 _numbers = count()
 _visits: list[Visit] = []
 
@@ -1254,7 +1255,7 @@ def test_U6_hostile_memories_are_shown_as_text_on_every_page(person: tuple[Memor
         page = visit.get(path)
         checked = Checked(page)
         assert checked.wrong == [], path
-    assert "49" not in text_of(visit.get("notes"))
+        assert COMPUTED not in page, path
     assert Checked(visit.get(f"login?code={quote(HOSTILE[1])}")).wrong == []
     assert HOSTILE[1] in html.unescape(visit.get()), "and yet it can be read"
 

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.records import Message, Record
+from recollect.search.embedders.embedder import unpack
 from recollect.search.filters import Filter
 from recollect.search.index import Found, Index, Terms
 from recollect.search.passages import indexed_text, passages
@@ -40,6 +41,7 @@ _MOST_PAIRED = 6  # words that are looked for two by two
 _ROWS = 5000  # passages looked at for one question, as a rule
 _LEAST_PAIRS = 2  # looked for even so
 _TALKING = 100  # candidates whose neighbours are looked at
+_BY_SIGNS = 2000  # vectors compared exactly: so many have nearly all of the nearest five, of 100,000
 _MOST_ALIKE = 32  # records looked at for one that is to be compared
 _MOST_REMEMBERED = 50_000  # hashes of words
 _MOST_MARKED = 64  # marks that are looked for
@@ -238,9 +240,14 @@ class Excerpt(Index):
         found = self._place(record_ids)
         self._link([record for record in found if record.kind == "message"][:_TALKING])
 
-    def draw_nearest(self, embedder: str, query: Sequence[float], where: Filter, number: int) -> None:
-        """Include what is nearest in meaning."""
-        self.include(self._reader.nearest(embedder, query, _query(where), number, where.speakers))
+    def draw_nearest(self, embedder: str, query: NDArray[np.float32], where: Filter, number: int) -> None:
+        """Include what is nearest in meaning: exactly so, of those that are nearest by their signs."""
+        found = self._reader.nearest(embedder, query.tolist(), _query(where), _BY_SIGNS, where.speakers)
+        rows = [row for row in found if len(row.data) == 2 * len(query)]  # else made anew by another model since
+        if rows:
+            vectors = np.array([unpack(row.data, len(query))[0] for row in rows])
+            best = np.argsort(-(vectors @ query), kind="stable")[:number]
+            self.include([rows[place].record_id for place in best])
 
     def vectors(self, embedder: str) -> list[VectorRow]:
         """Of all documents that are here."""

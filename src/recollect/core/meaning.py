@@ -239,7 +239,7 @@ class Meaning:
         name, dimensions = self.embedding.embedder.name, self.embedding.embedder.dimensions
         if self._compared != (excerpt.life, excerpt.last_vector(name)):
             self.soon()  # until then, of what has the words and what is known already
-        excerpt.draw_nearest(name, query.tolist(), where, _NEAREST)
+        excerpt.draw_nearest(name, query, where, _NEAREST)
         values = np.full(excerpt.size, np.nan, dtype=np.float32)
         for each in excerpt.vectors(name):
             number = excerpt.number(each.record_id)

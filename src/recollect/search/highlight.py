@@ -60,12 +60,13 @@ def excerpt(text: str, spans: Spans, most: int) -> tuple[str, Spans]:
     if len(text) <= most:
         return text, spans
     room = max(most - 2, 1)
-    first = spans[0][0] if spans else 0
+    first, after = spans[0] if spans else (0, 0)
     begin = min(max(first - room // 4, 0), len(text) - room)
     end = begin + room
     if begin and (blank := text.find(" ", begin, first)) >= 0:
         begin = blank + 1
-    if end < len(text) and (blank := text.rfind(" ", max(begin, end - 20), end)) > begin:
+    # not at a blank before the first of the spans: nothing of it would be left
+    if end < len(text) and (blank := text.rfind(" ", max(begin, after, end - 20), end)) > begin:
         end = blank
     lead = "…" if begin else ""
     shift = len(lead) - begin

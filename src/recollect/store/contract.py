@@ -491,8 +491,8 @@ class WordReader(Reader, Protocol):
 
     def nearest(
         self, embedder: str, query: Sequence[float], where: Query, limit: int, speakers: Sequence[str] = ()
-    ) -> list[str]:
-        """The records that fit whose vectors are nearest by their signs, as far as they are kept."""
+    ) -> list[VectorRow]:
+        """The vectors of what fits that are nearest by their signs, in any order, as far as signs are kept."""
         ...
 
 

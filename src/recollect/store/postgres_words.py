@@ -29,7 +29,7 @@ _RECORD = len(COLUMNS) + 1  # columns of a record
 _LONGEST_EVENT = timedelta(days=367)
 _MOST_ROWS = 10_000  # passages compared by their words, whatever is asked
 _MOST_SEVERAL = 4  # words of which it counts how often they are there
-_NEAREST_FIRST = 4096  # records looked at by the signs of their vectors before any filter: enough, as a rule
+_FIRST_LOOK, _ENOUGH = 8192, 500  # the nearest of all by their signs, and how many of them must fit
 
 
 class ReadsWords:
@@ -52,11 +52,6 @@ class ReadsWords:
             self.db.execute(_SQL["plan_search"])
             self._is_planned = True
         return [row[0] for row in self._rows(sql, *values)]
-
-    def _ids(self, sql: str, values: Sequence[Any], where: Query, end: str, *more: Any) -> list[str]:
-        conditions, wanted = conditions_of(where)
-        whole = " ".join([sql, *(f"AND {condition}" for condition in conditions), end])
-        return [row[0] for row in self._rows(whole, *values, *wanted, *more)]
 
     def kept_words(self) -> KeptWords | None:
         rows = self._rows(_SQL["kept_words"])
@@ -116,28 +111,30 @@ class ReadsWords:
         return self._rows(_SQL["neighbours"], list(record_ids)) if record_ids else []
 
     def vectors_of(self, embedder: str, record_ids: Sequence[str]) -> list[VectorRow]:
-        return [VectorRow(*row) for row in self._rows(_SQL["vectors_of"], embedder, list(record_ids))]
+        values = (self._user_id, embedder, list(record_ids))
+        rows = [] if self.db is None else self.db.execute(_SQL["vectors_of"], values, binary=True).fetchall()
+        return [VectorRow(*row) for row in rows]
 
     def some_vectors(self, embedder: str, numbers: Sequence[int]) -> list[VectorRow]:
         return [VectorRow(*row) for row in self._rows(_SQL["vectors_numbered"], embedder, list(numbers))]
 
     def nearest(
         self, embedder: str, query: Sequence[float], where: Query, limit: int, speakers: Sequence[str] = ()
-    ) -> list[str]:
+    ) -> list[VectorRow]:
         conditions, values = conditions_of(where)
         if speakers:
             conditions, values = [*conditions, _SQL["spoken_by"]], [*values, list(speakers)]
         fitting = " AND ".join(["user_id = %s AND id = record_id", *conditions])
         given = (embedder, len(query), _signs(query), self._user_id, *values, limit)
         found: list[str] = []
-        for among in (f"ORDER BY apart LIMIT {_NEAREST_FIRST}", ""):  # what fits may be far away: then all are compared
+        for among in (f"ORDER BY apart LIMIT {_FIRST_LOOK}", ""):  # of little that fits, all must be compared
             near = f"{_SQL['nearest']} {among})"
             found = self._found(
                 f"{near} SELECT id FROM memory, near WHERE {fitting} ORDER BY apart, id LIMIT %s", *given
             )
-            if len(found) == limit:
+            if len(found) >= min(limit, _ENOUGH):
                 break
-        return found
+        return self.vectors_of(embedder, found)
 
 
 class KeepsWords(ReadsWords):
