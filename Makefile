@@ -1,10 +1,11 @@
-# make run: the main job.  make test: everything the tests need, and the tests.  Both set themselves up.
+# make run: the main job.  make test: everything the tests need, and the tests.  make test-long: the long proofs, and property tests
+# with new seeds.  All set themselves up.
 
 PYTHON ?= python3
 BIN := .venv/bin
 APT := -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3
 
-.PHONY: setup run test check browser screenshots format bench clean
+.PHONY: setup run test test-long check browser screenshots format bench clean
 
 setup: .venv/ready
 
@@ -20,7 +21,14 @@ run: setup
 	@$(BIN)/recollect serve --example
 
 test: check browser
-	@$(BIN)/python -m pytest -n auto
+	@$(BIN)/python -m pytest -n auto -m "not slow"
+
+# Each round of property tests chooses other examples; a failure prints how to repeat it.
+ROUNDS ?= 10
+test-long: setup
+	@$(BIN)/python -m pytest -n auto -m slow --timeout 1800
+	@for round in $$(seq $(ROUNDS)); do \
+	  HYPOTHESIS_PROFILE=search $(BIN)/python -m pytest -n auto -m hypothesis --timeout 1800 || exit 1; done
 
 check: setup
 	@$(BIN)/ruff check .

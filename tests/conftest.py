@@ -19,9 +19,14 @@ from recollect.testing.postgres import PostgresServer
 os.environ["MEMORY_TOOL_ASYNC"] = "false"
 """Tests wait for what they call, however busy the machine is. Those of the calls that are queued say otherwise."""
 
-settings.register_profile("patient", deadline=None)
-settings.load_profile("patient")
-"""How long something takes says nothing on a busy machine."""
+_PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "everyday")
+settings.register_profile("everyday", deadline=None, derandomize=True)
+settings.register_profile("search", deadline=None, print_blob=True)
+settings.load_profile(_PROFILE)
+if _PROFILE == "everyday":
+    os.environ.setdefault("RECOLLECT_SEED", "1")
+"""In the everyday run every test makes the same choices each time; ``make test-long`` makes new ones. How long something
+takes says nothing on a busy machine, so nothing has a deadline."""
 
 sys.dont_write_bytecode = False  # pytest compiles the tests anew in each worker and each run otherwise
 

@@ -62,7 +62,7 @@ class Terminal:
 
     def until(self, what: str) -> str:
         """What was shown since this was called last, as soon as it ends like that."""
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while not (new := self.shown[self._seen :]).endswith(what):
             assert time.monotonic() < deadline and self._read(deadline), f"not shown: {what!r}, but: {new!r}"
         self._seen += len(new)
@@ -94,7 +94,7 @@ class Terminal:
         self.close()
 
     def close(self) -> int:
-        code = self.process.wait(timeout=30)
+        code = self.process.wait(timeout=120)
         os.close(self.fd)
         return code
 
@@ -443,7 +443,7 @@ def test_U1_who_stops_reading_ends_the_chat(tmp_path: Path) -> None:
     child.stdout.close()
     child.stdin.write(b"hello\n" * 3)
     child.stdin.close()
-    assert child.wait(timeout=30) == 141
+    assert child.wait(timeout=120) == 141
     assert said(tmp_path)[0] == "hello"
 
 
@@ -468,7 +468,7 @@ def test_U1_ctrl_c_ends_a_script(tmp_path: Path) -> None:
             typed.flush()
             assert asked.wait(30)
             child.send_signal(signal.SIGINT)
-            assert child.wait(timeout=30) == 130
+            assert child.wait(timeout=120) == 130
     assert said(tmp_path) == ["hello"]
 
 

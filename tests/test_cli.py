@@ -88,7 +88,7 @@ def run(*args: str, stdin: bytes = b"", **variables: str) -> subprocess.Complete
         input=stdin,
         capture_output=True,
         env=environment(**variables),
-        timeout=30,
+        timeout=120,
         check=False,
     )
 
@@ -107,7 +107,7 @@ def on_terminal(*args: str, answer: str = "", columns: int = 80, **variables: st
     )
     os.close(inside)
     shown = b""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         if not select.select([terminal], [], [], 1)[0]:
             continue
@@ -122,7 +122,7 @@ def on_terminal(*args: str, answer: str = "", columns: int = 80, **variables: st
             os.write(terminal, f"{answer}\n".encode())
             answer = ""
     os.close(terminal)
-    return child.wait(timeout=10), shown.decode().replace("\r\n", "\n")
+    return child.wait(timeout=120), shown.decode().replace("\r\n", "\n")
 
 
 def without_colour(text: str) -> str:
@@ -154,7 +154,7 @@ def test_U3_help_and_version_answer_at_once() -> None:
     code = f"import sys\nfrom recollect.surfaces.cli import main\ntry:\n    main()\nfinally:\n    {heavy}"
     for option in ("--help", "--version"):
         answer = subprocess.run(
-            [sys.executable, "-c", code, option], capture_output=True, env=environment(), timeout=30, check=True
+            [sys.executable, "-c", code, option], capture_output=True, env=environment(), timeout=120, check=True
         )
         assert answer.stdout.decode().splitlines()[-1] == "set()"
 
@@ -330,7 +330,7 @@ def test_U3_exit_130_when_interrupted(tmp_path: Path) -> None:
                 break
             time.sleep(0.02)
         child.send_signal(signal.SIGINT)
-        out, err = child.communicate(timeout=20)
+        out, err = child.communicate(timeout=120)
     assert child.returncode == 130
     assert out == b""
     assert b"Traceback" not in err

@@ -289,8 +289,8 @@ def failing(served: Served) -> Iterator[Callable[..., tuple[RemoteMemory, Failin
 
         def make(fails: int, **how: Any) -> tuple[RemoteMemory, Failing, list[float]]:
             transport, pauses = Failing(fails, **how), list[float]()
-            http = stack.enter_context(httpx.Client(transport=transport, timeout=30))
-            connection = Connection(served.url, served.key(), timeout=30, pause=pauses.append, http=http)
+            http = stack.enter_context(httpx.Client(transport=transport, timeout=120))
+            connection = Connection(served.url, served.key(), timeout=120, pause=pauses.append, http=http)
             return Client(connection).user("u1"), transport, pauses
 
         yield make
@@ -333,7 +333,7 @@ def test_U5_it_waits_as_long_as_the_server_asks(tmp_path: Path) -> None:
         now[0] += 30
 
     with recollect.open(tmp_path) as app, serving(app, limits=Limits(2, 0, lambda: now[0])) as url:
-        connection = Connection(url, None, timeout=30, pause=pause)
+        connection = Connection(url, None, timeout=120, pause=pause)
         with Client(connection) as client:
             for _ in range(4):
                 client.user("u1").count()

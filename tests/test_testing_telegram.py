@@ -155,7 +155,7 @@ class Raw:
         self.line: http.client.HTTPConnection | None = None
 
     def connected(self) -> http.client.HTTPConnection:
-        return http.client.HTTPConnection("127.0.0.1", int(self.server.url.rpartition(":")[2]), timeout=30)
+        return http.client.HTTPConnection("127.0.0.1", int(self.server.url.rpartition(":")[2]), timeout=120)
 
     def __call__(self, method: str, **values: Any) -> tuple[int, Any]:
         return self.post(f"/bot{self.token}/{method}", json.dumps(values).encode(), "application/json")
@@ -1154,7 +1154,7 @@ def test_no_limits_without_being_asked(raw: Raw, ann: Person) -> None:
     ],
 )
 def test_bytes_that_are_no_request_get_an_error(server: TelegramServer, request_bytes: bytes) -> None:
-    with socket.create_connection(("127.0.0.1", int(server.url.rpartition(":")[2])), timeout=30) as line:
+    with socket.create_connection(("127.0.0.1", int(server.url.rpartition(":")[2])), timeout=120) as line:
         line.sendall(request_bytes.replace(b"{token}", server.token.encode()))
         line.shutdown(socket.SHUT_WR)
         answer = b"".join(iter(lambda: line.recv(4096), b""))
@@ -1164,7 +1164,7 @@ def test_bytes_that_are_no_request_get_an_error(server: TelegramServer, request_
 
 def test_a_client_that_hangs_up_in_its_request_changes_nothing(server: TelegramServer, ann: Person) -> None:
     text = json.dumps({"chat_id": ann.id, "text": "half"}).encode()
-    with socket.create_connection(("127.0.0.1", int(server.url.rpartition(":")[2])), timeout=30) as line:
+    with socket.create_connection(("127.0.0.1", int(server.url.rpartition(":")[2])), timeout=120) as line:
         head = f"POST /bot{server.token}/sendMessage HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n"
         line.sendall(head.encode() + text)
         line.shutdown(socket.SHUT_WR)

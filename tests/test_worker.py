@@ -210,7 +210,7 @@ def test_W2_who_waits_until_a_worker_is_idle_does_not_wait_for_its_next_look(mon
         queue.put(task("wait"))
         assert begun.wait(60)
         asked.set()
-        assert worker.wait_idle(20)
+        assert worker.wait_idle(120)
         assert queue.depth()["done"] == 1
 
 

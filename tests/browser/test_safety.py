@@ -16,7 +16,7 @@ HOSTILE = (  # written so that no policy takes it for program code
     '"><svg onload=alert(3)><style>*{display:none}</style>',
     '"></textarea></title></script ><ScRiPt >alert(4)</script >',
     "[look](javascript:alert(5)) <a href='javascript:alert(6)'>here</a>",
-    "{{ 7 * 191 }} {% raw %} ${7*191} #{7*191} <%= 7*191 %>",
+    "{{ 90001 * 90007 }} {% raw %} ${90001*90007} #{90001*90007} <%= 90001*90007 %>",
     "\"><iframe src='javascript:alert(7)'></iframe><base href='https://elsewhere.example/'>",
     "\"><form action='https://elsewhere.example/'><input name=mark autofocus onfocus=alert(8)>",
     "\"><meta http-equiv=refresh content='0;url=https://elsewhere.example/'>",
@@ -49,7 +49,7 @@ def test_U6_hostile_memories_are_text_on_every_page_and_do_nothing(house: House,
     for path in [*window.places(), *records_of(memory, *kinds), *searches, *topics]:
         window.open(path)
         assert window.page.evaluate(FOREIGN) == [], path
-        assert "1337" not in window.main.inner_text(), f"{path} worked something out"
+        assert str(90001 * 90007) not in window.main.inner_text(), f"{path} worked something out"
     window.open()
     for text in (*HOSTILE[:-1], "<script>alert(0)</script>"):
         window.sees(text)

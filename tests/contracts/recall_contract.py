@@ -86,7 +86,7 @@ def told(hits: Sequence[Hit]) -> list[tuple[Any, ...]]:
     ]
 
 
-def until(true: Callable[[], bool], seconds: float = 20.0) -> None:
+def until(true: Callable[[], bool], seconds: float = 120.0) -> None:
     """Wait for something that a background thread does."""
     deadline = time.monotonic() + seconds
     while not true():

@@ -208,7 +208,7 @@ class StoreContract:
         holding, waiting = threading.Event(), threading.Event()
 
         def second() -> None:
-            holding.wait(5)
+            assert holding.wait(120)
             waiting.set()
             with store.user("u").write() as tx:
                 order.append("second")
@@ -221,7 +221,7 @@ class StoreContract:
 
             def hook() -> None:
                 holding.set()
-                waiting.wait(5)
+                assert waiting.wait(120)
                 with store.user("u").read() as reader:  # durable and visible by now
                     order.append(reader.get(record.id) == record)
 
