@@ -91,7 +91,7 @@ def test_R4_hostile_users_stay_apart_on_disk(tmp_path: Path) -> None:
             [record] = app.user(user).read()
             assert record.content == f"belongs to {user!r}"
     assert [path.name for path in tmp_path.iterdir()] == ["root"]
-    assert all(path.is_dir() for path in root.iterdir() if not path.name.startswith("recollect.db"))
+    assert all(path.is_dir() for path in root.iterdir() if not path.name.startswith("recollect."))
     (root / "recollect.db").unlink()
     with recollect.open(root) as app:  # the list of users can be lost: the folders tell
         assert sorted(app.users()) == sorted(_HOSTILE)

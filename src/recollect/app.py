@@ -22,7 +22,7 @@ from recollect.core.person import Person
 from recollect.errors import InvalidInputError, StoreError
 from recollect.figures import Figures, QueueFigures, figures
 from recollect.identity.watching import WatchedPerson
-from recollect.records import ExtractionRun, Receipt
+from recollect.records import PENDING, ExtractionRun, Receipt
 from recollect.store.contract import Store
 from recollect.store.forks import renew_after_forks
 from recollect.store.sqlite import SqliteStore
@@ -392,6 +392,8 @@ class Recollect:
         places = self._remove_user(name)
         for other in unfinished:
             self._remove_user(other)
+        if beside := self.identities.erasure_pending + self.keys.erasure_pending:
+            places[PENDING] = places.get(PENDING, 0) + beside
         return Receipt(at=self._clock(), ids=(), places=places | linked)
 
     def _remove_user(self, name: str, unless: Callable[[], None] | None = None) -> dict[str, int]:
@@ -402,7 +404,7 @@ class Recollect:
             person = self._people.pop(name, None)
         if person is not None:
             person.catalogue.forget()
-        jobs = self._erase_jobs(name)  # first: a job that is done later would bring the user back
+        jobs, pending = self._erase_jobs(name)  # first: a job that is done later would bring the user back
         folder = None if self._folder is None else self._folder / folder_name(name)
         if folder is not None and isinstance(self._store, SqliteStore) and self._store.root == self._folder:
             folder = None  # the store's own, which removes it
@@ -418,6 +420,8 @@ class Recollect:
         places = self._store.erase_user(name, None if unless is None and folder is None else under_lock)
         if folder is not None:
             places["files"] = places.get("files", 0) + sum(removed)
+        if pending:
+            places[PENDING] = places.get(PENDING, 0) + 1
         return places | ({"jobs": jobs} if jobs else {})
 
     @property
@@ -427,12 +431,12 @@ class Recollect:
             return (self._store.root / "queue.db").exists()
         return bool(self.config.database_url)
 
-    def _erase_jobs(self, name: str) -> int:
-        """Remove what waits to be done for a user, if there is a queue at all."""
+    def _erase_jobs(self, name: str) -> tuple[int, bool]:
+        """Remove what waits to be done for a user, if there is a queue at all; and whether a log still holds it."""
         if not self._has_queue:
-            return 0
+            return 0, False
         with self.queue() as queue:
-            return queue.erase_user(name)
+            return queue.erase_user(name), queue.pending
 
     def close(self) -> None:
         """Let go of files and connections. Memories in use open them again."""

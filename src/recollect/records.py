@@ -383,13 +383,33 @@ class Hits(list[Hit]):
         self.note = note
 
 
+PENDING = "pending"
+STILL_PENDING = (
+    "What was erased is out of the database, but still in its log, because another process is reading. It goes once"
+    " that process is done: with the next write, with `recollect upkeep`, or by itself while a server runs."
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What an erasure removed: how many things in each place, and the ids that are gone."""
+    """What an erasure removed: how many things in each place, and the ids that are gone.
+
+    ``places["pending"]``, if there, is the number of logs that still hold erased text; see `still_pending`.
+    """
 
     at: datetime
     ids: tuple[str, ...]
     places: dict[str, int]
+
+    @property
+    def removed(self) -> dict[str, int]:
+        """The places, without what is pending."""
+        return {place: number for place, number in self.places.items() if place != PENDING}
+
+    @property
+    def still_pending(self) -> str | None:
+        """What is not gone yet, and when it will be, as a sentence; None if everything is gone."""
+        return STILL_PENDING if self.places.get(PENDING) else None
 
 
 # Outcomes: what came of a request

@@ -44,7 +44,7 @@ def clear(write: Write, files: Files) -> Erased:
     """
     told = {"interactions": write.tx.drop_interactions(), "runs": write.tx.drop_runs()}
     beside = {"tool calls": write.tx.drop_calls(), **told, "consents": 0}
-    for name in write.tx.consents():  # first: a journal that ends with an erasure tells the store to finish it
+    for name in write.tx.consents():
         write.withdraw(name)
         beside["consents"] += 1
     outcome = erase(write, files, write.tx.find(Query(statuses=())))

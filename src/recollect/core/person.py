@@ -105,6 +105,8 @@ class Person:
                     except BaseException:
                         self.files.discard()  # here, where what is written aside is certainly this write's own
                         raise
+                if tx.pending:
+                    write.add_pending()
                 self.catalogue.committed(write.last_seq, erased=write.erased)
                 if self.meaning is not None:
                     self.meaning.soon()

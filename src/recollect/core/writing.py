@@ -21,6 +21,8 @@ from recollect.policy.duplicates import Relation, relation, signature
 from recollect.policy.retention import daily_expiry
 from recollect.policy.secrets import find_secrets, mask
 from recollect.records import (
+    PENDING,
+    STILL_PENDING,
     USER_EDIT,
     Conflict,
     DailyEntry,
@@ -99,6 +101,12 @@ class Write:
         self.erased = False
         self.places: dict[str, int] = {}
         """Of the receipt of an erasure: who removes something of it elsewhere adds that."""
+
+    def add_pending(self) -> None:
+        """Say in the receipt that a log still holds what was erased."""
+        self.places[PENDING] = self.places.get(PENDING, 0) + 1
+        if STILL_PENDING not in self.notices:
+            self.notices.append(STILL_PENDING)
 
     # the verbs
 

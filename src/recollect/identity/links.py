@@ -264,13 +264,12 @@ class Identities:
     def tidy(self) -> None:
         """Erase copies that are too old to be restored, and codes and failures of long ago."""
         limits = _limits(self._now)
+        self._store.finish_erasing()
         with self._store.read() as view:
             if view is None or not view.rows("untidy", **limits):
                 return
-        with self._store.write() as view:
-            dropped = self._tidy(view, self._now)
-        if dropped:
-            self._store.scrub()
+        with self._store.write(erases=True) as view:
+            self._tidy(view, self._now)
 
     def erased(self, user_id: str) -> list[str]:
         """This user erases something: drop every copy that may hold it, and say whose those were.
@@ -280,14 +279,18 @@ class Identities:
         with self._store.read() as view:
             if view is None or not _copies(view, user_id):
                 return []
-        with self._store.write() as view:
+        with self._store.write(erases=True) as view:
             found = _copies(view, user_id)
             if any(link.state == "joining" for link in found):
                 raise UnfinishedError()
             for link in found:
                 view.run("make_final", id=link.id)
-        self._store.scrub()
         return [str(Identity(*link.entered)) for link in found if link.entered is not None]
+
+    @property
+    def erasure_pending(self) -> bool:
+        """Whether a copy that was erased is still in a log."""
+        return self._store.pending
 
     def is_joined(self, run: str) -> bool:
         """Whether the joining of this run still holds."""
@@ -310,7 +313,7 @@ class Identities:
                 copies = sum(row[0] is not None for row in view.rows("copy", id=joins.id))
                 view.run("call_off", id=joins.id)
             self._undo(joins.id)
-        with self._store.write() as view:
+        with self._store.write(erases=True) as view:
             below = links(view, "below", user_id=user_id)
             users = {user_id, *(link.joined for link in below)}
             found = {link.id: link for user in sorted(users) for link in links(view, "links_of", user_id=user)}
@@ -318,7 +321,6 @@ class Identities:
             for link_id in found:
                 view.run("drop_link", id=link_id)
             bound = sum(view.run("unbind", user_id=user) for user in sorted(users))
-        self._store.scrub()
         places = {"links": len(found), "joined copies": copies, "identities": bound}
         undone = [link.joined for link in below if link.state == "joining"]
         return {place: number for place, number in places.items() if number}, undone
@@ -370,14 +372,12 @@ class Identities:
             return LinkError("joined", "These two channels are joined already.")
         return None
 
-    def _tidy(self, view: View, now: datetime) -> bool:
-        outlived = view.rows("outlived", now=to_text(now))
-        for (link_id,) in outlived:
+    def _tidy(self, view: View, now: datetime) -> None:
+        for (link_id,) in view.rows("outlived", now=to_text(now)):
             view.run("make_final", id=link_id)
         limits = _limits(now)
         view.run("tidy_links", before=limits["links_before"])
         view.run("tidy_failures", before=limits["failures_before"])
-        return bool(outlived)
 
     def _link(self, link_id: str) -> Link | None:
         with self._store.read() as view:
@@ -477,9 +477,8 @@ class Identities:
                 remove_expired(write, back.files)
         sweep(back, link.id)
         done, kept = take_back(self._people.person(link.survivor), link.id, link.details, str(who))
-        with self._store.write() as view:
+        with self._store.write(erases=True) as view:
             view.run("set_unlinked", id=link.id)
-        self._store.scrub()
         return Unlinked(user_id=link.joined, was_user_id=link.survivor, taken_back=done, kept=kept)
 
 

@@ -38,6 +38,11 @@ class Copies(Protocol):
         """
         ...
 
+    @property
+    def erasure_pending(self) -> bool:
+        """Whether a copy that was dropped is still in a log."""
+        ...
+
     def is_joined(self, run: str) -> bool:
         """Whether the joining of this run still holds."""
         ...
@@ -62,6 +67,8 @@ class WatchedPerson(Person):
             self._erase_again(write)
             if write.known.buried is not buried:  # an erasure makes a new set of them; an expiry does not
                 self._erase_copies(write)
+                if self.copies().erasure_pending:
+                    write.add_pending()
         if acting.actor == "upkeep":
             self.copies().upkeep()
 

@@ -72,12 +72,17 @@ class Beside(Protocol):
         """A view; None if nothing was ever stored, for reading creates nothing."""
         ...
 
-    def write(self) -> AbstractContextManager[View]:
-        """An open transaction; an exception inside rolls it back."""
+    def write(self, *, erases: bool = False) -> AbstractContextManager[View]:
+        """An open transaction; an exception inside rolls it back. What it ``erases`` must not survive in a log."""
         ...
 
-    def scrub(self) -> None:
-        """What was removed must not survive in a log."""
+    @property
+    def pending(self) -> bool:
+        """Whether what was erased is still in a log, because somebody else is reading."""
+        ...
+
+    def finish_erasing(self) -> None:
+        """Try again to remove from the log what is `pending` there."""
         ...
 
     def close(self) -> None:
@@ -96,11 +101,15 @@ class Nowhere:
         yield None
 
     @contextmanager
-    def write(self) -> Iterator[View]:
+    def write(self, *, erases: bool = False) -> Iterator[View]:
         raise ConfigError(f"{self._tables.name} can be kept in a folder or in PostgreSQL only")
         yield  # pragma: no cover
 
-    def scrub(self) -> None:
+    @property
+    def pending(self) -> bool:
+        return False
+
+    def finish_erasing(self) -> None:
         """There is nothing."""
 
     def close(self) -> None:

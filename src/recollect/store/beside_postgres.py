@@ -55,7 +55,7 @@ class PostgresBeside:
             yield None if db is None or not self._is_ready(db) else PostgresView(db, self._queries)
 
     @contextmanager
-    def write(self) -> Iterator[PostgresView]:
+    def write(self, *, erases: bool = False) -> Iterator[PostgresView]:
         with mapped_errors(), self._store.writing() as db:
             if not self._is_ready(db):
                 with db.transaction():
@@ -66,8 +66,12 @@ class PostgresBeside:
                     db.execute(_LOCKED, (self._tables.lock,))
                 yield PostgresView(db, self._queries)
 
-    def scrub(self) -> None:
-        """PostgreSQL's own business."""
+    @property
+    def pending(self) -> bool:
+        return False  # its log is PostgreSQL's own business
+
+    def finish_erasing(self) -> None:
+        """There is nothing to do."""
 
     def close(self) -> None:
         """Connections belong to the store."""

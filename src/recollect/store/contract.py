@@ -434,6 +434,9 @@ class Transaction(Reader, Protocol):
         """Run this once the transaction is durable, before another one of this user may begin."""
         ...
 
+    pending: bool
+    """Once it ended: whether what it erased is still in a log of the store, which is emptied as soon as possible."""
+
 
 @runtime_checkable
 class WordReader(Reader, Protocol):

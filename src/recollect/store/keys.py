@@ -184,8 +184,13 @@ class Keys:
         with self._store.read() as view:
             if view is None:
                 return
-        with self._store.write() as view:
+        with self._store.write(erases=True) as view:
             view.run("forget_answers", user_id=user, nothing=b"")
+
+    @property
+    def erasure_pending(self) -> bool:
+        """Whether an answer that was forgotten is still in a log."""
+        return self._store.pending
 
     def close(self) -> None:
         """Let go of files."""

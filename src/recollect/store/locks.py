@@ -51,12 +51,12 @@ class FileLock:
         """Whether this process is between `acquire` and `release`."""
         return self._depth > 0 and self._pid == os.getpid()
 
-    def acquire(self) -> None:
+    def acquire(self, timeout: float | None = None) -> None:
         """Wait for the lock, at most for the time-out. Entering again while holding it is fine."""
         if self.held:
             self._depth += 1
             return
-        deadline = time.monotonic() + self._timeout
+        deadline = time.monotonic() + (self._timeout if timeout is None else timeout)
         pause = 0.0002
         while True:
             self._open()

@@ -234,6 +234,7 @@ class PostgresTransaction(PostgresReader, KeepsWords):
     def __init__(self, db: Connection, user_id: str, hooks: list[Callable[[], None]]) -> None:
         super().__init__(db, user_id)
         self._hooks = hooks
+        self.pending = False
         rows = self._rows(_SQL["state"])
         if rows:
             self._state = _state(rows[0], user_id)

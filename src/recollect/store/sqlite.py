@@ -20,8 +20,9 @@ from pathlib import Path
 from types import TracebackType
 from weakref import WeakValueDictionary
 
-from recollect.errors import StoreCorruptError, StoreError, storage_error
+from recollect.errors import StoreBusyError, StoreCorruptError, StoreError, storage_error
 from recollect.figures import Tally
+from recollect.records import PENDING
 from recollect.store.contract import Salvage
 from recollect.store.forks import close_before_forks
 from recollect.store.locks import FileLock
@@ -31,14 +32,13 @@ from recollect.store.rows import (
 from recollect.store.sqlite_connections import (
     BUSY_SECONDS,
     Handle,
-    connect,
     connect_reading,
-    empty_log,
     is_empty,
     mapped_errors,
-    migrate,
     raise_mapped,
 )
+from recollect.store.sqlite_erasure import PATIENCE, Erasure, Finisher
+from recollect.store.sqlite_file import SqliteFile
 from recollect.store.sqlite_salvage import salvage
 from recollect.store.sqlite_tally import SqliteTally
 from recollect.store.sqlite_views import SqliteReader, SqliteTransaction
@@ -64,6 +64,8 @@ class SqliteStore:
         self._open: OrderedDict[str, SqliteUser] = OrderedDict()
         self._guard = threading.Lock()
         self._tally = SqliteTally()
+        self._list = SqliteFile(root / "recollect.db", _ROOT_MIGRATIONS, if_damaged="Move it away: it is made again")
+        self.finisher = Finisher()
 
     def user(self, user_id: str) -> SqliteUser:
         with self._guard:
@@ -103,10 +105,13 @@ class SqliteStore:
                 # out of the way in one step: who opens the user from now on begins anew, and a crash leaves no half
                 user.folder.rename(self.root / f"{_ERASED}{secrets.token_hex(8)}")
         self._sweep()
-        if (self.root / "recollect.db").exists():
-            with mapped_errors(self.root), self._root() as db:
+        if self._list.path.exists():
+            with self._list.write(erases=True) as db:
                 places["registrations"] = db.execute(_SQL["unregister_user"], (user_id,)).rowcount
-                empty_log(db)
+            if self._list.pending:
+                places[PENDING] = 1  # a thread goes on trying
+            else:
+                self._list.close()
         return places
 
     def _sweep(self) -> None:
@@ -118,23 +123,27 @@ class SqliteStore:
         with self._guard:
             users = list(self._users.values())
             self._open.clear()
+        self.finisher.close()
+        self._list.finish_and_close()
         for user in users:
             user.close()
 
     def register(self, user: SqliteUser) -> None:
         """Note in the root database that this user exists."""
         self._sweep()
-        with self._root() as db:
-            row = (user.user_id, user.folder.name, to_text(utc_now()))
-            if (user.user_id, user.folder.name) not in set(db.execute(_SQL["registered_users"])):
-                db.execute(_SQL["register_user"], row)
+        if not self.knows(user):
+            with self._list.write() as db:
+                db.execute(_SQL["register_user"], (user.user_id, user.folder.name, to_text(utc_now())))
+            self._list.close()
 
     def knows(self, user: SqliteUser) -> bool:
         """Whether this user was ever registered."""
-        if not (self.root / "recollect.db").exists():
-            return False
-        with self._root() as db:
-            return (user.user_id, user.folder.name) in set(db.execute(_SQL["registered_users"]))
+        return self._registered().get(user.folder.name) == user.user_id
+
+    @property
+    def has_list(self) -> bool:
+        """Whether the root database is there."""
+        return self._list.path.exists()
 
     def opened(self, user: SqliteUser) -> None:
         """Keep only the users of late open, so that a thousand users cost no more than a few."""
@@ -148,21 +157,9 @@ class SqliteStore:
     def _registered(self) -> dict[str, str]:
         """User ids by folder; a folder that cannot be written to tells them too."""
         with mapped_errors(self.root):
-            db, _ = connect_reading(self.root / "recollect.db", _ROOT_MIGRATIONS)
+            db, _ = connect_reading(self._list.path, _ROOT_MIGRATIONS)
             try:
                 return {folder: user_id for user_id, folder in db.execute(_SQL["registered_users"])}
-            finally:
-                db.close()
-
-    @contextmanager
-    def _root(self) -> Iterator[sqlite3.Connection]:
-        path = self.root / "recollect.db"
-        with mapped_errors(self.root):
-            self.root.mkdir(parents=True, exist_ok=True)
-            db = connect(path)
-            try:
-                migrate(db, _ROOT_MIGRATIONS)
-                yield db
             finally:
                 db.close()
 
@@ -179,6 +176,7 @@ class SqliteUser:
         self._writer: Handle | None = None
         self._reader: Handle | None = None
         self._begins_anew = False
+        self._erasure = Erasure(self.path)
         self._write_guard = threading.RLock()
         self._read_guard = threading.RLock()
         close_before_forks(self)
@@ -211,6 +209,48 @@ class SqliteUser:
         db = self._writing()
         db.execute("BEGIN IMMEDIATE")
         return db
+
+    def commit(self, transaction: SqliteTransaction) -> None:
+        """Commit. What returns may be acknowledged: other processes see it, and go on from there.
+
+        The log is looked at before, so that nothing is written to one that nobody else has, and again afterwards: if
+        it was removed meanwhile, what was just committed is gone with it.
+        """
+        assert self._writer is not None
+        self._writer.check_log()
+        if transaction.erased:
+            self._erasure.note()
+        transaction.db.execute("COMMIT")
+        if not self._writer.fresh():
+            raise StoreError(f"{self.path} was removed or replaced during a write, which may be lost; do it again")
+
+    def empty_log(self, transaction: SqliteTransaction) -> None:
+        """After the commit: empty the log if it may hold what was erased, by this transaction or before."""
+        if transaction.erased:
+            transaction.pending = not self._erasure.finish(transaction.db, PATIENCE)
+        elif self._erasure.pending:
+            self._erasure.finish(transaction.db)
+        if self._erasure.pending:
+            self._store.finisher.add(self)
+
+    def finish_erasing(self) -> bool:
+        """Empty the log if it may hold what was erased; False if that has to be tried again, later."""
+        if not self._erasure.pending:
+            return True
+        if not self._write_guard.acquire(blocking=False):
+            return False
+        try:
+            with mapped_errors(self.folder, self.path):
+                try:
+                    self.lock.acquire(timeout=0)
+                except StoreBusyError:
+                    return False
+                try:
+                    return not self.exists() or self._erasure.finish(self._writing())
+                finally:
+                    self.lock.release()
+        finally:
+            self._write_guard.release()
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -298,14 +338,11 @@ class SqliteUser:
     def _writing(self) -> sqlite3.Connection:
         if self._writer is None or not self._writer.fresh():
             self._check_not_lost()
-            new = not self.path.exists()
-            writer = Handle.writing(self.path)
+            writer = Handle.writing(self.path, _MIGRATIONS)
             try:
-                migrate(writer.db, _MIGRATIONS)
-                self._check_owner(writer.db)
-                if (writer.db.execute(_SQL["last_op"]).fetchone() or ("",))[0] in ("erase", "expire"):
-                    empty_log(writer.db, patience=0.2)
-                if new or not (self._store.root / "recollect.db").exists():
+                is_new = not self._check_owner(writer.db)
+                # a new one is registered before its first write is done, also if an earlier attempt was killed
+                if is_new or not self._store.has_list:
                     self._store.register(self)
             except BaseException:
                 writer.close()
@@ -326,14 +363,18 @@ class SqliteUser:
                 raise
             self._reader = reader
             self._store.opened(self)
+            if self._erasure.pending:
+                self._store.finisher.add(self)
         return self._reader.db
 
-    def _check_owner(self, db: sqlite3.Connection) -> None:
+    def _check_owner(self, db: sqlite3.Connection) -> bool:
+        """Raise if the database is another user's; whether anything was written to it."""
         row = db.execute(_SQL["state"]).fetchone()
         if row is not None and row[0] != self.user_id:
             raise StoreError(
                 f"the folder {self.folder.name} holds another user's memory; use export and import to copy a memory"
             )
+        return row is not None
 
 
 class SqliteWriting:
@@ -357,17 +398,16 @@ class SqliteWriting:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        user, transaction, db = self._user, self._transaction, self._transaction.db
+        user, transaction = self._user, self._transaction
         if isinstance(error, sqlite3.DatabaseError):
             self._leave()
             raise_mapped(error, user.folder, user.path)
         if error is None:
             try:
-                db.execute("COMMIT")
+                user.commit(transaction)
                 for hook in transaction.hooks:
                     hook()
-                if transaction.erased:
-                    empty_log(db)
+                user.empty_log(transaction)
             except sqlite3.DatabaseError as problem:
                 self._leave()
                 raise_mapped(problem, user.folder, user.path)

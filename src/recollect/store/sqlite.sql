@@ -81,10 +81,6 @@ SELECT hash, record_id, at FROM tombstones
 -- name: bury
 INSERT OR IGNORE INTO tombstones (hash, record_id, at) VALUES (?, ?, ?)
 
--- name: last_op
--- If it was an erasure, the process that did it may have died before it emptied the log.
-SELECT op FROM journal ORDER BY seq DESC LIMIT 1
-
 -- name: recalls
 SELECT record_id, at FROM recalls
 

@@ -1,17 +1,25 @@
-"""Connections to SQLite files: opening, migrating, recognising a file that was replaced, and SQLite's errors as ours.
+"""Connections to SQLite files: creating, opening, migrating, recognising a file that was replaced, and SQLite's errors
+as ours.
 
 Knows nothing about records.
+
+No code of ours may open a live database file, its ``-wal`` or its ``-shm``, by anything but SQLite. On POSIX systems,
+closing *any* descriptor of a file drops every lock that this process holds on it, also those of SQLite's descriptors.
+The next process to end then takes itself for the last user, and deletes the log that this one still writes to: its
+acknowledged writes are lost. So a new database is made aside, where nobody has it open, and files are only ever looked
+at with ``os.stat``. To copy their bytes, use another process.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 from weakref import finalize
 
 from recollect.errors import (
@@ -22,6 +30,7 @@ from recollect.errors import (
     StoreReadOnlyError,
     storage_error,
 )
+from recollect.store.forks import renew_after_forks
 from recollect.store.rows import load_migrations
 
 BUSY_SECONDS = 30.0
@@ -30,38 +39,88 @@ _DAMAGED = frozenset({
 })  # fmt: skip
 
 
-class Handle:
-    """An open connection, and which file and process it belongs to."""
+_abandoned: set[int | None] = set()
+"""The databases, by inode, to which this process has a connection that it may neither use nor close."""
 
-    def __init__(self, path: Path, db: sqlite3.Connection, inode: int | None) -> None:
+
+class _Log(NamedTuple):
+    """Which files the write-ahead log of a database is in, by inode."""
+
+    wal: int | None
+    shm: int | None
+
+    @classmethod
+    def of(cls, path: Path) -> _Log:
+        return cls(_inode(f"{path}-wal"), _inode(f"{path}-shm"))
+
+
+class Handle:
+    """An open connection, and which files and process it belongs to."""
+
+    def __init__(self, path: Path, db: sqlite3.Connection, inode: int | None, *, has_log: bool) -> None:
         self.db = db
         self._path = path
         self._pid = os.getpid()
         self._inode = inode
+        # connecting has read from the database, so SQLite has the log open: it is the one that is there now
+        self._log = _Log.of(path) if has_log else _Log(None, None)
         self.close = finalize(self, _close, db, self._pid)
         """Closes the connection, at the latest when nobody holds the handle any more."""
+        renew_after_forks(self, Handle._leave_to_parent)
 
     @classmethod
-    def writing(cls, path: Path) -> Handle:
-        """Under the user's lock, so that the file opened is the file that is there afterwards."""
+    def writing(cls, path: Path, migrations: Path) -> Handle:
+        """Connect to the newest schema, creating the file if there is none.
+
+        Hold the lock of the file, so that only one process creates it, and the file opened is the one that stays.
+        """
+        create(path, migrations)
         db = connect(path)
-        return cls(path, db, _inode(path))
+        try:
+            migrate(db, migrations)
+            return cls(path, db, _inode(path), has_log=True)
+        except BaseException:
+            db.close()
+            raise
 
     @classmethod
     def reading(cls, path: Path, migrations: Path) -> Handle:
         """The file is looked at first: if another takes its place meanwhile, the next use opens that one."""
         inode = _inode(path)
         db, lasting = connect_reading(path, migrations)
-        return cls(path, db, inode if lasting else -1)
+        return cls(path, db, inode if lasting else -1, has_log=lasting and inode is not None)
 
     def fresh(self) -> bool:
-        """Whether it still is this process's view of the file that is there now."""
+        """Whether it still is this process's view of the file that is there now. Raises as `check_log` does."""
         if self._pid != os.getpid():
             return False  # a forked child must not use, nor close, its parent's connection
         if self._inode != _inode(self._path):
             self.close()
             return False
+        self.check_log()
         return True
+
+    def check_log(self) -> None:
+        """Raise `StoreError` if SQLite writes to, or reads from, a log that other processes no longer see.
+
+        Nothing may be acknowledged then. Nor may the connection be closed, which would copy stale pages into the
+        database and delete the log of the others; nor can another be opened in its place: SQLite has one view of a
+        log for each process. Only a new process can use this file again.
+        """
+        if all(before in (None, now) for before, now in zip(self._log, _Log.of(self._path), strict=True)):
+            return
+        self._abandon()
+        raise _unusable(self._path)
+
+    def _abandon(self) -> None:
+        """Let the connection never be closed, not even at the end of the process."""
+        if self.close.detach() is not None:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.db))
+            _abandoned.add(self._inode)
+
+    def _leave_to_parent(self) -> None:
+        """In a forked child: the connection is the parent's, and closing it here could delete the parent's log."""
+        self._abandon()
 
     @property
     def place(self) -> int:
@@ -74,25 +133,88 @@ class Handle:
         return self._pid == os.getpid() and self.db.in_transaction
 
 
+def _unusable(path: Path) -> StoreError:
+    return StoreError(
+        f"the log of {path} was removed or replaced while this process had it open, or the process was forked in the"
+        " middle of a write, so it can neither read nor store anything there; restart it"
+    )
+
+
 def _close(db: sqlite3.Connection, pid: int) -> None:
     if pid == os.getpid():
         with suppress(sqlite3.Error):
             db.close()
 
 
-def _inode(path: Path) -> int | None:
+def _inode(path: Path | str) -> int | None:
     try:
         return os.stat(path).st_ino
     except OSError:
         return None
 
 
+def create(path: Path, migrations: Path) -> None:
+    """Make a database with the newest schema, unless there is one. Hold the lock of the file.
+
+    It is made aside, and appears in its place complete, synced and ready to be read: whoever is killed in here leaves
+    either no database or a whole one. A reader can open neither a half-made one nor one with a rollback journal, for
+    that would mean to write.
+    """
+    if path.exists():
+        return
+    aside = path.with_name(f".{path.name}.new")
+    for part in _parts(aside):  # what a killed process left
+        part.unlink(missing_ok=True)
+    try:
+        # opened and closed only here, where it has no connection yet; and nobody else's, whatever the umask says
+        os.close(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
+        db = sqlite3.connect(f"{aside.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None)
+        try:
+            db.execute("PRAGMA journal_mode = OFF")  # if anything fails here, the file is thrown away
+            db.execute("PRAGMA synchronous = OFF")
+            migrate(db, migrations)
+            db.execute("PRAGMA journal_mode = WAL")
+        finally:
+            db.close()
+        _sync(aside, os.O_RDWR)
+        try:
+            os.link(aside, path)  # which never replaces anything
+        except FileExistsError:
+            return
+        except OSError:  # not every file system has links
+            os.rename(aside, path)
+        sync_folder(path.parent)
+    finally:
+        for part in _parts(aside):
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
+
+
+def _parts(path: Path) -> list[Path]:
+    return [path.with_name(path.name + ending) for ending in ("", "-journal", "-wal", "-shm")]
+
+
+def sync_folder(folder: Path) -> None:
+    """Make sure that a file that was just put there, or removed, is found so after the power failed."""
+    if os.name == "nt":  # pragma: no cover  (a folder cannot be opened there)
+        return
+    _sync(folder, os.O_RDONLY)
+
+
+def _sync(path: Path, mode: int) -> None:
+    opened = os.open(path, mode | os.O_CLOEXEC)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
 def connect(path: Path, *, reading: bool = False) -> sqlite3.Connection:
-    if not reading:
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))  # nobody else's, whatever the umask says
-    address = f"{path.absolute().as_uri()}?mode={'ro' if reading else 'rwc'}"
+    """Connect to a database that exists."""
+    if _abandoned and _inode(path) in _abandoned:
+        raise _unusable(path)
     db = sqlite3.connect(
-        address,
+        f"{path.absolute().as_uri()}?mode={'ro' if reading else 'rw'}",
         uri=True,
         timeout=BUSY_SECONDS,
         isolation_level=None,
@@ -121,7 +243,7 @@ def connect_reading(path: Path, migrations: Path) -> tuple[sqlite3.Connection, b
         return _empty(migrations), True
     lasting = True
     try:
-        db = connect(path, reading=True)
+        db = _connect_to_left(path)
     except sqlite3.OperationalError:
         log = path.with_name(path.name + "-wal")
         if os.access(path.parent, os.W_OK) or (log.exists() and log.stat().st_size):
@@ -138,17 +260,25 @@ def connect_reading(path: Path, migrations: Path) -> tuple[sqlite3.Connection, b
     return db, lasting
 
 
+def _connect_to_left(path: Path) -> sqlite3.Connection:
+    """Connect for reading, also to what a killed process left: SQLite asks for a writer to take back half a change."""
+    try:
+        return connect(path, reading=True)
+    except sqlite3.OperationalError as error:
+        if not str(getattr(error, "sqlite_errorname", "")).startswith("SQLITE_READONLY") or not _may_write(path):
+            raise
+    connect(path).close()
+    return connect(path, reading=True)
+
+
+def _may_write(path: Path) -> bool:
+    return os.access(path.parent, os.W_OK) and os.access(path, os.W_OK)
+
+
 def _empty(migrations: Path) -> sqlite3.Connection:
     db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     migrate(db, migrations)
     return db
-
-
-def empty_log(db: sqlite3.Connection, patience: float = BUSY_SECONDS) -> None:
-    """What was erased must not survive in the write-ahead log. Readers elsewhere can prevent it, for a while."""
-    db.execute(f"PRAGMA busy_timeout = {int(patience * 1000)}")
-    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    db.execute(f"PRAGMA busy_timeout = {int(BUSY_SECONDS * 1000)}")
 
 
 def is_empty(path: Path) -> bool:

@@ -275,6 +275,7 @@ class SqliteTransaction(SqliteReader):
         super().__init__(db, user_id, place)
         self.hooks: list[Callable[[], None]] = []
         self.erased = False
+        self.pending = False
         self._dumped: tuple[Record | None, str | None] = (None, None)
         """The record put last, as it will stand in the journal too."""
         self._state = super().state()

@@ -353,6 +353,7 @@ class MemoryTransaction(MemoryReader):
     def __init__(self, data: _Data) -> None:
         super().__init__(data)
         self.hooks: list[Callable[[], None]] = []
+        self.pending = False
 
     def next_seq(self) -> int:
         self.data.state = replace(self.data.state, seq=self.data.state.seq + 1)

@@ -325,6 +325,11 @@ class Queue(ABC):
     def erase_user(self, user_id: str) -> int:
         """Remove all jobs of a user, running ones too: what their workers then say is not recorded."""
 
+    @property
+    def pending(self) -> bool:
+        """Whether erased jobs are still in a log, because somebody else is reading."""
+        return False
+
     @abstractmethod
     def tidy(self) -> int:
         """Remove finished jobs and results that are kept no longer; gives how many jobs."""

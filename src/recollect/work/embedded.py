@@ -10,20 +10,16 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from recollect.errors import QueueFullError, StoreCorruptError, StoreError
+from recollect.errors import QueueFullError, StoreError
 from recollect.figures import QueueFigures
-from recollect.store.forks import close_before_forks
-from recollect.store.locks import FileLock
 from recollect.store.rows import load_queries
-from recollect.store.sqlite_connections import BUSY_SECONDS, Handle, empty_log, mapped_errors, migrate
+from recollect.store.sqlite_file import SqliteFile
 from recollect.store.sqlite_tally import LATENCY_STEP
 from recollect.times import Clock, from_text, to_text
 from recollect.work.contract import (
@@ -68,23 +64,22 @@ class EmbeddedQueue(Queue):
         self, root: Path, *, size: int = QUEUE_SIZE, clock: Clock | None = None, keeping: Keeping | None = None
     ) -> None:
         super().__init__(size=size, clock=clock, keeping=keeping)
-        self.path = root / "queue.db"
-        self._handle: Handle | None = None
-        self._guard = threading.RLock()
-        close_before_forks(self)
+        self._file = SqliteFile(
+            root / "queue.db", _MIGRATIONS, if_damaged="Stop all processes and move it away: a new one is begun"
+        )
 
     def put_many(self, tasks: Sequence[Task]) -> list[Accepted]:
         rows = to_rows(tasks, self.now())
         if not rows:
             return []
-        with self._writing() as db:
+        with self._file.write() as db:
             accepted = self._put(db, rows)
         self.watchers.wake()
         return accepted
 
     def exchange(self, settlements: Sequence[Settlement], wanted: Wanted) -> Taken:
         rows = [settlement_to_row(settled) for settled in settlements]
-        with self._writing() as db:
+        with self._file.write() as db:
             lost = [
                 row["id"]
                 for row in rows
@@ -99,7 +94,7 @@ class EmbeddedQueue(Queue):
 
     def renew(self, leases: Sequence[Lease], seconds: float = LEASE_SECONDS) -> tuple[str, ...]:
         until = to_text(self.now() + timedelta(seconds=seconds))
-        with self._writing() as db:
+        with self._file.write() as db:
             return tuple(
                 lease.job.id
                 for lease in leases
@@ -107,47 +102,47 @@ class EmbeddedQueue(Queue):
             )
 
     def running(self) -> list[tuple[Lease, str, datetime]]:
-        with self._open() as db:
+        with self._file.open() as db:
             rows = db.execute(_SQL["running"]).fetchall()
         return [(lease_from_row(row[:-2]), row[-2], from_text(row[-1])) for row in rows]
 
     def next_at(self, names: Sequence[str] | None = None) -> datetime | None:
-        with self._open() as db:
+        with self._file.open() as db:
             [at] = db.execute(_SQL["next_at"], {"now": to_text(self.now()), "names": _names(names)}).fetchone()
         return None if at is None else from_text(at)
 
     def job(self, job_id: str) -> Job | None:
-        with self._open() as db:
+        with self._file.open() as db:
             row = db.execute(_SQL["job"], (job_id,)).fetchone()
         return None if row is None else from_row(row)
 
     def collect(self, job_id: str) -> Job | None:
-        with self._writing() as db:
+        with self._file.write() as db:
             row = db.execute(_SQL["job"], (job_id,)).fetchone()
             db.execute(_SQL["forget_result"], (job_id,))
         return None if row is None else from_row(row)
 
     def depth(self) -> dict[State, int]:
-        with self._open() as db:
+        with self._file.open() as db:
             counts: dict[State, int] = dict(db.execute(_SQL["depth"]).fetchall())
         return {state: counts.get(state, 0) for state in STATES}
 
     def figures(self, tenant: str | None = None) -> QueueFigures:
         condition, values = whose(_SQL, tenant)
         counted, took = (_SQL[name].format(whose=condition, step=LATENCY_STEP) for name in ("count", "completion"))
-        with self._open() as db:
+        with self._file.open() as db:
             counts = db.execute(counted, {"now": to_text(self.now()), **values}).fetchall()
             return told(counts, db.execute(took, values).fetchall())
 
     def dead(self, *, user_id: str | None = None, tenant: str | None = None, limit: int = 100) -> list[Job]:
         condition, values = whose(_SQL, tenant)
         sql = _SQL["dead"].format(whose=condition)
-        with self._open() as db:
+        with self._file.open() as db:
             rows = db.execute(sql, {"user_id": user_id, "limit": limit, **values}).fetchall()
         return [from_row(row) for row in rows]
 
     def retry(self, job_id: str) -> Job:
-        with self._writing() as db:
+        with self._file.write() as db:
             done = db.execute(_SQL["retry"], {"id": job_id, "now": to_text(self.now())}).rowcount
             row = db.execute(_SQL["job"], (job_id,)).fetchone()
         job = None if row is None else from_row(row)
@@ -157,32 +152,32 @@ class EmbeddedQueue(Queue):
         return job
 
     def drop(self, job_id: str) -> bool:
-        with self._writing() as db:
+        with self._file.write() as db:
             return db.execute(_SQL["drop"], (job_id,)).rowcount > 0
 
     def erase_user(self, user_id: str) -> int:
-        with self._writing() as db:
-            erased = db.execute(_SQL["erase_user"], (user_id,)).rowcount
-        if erased:
-            with self._open() as db:
-                empty_log(db)
-        return erased
+        with self._file.write(erases=True) as db:
+            return db.execute(_SQL["erase_user"], (user_id,)).rowcount
+
+    @property
+    def pending(self) -> bool:
+        return self._file.pending
 
     def tidy(self) -> int:
         now = self.now()
         limits = {name: to_text(now - age) for name, age in asdict(self.keeping).items()}
-        with self._writing() as db:
+        with self._file.write() as db:
             db.execute(_SQL["tidy_results"], limits)
             return db.execute(_SQL["tidy"], limits).rowcount
 
     def slot(self, schedule: str) -> datetime | None:
-        with self._open() as db:
+        with self._file.open() as db:
             row = db.execute(_SQL["slot"], (schedule,)).fetchone()
         return None if row is None else from_text(row[0])
 
     def advance(self, schedule: str, slot: datetime, tasks: Sequence[Task] = ()) -> bool:
         rows = to_rows(tasks, self.now())
-        with self._writing() as db:
+        with self._file.write() as db:
             if not db.execute(_SQL["advance"], (schedule, to_text(slot))).rowcount:
                 return False
             self._put(db, rows)
@@ -199,22 +194,7 @@ class EmbeddedQueue(Queue):
         return self.watchers.add(PollingWatcher(changed))
 
     def close(self) -> None:
-        with self._guard:
-            if self._handle is not None:
-                self._handle.close()
-            self._handle = None
-
-    def hold(self, seconds: float) -> bool:
-        """Keep all threads out until `let_go`; False if one of them does not end in time, or it is this one."""
-        if self._guard.acquire(timeout=seconds):
-            if self._handle is None or not self._handle.busy:
-                return True
-            self._guard.release()
-        return False
-
-    def let_go(self) -> None:
-        """Let the threads in again."""
-        self._guard.release()
+        self._file.finish_and_close()
 
     def _put(self, db: sqlite3.Connection, rows: Sequence[Row]) -> list[Accepted]:
         accepted = []
@@ -244,50 +224,10 @@ class EmbeddedQueue(Queue):
     def _version(self) -> tuple[int, int]:
         """Changes when another connection commits."""
         try:
-            with self._open() as db:
+            with self._file.open() as db:
                 return id(db), db.execute("PRAGMA data_version").fetchone()[0]
         except StoreError:
             return 0, 0  # whoever wakes because of this gets the error
-
-    @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        with self._open() as db:
-            db.execute("BEGIN IMMEDIATE")
-            try:
-                yield db
-                db.execute("COMMIT")
-            except BaseException:
-                if db.in_transaction:  # a full disk ends it by itself
-                    db.execute("ROLLBACK")
-                raise
-
-    @contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
-        try:
-            with self._guard, mapped_errors(self.path.parent, self.path):
-                if self._handle is None or not self._handle.fresh():
-                    self._handle = self._connect()
-                yield self._handle.db
-        except StoreCorruptError:
-            raise StoreCorruptError(
-                f"{self.path} is damaged; memories are not. Stop all processes and move it away: a new one is begun"
-            ) from None
-
-    def _connect(self) -> Handle:
-        # one at a time: SQLite does not wait for its turn when it turns a new file into one with a log
-        lock = FileLock(self.path.with_name("queue.lock"), BUSY_SECONDS)
-        lock.acquire()
-        try:
-            handle = Handle.writing(self.path)
-            try:
-                migrate(handle.db, _MIGRATIONS)
-            except BaseException:
-                handle.close()
-                raise
-            return handle
-        finally:
-            lock.release()
-            lock.close()
 
 
 def _names(names: Sequence[str] | None) -> str | None:

@@ -170,7 +170,7 @@ def _erase_user(session: Session, yes: bool, dry_run: bool) -> int:
     if not session.agreed(question, yes):
         return NO
     receipt = session.recollect.erase_user(session.user)
-    message = f"Erased {session.user!r}; nothing stays."
+    message = f"Erased {session.user!r}; {receipt.still_pending or 'nothing stays.'}"
     session.out.document({"outcome": "erased", "done": True, "message": message, "receipt": receipt})
     _receipt(session, receipt)
     session.out.line(message)
@@ -252,7 +252,7 @@ def _erased(session: Session, outcome: Erased, dry_run: bool) -> int:
 
 
 def _receipt(session: Session, receipt: Receipt) -> None:
-    rows = [(f"{number:,}", place) for place, number in receipt.places.items()]
+    rows = [(f"{number:,}", place) for place, number in receipt.removed.items()]
     session.out.table(("removed", "from"), rows, right=("removed",))
 
 
