@@ -390,6 +390,7 @@ def _query(where: Filter) -> Query:
             "tier",
             "source",
             "session",
+            "chats",
             "tags",
             "said_from",
             "said_until",

@@ -102,7 +102,8 @@ class MemoryPage:
         return self._document.word_count
 
     def records(self, write: Write) -> list[Record]:
-        return sorted(write.known.in_file.values(), key=lambda fact: (fact.created_at, fact.id))
+        shown = filter(write.shows, write.known.in_file.values())
+        return sorted(shown, key=lambda fact: (fact.created_at, fact.id))
 
     def shows(self, record: Record) -> bool:
         return self._item(record) is not None
@@ -391,7 +392,7 @@ def _words(fact: Fact) -> tuple[str | None, str]:
 
 def _archived_copy(write: Write, fact: Fact) -> Fact | None:
     """The same fact where pruning put it."""
-    for other, _ in write.known.likely(statement_of(fact), "fact"):
+    for other, _ in write.likely(statement_of(fact), "fact"):
         if (
             isinstance(other, Fact)
             and other.tier == "archive"
