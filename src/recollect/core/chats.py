@@ -319,9 +319,12 @@ class ChatReader:
         return []
 
     def _may_tell(self, entry: JournalEntry) -> bool:
-        """Whether all that a journal entry holds may be seen; of what was erased nobody knows whose it was."""
+        """Whether all that a journal entry holds may be seen.
+
+        Of what was erased nobody knows whose it was, and a pause or a consent is the person's, unless a call did it.
+        """
         states = [state for state in (entry.before, entry.after) if state is not None]
-        return all(map(self.shows, states)) if states else not entry.record_id
+        return all(map(self.shows, states)) if states else not entry.record_id and entry.call is not None
 
     def _seen(self, record_ids: Iterable[str]) -> set[str]:
         return {record.id for record in self.find(Query(ids=sorted(set(record_ids)), statuses=()))}

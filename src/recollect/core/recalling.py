@@ -11,7 +11,7 @@ from typing import Any
 
 from recollect.config import Config
 from recollect.core import validation as check
-from recollect.core.chats import may_cross, reader_in, seen_by
+from recollect.core.chats import reader_in, seen_by
 from recollect.core.context import context
 from recollect.core.drafts import Moment
 from recollect.core.files import Files, NoFiles
@@ -317,11 +317,6 @@ class Recalling:
         with self._reading() as reader:
             given = reader.consents()
         return tuple(name for name in CONSENTS if name in given)
-
-    def may_cross_chats(self) -> bool:
-        """Whether what was said in other chats may be used here: the person agreed to it, and this is not a group."""
-        with self._reading() as reader:
-            return may_cross(self._acting.chat, reader)
 
     # what was done on the person's behalf
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+from recollect.core.chats import CONSENT
 from recollect.records import Fact, Record
 from recollect.tools.facts import UserId, recalled, remembered, shown_fact
 from recollect.tools.parameters import Arg
@@ -121,7 +122,7 @@ def recall_facts_global(
     limit: Annotated[int, Arg(low=1, high=50, at_most=50, says="Max results (default 10)")] = 10,
 ) -> Answer:
     """Search for facts about a user from all chats they are in. Works only if the user has agreed to that."""
-    if not scope.memory.may_cross_chats():
+    if CONSENT not in scope.memory.consents():
         said_no = "not done: the person has not agreed that facts from other chats are recalled here; ask them"
         return Answer(said_no, "no consent", "refused")
     return recalled(scope, fact_types, search_query, limit)
