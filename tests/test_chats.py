@@ -217,7 +217,9 @@ def value(name: str, declared: dict[str, Any], known: Known, rng: random.Random)
                 return [1, -1]
             if name == "fact_types":
                 return rng.sample(["personal", "trait", "relationship", "preference"], 2)
-            return [value(name, declared.get("items", {"type": "string"}), known, rng) for _ in range(rng.choice([2, 3]))]
+            return [
+                value(name, declared.get("items", {"type": "string"}), known, rng) for _ in range(rng.choice([2, 3]))
+            ]
     return rng.choice(TEXTS.get(name, PATHS if "path" in name else ALL))(known, rng)
 
 
@@ -245,11 +247,15 @@ WORDS = [
 ]
 ALL = [*WORDS, _id, _id, _ending, _number]
 TEXTS = {
-    "data": [_text(json.dumps(["The clinic has our insurance number", {"kind": "fact", "key": "illness", "text": "x"}]))],
+    "data": [
+        _text(json.dumps(["The clinic has our insurance number", {"kind": "fact", "key": "illness", "text": "x"}]))
+    ],
     "command": ALL,
 }
 PATHS = [
-    *map(_text, ("/memories", "/memories/MEMORY.md", f"/memories/memory/{DAY}.md", "/memories/notes", "/memories/clinic")),
+    *map(
+        _text, ("/memories", "/memories/MEMORY.md", f"/memories/memory/{DAY}.md", "/memories/notes", "/memories/clinic")
+    ),
     *map(_text, ("/memories/clinic/plan.md", "/memories/clinic/other.md", "/memories/work.md")),
     lambda known, rng: f"/memories/notes/{rng.choice(known.ids)}.md",
 ]
@@ -337,7 +343,7 @@ def called(memory: Memory, name: str, given: tuple[Sequence[Any], dict[str, Any]
 def verbs(known: Known, folder: Path) -> dict[str, list[tuple[Sequence[Any], dict[str, Any]]]]:
     """How each verb is called: with what the family stored, and what an attacker may guess of it."""
     refs = [*known.ids, *(one[-6:] for one in known.ids[:4]), "illness", "diagnosis", "doctor", "oksana", "clinic"]
-    each = [((ref,), {}) for ref in refs]
+    each: list[tuple[Sequence[Any], dict[str, Any]]] = [((ref,), {}) for ref in refs]
     words = ["clinic", "illness diagnosis", "What did the doctor say about the heart?"]
     mark = Mark(seq=0, reported=NOW - timedelta(days=9), until=NOW - timedelta(days=9))
     run = ExtractionRun(id="run-family", day=DAY, started_at=NOW, kind="nightly")
@@ -528,7 +534,9 @@ def test_C10_an_edit_of_what_a_chat_sees_of_memory_md_leaves_the_rest_alone(tmp_
         work = caller(app, USER, "files", chat=WORK)
         shown = work("memory", command="view", path="/memories/MEMORY.md")
         assert "Lviv" in shown and "Angina" not in shown
-        told = work("memory", command="str_replace", path="/memories/MEMORY.md", old_str="Lives in Lviv", new_str="Kyiv")
+        told = work(
+            "memory", command="str_replace", path="/memories/MEMORY.md", old_str="Lives in Lviv", new_str="Kyiv"
+        )
         assert "edited" in told and "Angina" not in told
         text = path.read_text("utf-8")
         assert "Angina" in text and "Kyiv" in text and "Lviv" not in text and "A line of my own." in text

@@ -414,9 +414,7 @@ class ChatTransaction(ChatReader):
         self.whole.after_commit(hook)
 
 
-def _enough(
-    find: Callable[[int | None], list[_Found]], fits: Callable[[Any], bool], limit: int | None
-) -> list[_Found]:
+def _enough(find: Callable[[int | None], list[_Found]], fits: Callable[[Any], bool], limit: int | None) -> list[_Found]:
     """The first that fit, as many as are wanted: more are asked for until there are enough."""
     most = limit
     while True:

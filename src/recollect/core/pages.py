@@ -6,6 +6,7 @@ Knows the Markdown only through `recollect.document`, and the disk not at all.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
@@ -124,8 +125,13 @@ class MemoryPage:
         leaving = [old for old, new in changes if _is_shown(old) and not _is_shown(new)]
         changed = False
         if len(leaving) > 1:  # looked up together, and taken out from the bottom so that the places above stay right
-            said = {(fact.key, _folded(fact.content)) for fact in leaving}
-            items = [item for item in self._document.items if (item.key, _folded(item.content)) in said]
+            # a line for each: facts of two chats may say the same, and the other's stays
+            said = Counter((fact.key, _folded(fact.content)) for fact in leaving)
+            items = []
+            for item in self._document.items:
+                if said[item.key, _folded(item.content)] > 0:
+                    said[item.key, _folded(item.content)] -= 1
+                    items.append(item)
             for item in reversed(items):
                 self._document = self._document.remove(item)
                 changed = True

@@ -75,6 +75,11 @@ class Recalling:
         return self._person.clock
 
     @property
+    def in_chat(self) -> bool:
+        """Whether it is behind the wall of a chat, because it acts in one."""
+        return self._acting.chat is not None
+
+    @property
     def exists(self) -> bool:
         """Whether anything was ever stored for this user, in the database or by hand in a file."""
         return self._person.user.exists() or self._person.files.any_text()

@@ -34,7 +34,7 @@ from recollect.tools.late import Answers, Late, Patience
 from recollect.tools.log import CallLog
 from recollect.tools.parameters import ArgumentsError, Parameter, read_arguments
 from recollect.tools.phrasing import MAX_OUTPUT as MAX_OUTPUT
-from recollect.tools.phrasing import phrased
+from recollect.tools.phrasing import harmless, phrased
 from recollect.tools.results import Result as Result
 from recollect.tools.results import Status, crashed, failed, shown, told
 from recollect.tools.tool import Answer, Scope, Tool
@@ -337,7 +337,7 @@ class Suite:
     def _result(self, asked: _Asked, answer: Answer, status: Status) -> Result:
         """Phrase the answer."""
         try:
-            content = told(asked.tool, answer, status)
+            content = harmless(told(asked.tool, answer, status))
             text = phrased(content, MAX_OUTPUT)
         except Exception as error:  # a tool gave what cannot be told
             answer, status = crashed(asked.tool, asked.call, error)
