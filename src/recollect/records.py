@@ -153,6 +153,12 @@ class Record:
         """The record as one line of prose: ``Role: engineer`` or the content itself."""
         return self.content
 
+    @property
+    def chat(self) -> str | None:
+        """The chat in which it was said, if it belongs to one: `recollect.core.chats` says who may see it."""
+        chat = self.metadata.get("chat")
+        return None if chat is None else str(chat)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact(Record):

@@ -63,6 +63,8 @@ class Talk:
     session: str
     title: str | None
     messages: tuple[Message, ...]
+    chat: str | None = None
+    """The chat it belongs to, if that has a wall."""
 
     @property
     def minutes(self) -> int:
@@ -109,6 +111,19 @@ class Collected:
         said = [saying_with(one) for one in self.interactions if has_words(one)]
         return said + [saying_of(message) for talk in self.talks for message in talk.messages]
 
+    def by_chat(self) -> dict[str | None, Collected]:
+        """The parts of it that belong to each chat; first what belongs to none."""
+        chats = dict.fromkeys([None, *(talk.chat for talk in self.talks), *map(_chat_of, self.interactions)])
+        parts = {
+            chat: replace(
+                self,
+                interactions=tuple(one for one in self.interactions if _chat_of(one) == chat),
+                talks=tuple(talk for talk in self.talks if talk.chat == chat),
+            )
+            for chat in chats
+        }
+        return {chat: part for chat, part in parts.items() if part.count}
+
     def only(self, wanted: Callable[[Saying], bool]) -> Collected:
         """The same with some of what was said left out, and conversations in which the person says nothing then."""
         interactions = [
@@ -128,12 +143,23 @@ def collect(memory: Memory, marks: Iterable[Mark], until: datetime, *, session: 
     found = memory.unread(marks, until=until, session=session)
     events = sorted(found.interactions, key=lambda one: (one.at, one.id))
     titles = {event.session: event.title for event in events if event.session and event.title}
-    said: dict[str, list[Message]] = {}
+    said: dict[tuple[str, str | None], list[Message]] = {}
     for message in sorted(found.messages, key=lambda one: (one.valid_from, one.seq)):
         if message.session:
-            said.setdefault(message.session, []).append(message)
-    talks = [Talk(name, titles.get(name), tuple(messages)) for name, messages in said.items()]
+            said.setdefault((message.session, message.chat), []).append(message)
+    talks = [Talk(name, titles.get(name), tuple(messages), chat) for (name, chat), messages in said.items()]
     return Collected(found.mark, tuple(events), tuple(talks))
+
+
+def in_chat_of(memory: Memory, session: str) -> Memory:
+    """The memory behind the wall of the chat that a conversation belongs to, if it belongs to one."""
+    first = memory.read(kind="message", session=session, limit=1)
+    return memory.acting(chat=first[0].chat) if first else memory
+
+
+def _chat_of(one: Interaction) -> str | None:
+    chat = one.metadata.get("chat")
+    return None if chat is None else str(chat)
 
 
 def end_of(day: date) -> datetime:
@@ -199,6 +225,7 @@ class Line:
     section: str
     text: str
     day: date | None = None
+    chat: str | None = None
 
 
 def lines_of(memory: Memory, collected: Collected) -> list[Line]:

@@ -11,7 +11,7 @@ import re
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from recollect.agents.collect import Collected, Line, Talk, collect
+from recollect.agents.collect import Collected, Line, Talk, collect, in_chat_of
 from recollect.agents.extract import Extracted, Extraction, Extractor, by_rules, mark_of, stored
 from recollect.agents.keeping import Finding
 from recollect.agents.rules.tables import union
@@ -38,6 +38,7 @@ def conclude(
     """Keep what a discussion brought, since it was last concluded; None if nothing was said since."""
     if memory.mode != "on":
         return Extracted(memory.user_id, None, skipped=memory.mode)
+    memory = in_chat_of(memory, session)
     now = (clock or memory.clock)()
     runs = _concluded(memory).get(session, [])
     collected = collect(memory, map(mark_of, runs), now + _INSTANT, session=session)

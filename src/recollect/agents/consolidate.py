@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from recollect.agents.capture import looks_like_instruction
-from recollect.agents.collect import without_memory
+from recollect.agents.collect import in_chat_of, without_memory
 from recollect.agents.keeping import Finding, Kept, keep, source_of
 from recollect.agents.models import Model
 from recollect.agents.observe import LONGEST, observe
@@ -52,6 +52,7 @@ def consolidate(
     """Keep what a session decided. Without a transcript, the stored messages of the session are read."""
     if paused := pause_of(memory.mode, memory.config):
         return Kept.of([paused])
+    memory = in_chat_of(memory, session)
     said = transcript if transcript is not None else _stored(memory, session)
     source = source_of("session", session)
     texts = _by_model(model, memory, session, said)

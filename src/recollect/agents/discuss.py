@@ -77,7 +77,8 @@ class Discussion:
 
     ``text`` is what it is about, such as an article. ``earlier`` is the session that the same chat had before this
     one: its last messages are taken along. If it is not ``private``, because others read along, the model is told
-    nothing of the memory and has no tools: what it does not know it cannot tell.
+    nothing of the memory and has no tools: what it does not know it cannot tell. ``place`` is the chat by which is
+    decided whether the model keeps the memory (MEMORY_TOOL_ROLLOUT).
     """
 
     def __init__(
@@ -89,6 +90,7 @@ class Discussion:
         text: str | None = None,
         earlier: str | None = None,
         private: bool = True,
+        place: str | None = None,
         limits: Limits | None = None,
     ) -> None:
         self.tools = tools
@@ -98,6 +100,7 @@ class Discussion:
         self.text = text
         self._earlier = earlier
         self._private = private
+        self._place = place or tools.chat or self.session
         self._unstored: list[Turn] = []
         self._model = model
         self._limits = limits or Limits(turns=6, seconds=90)
@@ -219,7 +222,7 @@ class Discussion:
             told = "\n".join(f"- {one.tool}: {neutral(one.text)[:_LONGEST_RESULT]}" for one in done)
             system += f"\n\nMeanwhile done, of what you called earlier:\n{told}"
         account = Account(self.memory, "discuss", self.memory.config)
-        may = self._private and model_keeps_memory(self.tools.chat or self.session, self.memory.config)
+        may = self._private and model_keeps_memory(self._place, self.memory.config)
         suite = self.tools if may else None
         return self._model.converse(system, turns, suite=suite, limits=self._limits, on_text=on_text, account=account)
 

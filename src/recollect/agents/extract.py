@@ -20,6 +20,7 @@ from recollect.agents.capture import finding_of, injected, looks_like_instructio
 from recollect.agents.collect import Collected, Line, Saying, collect, end_of, events_of, lines_of
 from recollect.agents.keeping import Finding, Kept, keep
 from recollect.agents.rules import interests, learn
+from recollect.core.chats import OUTSIDE
 from recollect.core.memory import Memory
 from recollect.core.unread import Mark
 from recollect.errors import InvalidInputError, ModelError, StoreError
@@ -171,7 +172,7 @@ def stored(
     """
     user, began = memory.user_id, time.perf_counter()
     try:
-        found = extractor(memory, collected)
+        found = _by_chat(memory, collected, extractor)
         kept = _store(
             memory,
             run,
@@ -193,6 +194,41 @@ def stored(
         return Extracted(user, failed)
     return Extracted(
         user, _completed(run, found, kept, collected, began), kept, notes=(*found.notes, *found.unverified)
+    )
+
+
+def _by_chat(memory: Memory, collected: Collected, extractor: Extractor) -> Extraction:
+    """Each chat by itself: what is learned in one is compared with what is known there, and kept there.
+
+    What belongs to no chat is read without what chats have said; unless the person consented, or no chat said anything.
+    """
+    parts, outside = collected.by_chat(), memory.acting(chat=OUTSIDE)
+    if memory.in_chat or (parts.keys() <= {None} and outside.count() == memory.count()):
+        return extractor(memory, collected)
+    found = []
+    for chat, part in parts.items():
+        where = OUTSIDE if chat is None else chat
+        one = extractor(memory.acting(chat=where), part)
+        found.append(
+            replace(
+                one,
+                findings=tuple(replace(finding, chat=where) for finding in one.findings),
+                notes=tuple(replace(line, chat=where) for line in one.notes),
+                unverified=tuple(replace(line, chat=where) for line in one.unverified),
+            )
+        )
+    if not found:
+        return extractor(outside, replace(collected, interactions=(), talks=()))
+    problems = dict.fromkeys(one.problem for one in found if one.problem)
+    remarks = dict.fromkeys(one.remark for one in found if one.remark)
+    return Extraction(
+        tuple(finding for one in found for finding in one.findings),
+        tuple(line for one in found for line in one.notes),
+        " + ".join(dict.fromkeys(one.tier for one in found)),
+        sum(one.tokens for one in found),
+        "; ".join(problems) or None,
+        tuple(line for one in found for line in one.unverified),
+        "; ".join(remarks) or None,
     )
 
 
@@ -251,9 +287,10 @@ def _store(
                     raise _LeftError(outcome.reason)
             for line in found.notes:
                 # a title is somebody else's text, whoever read it
-                _jot(open_memory.acting(trusted=not looks_like_instruction(line.text)), line, run.day, now)
+                here = open_memory.acting(chat=line.chat, trusted=not looks_like_instruction(line.text))
+                _jot(here, line, run.day, now)
             for line in found.unverified:
-                _jot(open_memory.acting(trusted=False), line, run.day, now)
+                _jot(open_memory.acting(chat=line.chat, trusted=False), line, run.day, now)
             open_memory.note_run(completed(kept))
             if dry_run:
                 raise _RollBack

@@ -64,6 +64,8 @@ class Finding:
     """Whether it plainly says that something known is otherwise by now."""
     said_at: datetime | None = None
     """When it was said, if that is not now. What was said later stands."""
+    chat: str | None = None
+    """The chat it was said in, if that has a wall: it is compared with what is known there, and kept there."""
 
     @property
     def origin(self) -> str:
@@ -119,7 +121,8 @@ def keep(memory: Memory, findings: Iterable[Finding]) -> Kept:
     kept = Kept()
     for finding in findings:
         try:
-            kept.add(_kept(memory if finding.trusted else memory.acting(trusted=False), finding))
+            trusted = None if finding.trusted else False
+            kept.add(_kept(memory.acting(chat=finding.chat, trusted=trusted), finding))
         except InvalidInputError as error:
             kept.add(Refused(reason="invalid", message=f"Not stored: {error}"))
         except NotFoundError as error:

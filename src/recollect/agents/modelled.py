@@ -26,6 +26,7 @@ from recollect.core.validation import MAX_KEY, query
 from recollect.document.memory_md import label_of
 from recollect.errors import ModelError
 from recollect.policy.code import looks_like_code
+from recollect.policy.injection import without_markup
 from recollect.text import fold, terms, words
 
 _CATEGORIES = ("preference", "work_context", "personal_context", "reading_history")
@@ -76,7 +77,7 @@ def by_model(model: Model, *, limits: Limits | None = None) -> Extractor:
         if collected.count == 0:
             return plain
         happened = described(collected)
-        asked = f"# Known\n\n{memory.show()}\n\n# What happened\n\n{happened[:_MOST_TEXT]}"
+        asked = f"# Known\n\n{without_markup(memory.show())}\n\n# What happened\n\n{happened[:_MOST_TEXT]}"
         try:
             reply = model.extract(
                 prompt("extract"),

@@ -62,12 +62,17 @@ class RemoteMemory:
         *,
         agent: str | None = None,
         session: str | None = None,
+        chat: str | None = None,
         run: str | None = None,
         call: str | None = None,
         trusted: bool | None = None,
     ) -> RemoteMemory:
-        """The same memory on behalf of someone: what is written through it says so in the journal."""
-        told = {"actor": actor, "agent": agent, "session": session, "run": run, "call": call, "trusted": trusted}
+        """The same memory on behalf of someone: what is written through it says so in the journal.
+
+        With a ``chat`` there is a wall between it and other chats, as `Memory.acting` says.
+        """
+        told: dict[str, Any] = {"actor": actor, "agent": agent, "session": session, "chat": chat}
+        told |= {"run": run, "call": call, "trusted": trusted}
         changed = {name: value for name, value in told.items() if value is not None}
         return RemoteMemory(self._connection, self.user_id, self._acting | changed)
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from recollect.config import Config
+from recollect.core.chats import whole
 from recollect.errors import StoreError
 from recollect.records import Record
 from recollect.search.snapshot import notes_of
@@ -89,6 +90,7 @@ class Catalogue:
         ``in_write`` says that the reader is an open write: what it did is searched, but not kept if it fails.
         Always open the reader first and take ``guard`` then: that is the order in which all threads wait.
         """
+        reader = whole(reader)  # the index is of everything; which records fit is said by each search
         with self.guard:
             if (excerpt := self._excerpt(reader, state)) is not None:
                 return excerpt

@@ -395,6 +395,7 @@ def _query(where: Filter) -> Query:
             "tier",
             "source",
             "session",
+            "chats",
             "tags",
             "said_from",
             "said_until",

@@ -17,6 +17,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from recollect.core import validation as check
+from recollect.core.chats import seen_by
 from recollect.core.person import Person
 from recollect.core.recall import MEMORY_KINDS
 from recollect.errors import InvalidInputError
@@ -266,7 +267,7 @@ def _records(person: Person, reader: Reader, state: State, words: frozenset[str]
         if not word.isascii():
             wider.update(stems(word))
     opposed = sorted({form for word in against_words() for form in stems(word)})
-    where = Filter(kinds=MEMORY_KINDS, alive_at=person.clock())
+    where = Filter(kinds=MEMORY_KINDS, chats=seen_by(reader), alive_at=person.clock())
     with person.catalogue.using(reader, state, in_write=within) as index:
         index.gather_words(sorted(wider), opposed, where, _MOST_RECORDS)
         fits = index.select(where)

@@ -7,7 +7,7 @@ they are compared. What the open write itself changed is kept apart, until it is
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from functools import lru_cache
 from heapq import nsmallest
 from itertools import islice
@@ -27,6 +27,7 @@ _EXACT = frozenset({"observation", "episode"})  # compared by their very words, 
 
 _MOST_POSTINGS = 32
 _MOST_CANDIDATES = 6
+_MOST_SEEN_THROUGH = 32
 
 
 @lru_cache(4096)
@@ -124,13 +125,19 @@ class Known:
             for mark in marks_of(known):
                 self._marks[mark].discard(record_id)
 
-    def likely(self, statement: Statement, kind: str) -> list[tuple[Record, Statement]]:
-        """The few records of a kind that could say the same as a statement, the likeliest first."""
+    def likely(
+        self, statement: Statement, kind: str, fits: Callable[[Record], bool] | None = None
+    ) -> list[tuple[Record, Statement]]:
+        """The few records of a kind, of those that fit, that could say the same as a statement, the likeliest first."""
         words = frozenset(map(_worded, statement.terms))
         signed = _signed(statement)
-        found = self._likely_stored(signed, words, kind)
+        found = self._likely_stored(signed, words, kind, _MOST_CANDIDATES if fits is None else _MOST_SEEN_THROUGH)
         found += [self._changed[record_id] for record_id in self._likely_changed(signed, words)]
-        likely = [(record, statement_of(record)) for record in found if record is not None and record.kind == kind]
+        likely = [
+            (record, statement_of(record))
+            for record in found
+            if record is not None and record.kind == kind and (fits is None or fits(record))
+        ]
         shared = [(-len(words.intersection(map(_worded, theirs.terms))), n) for n, (_, theirs) in enumerate(likely)]
         return [likely[place] for _, place in nsmallest(_MOST_CANDIDATES, shared)]
 
@@ -145,9 +152,9 @@ class Known:
             ids = [index.id_of(number) for number in index.marked(mark).tolist() if index.kind[number] == kind]
         return any(record_id not in self._changed for record_id in ids)
 
-    def _likely_stored(self, signed: str, words: frozenset[str], kind: str) -> list[Record | None]:
+    def _likely_stored(self, signed: str, words: frozenset[str], kind: str, most: int) -> list[Record | None]:
         with self._catalogue.guard:
-            ids = self._index().alike([signed, *words], kind, _MOST_CANDIDATES)
+            ids = self._index().alike([signed, *words], kind, most)
         ids = [record_id for record_id in ids if record_id not in self._changed]
         if not ids or self._reader is None:
             return []

@@ -7,13 +7,14 @@ memory.remember("Senior engineer at Stripe", key="role", category="work_context"
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from recollect.core import validation as check
+from recollect.core.chats import stamped, transaction_in
 from recollect.core.drafts import Drafts, Moment
 from recollect.core.editing import edit
 from recollect.core.erase import clear, erase
@@ -58,17 +59,24 @@ class Memory(Recalling):
         *,
         agent: str | None = None,
         session: str | None = None,
+        chat: str | None = None,
         run: str | None = None,
         call: str | None = None,
         trusted: bool | None = None,
     ) -> Memory:
-        """The same memory on behalf of someone: what is written through it says so in the journal."""
+        """The same memory on behalf of someone: what is written through it says so in the journal.
+
+        With a ``chat`` there is a wall: what was said in other chats is neither shown nor compared nor changed, unless
+        the person consented to that ("across_chats"). Others read along in a group, a chat whose name begins with
+        "group:", so nothing is seen there but what was said in it.
+        """
         now = self._acting
         acting = replace(
             now,
             actor=check.optional_line("actor", actor) or now.actor,
             agent=check.optional_line("agent", agent) or now.agent,
             session=check.optional_line("session", session) or now.session,
+            chat=check.optional_line("chat", chat) or now.chat,
             run=check.optional_line("run", run) or now.run,
             call=check.optional_line("call", call) or now.call,
             trusted=now.trusted if trusted is None else check.flag("trusted", trusted),
@@ -85,7 +93,7 @@ class Memory(Recalling):
         if self._open is not None:
             yield self
             return
-        with self._person.write(self._acting) as write:
+        with self._opened() as write:
             yield Memory(self._person, self._acting, write)
 
     # writing
@@ -250,7 +258,7 @@ class Memory(Recalling):
         return self._told(outcome, write)
 
     def _remember(self, record: Record, *, durable: bool = True, day: date | None = None) -> Outcome:
-        with self._person.write(self._acting) if self._open is None else nullcontext(self._open) as write:
+        with self._writing() as write:
             outcome = write.remember(record, durable=durable, day=day)
         return self._told(outcome, write)
 
@@ -342,7 +350,7 @@ class Memory(Recalling):
         seen = None if expect is None else check.whole_file("expect", expect)
         name = MEMORY if day is None else daily_name(check.day("day", day, check.LAST_YEAR))
         with self._writing() as write:
-            outcome = edit(write, self._person.files, self._acting, name, given, seen)
+            outcome = edit(write, self._files(write.tx), self._acting, name, given, seen)
         return self._told(outcome, write)
 
     def forget(
@@ -471,12 +479,15 @@ class Memory(Recalling):
             with self._beside() as tx:
                 refused = pause_of(tx.state().mode, self._person.config)
                 if refused is None:
+                    chat = self._acting.chat
+                    drafted = [replace(one, metadata=stamped(one.metadata, chat)) for one in drafted]
                     return [*report(tx, drafted, self._now, progress)]
         return [refused for _ in drafted if refused is not None]
 
     def note_run(self, run: ExtractionRun) -> ExtractionRun:
         """Write down how learning from a day goes, in place of what was written of that day and kind of run."""
         checked = checked_run(run)
+        checked = replace(checked, details=stamped(checked.details, self._acting.chat))
         with self._beside() as tx:
             tx.put_run(checked)
         return checked
@@ -491,6 +502,7 @@ class Memory(Recalling):
 
     def erase(self, *refs: str) -> Erased:
         """Remove records everywhere, for good. Only tombstones stay, so that they are not learned again."""
+        self._outside_chats("erase")
         with self._writing() as write:
             wanted = [check.line("refs", ref, 200) for ref in refs]
             found = {r.id: r for ref in wanted for r in find_records(write.tx, ref, any_status=True)}
@@ -499,6 +511,7 @@ class Memory(Recalling):
 
     def erase_topic(self, topic: str, *, dry_run: bool = False) -> tuple[list[Record], Receipt | None]:
         """Remove every record that speaks of a topic. A dry run tells which ones that would be."""
+        self._outside_chats("erase_topic")
         words, only_tell = check.text("topic", topic, check.MAX_SHORT), check.flag("dry_run", dry_run)
         with self._reading() as reader:
             found = speaking_of(reader, words)
@@ -508,6 +521,7 @@ class Memory(Recalling):
 
     def clear(self) -> Erased:
         """Erase everything about this person and start again with an empty MEMORY.md."""
+        self._outside_chats("clear")
         with self._writing() as write:
             outcome = clear(write, self._person.files)
         return self._told(outcome, write)
@@ -516,6 +530,7 @@ class Memory(Recalling):
 
     def export(self, path: str | Path, *, progress: Progress | None = None) -> Path:
         """The whole memory as one archive of Markdown and JSON Lines."""
+        self._outside_chats("export")
         return export_archive(self._person, check.path("path", path), progress)
 
     def import_(
@@ -530,24 +545,29 @@ class Memory(Recalling):
 
         If a mem0 export holds several users, ``from_user`` says whose memories to take.
         """
+        self._outside_chats("import_")
         where, whose = check.path("path", path), check.optional_line("from_user", from_user)
         only_tell = check.flag("dry_run", dry_run)
         return import_any(self._person, self._acting, where, from_user=whose, dry_run=only_tell, progress=progress)
 
     def verify(self, *, progress: Progress | None = None) -> list[str]:
         """What does not agree between database, journal and files; an empty list if all is well."""
+        self._outside_chats("verify")
         return verify(self._person, progress)
 
     def rebuild(self, *, force: bool = False) -> RebuildReport:
         """Restore a damaged or lost database from MEMORY.md and the daily notes."""
+        self._outside_chats("rebuild")
         return rebuild(self._person, force=check.flag("force", force))
 
     def rebuild_index(self) -> int:
         """Build the search index anew from the records; how many there are. Search does that itself when it must."""
+        self._outside_chats("rebuild_index")
         return self._person.catalogue.rebuild(self._person.user)
 
     def embed(self, *, progress: Progress | None = None) -> int:
         """Make all vectors that are missing now, instead of in the background; how many that were."""
+        self._outside_chats("embed")
         if self._person.meaning is None:
             raise ConfigError("no embedder is set; MEMORY_EMBEDDER names one")
         return self._person.meaning.embed_all(progress)
@@ -558,6 +578,7 @@ class Memory(Recalling):
         Of the log of tool calls, what is older than MEMORY_CALL_RETENTION_DAYS is removed, and of interactions what
         is older than MEMORY_INTERACTION_RETENTION_DAYS.
         """
+        self._outside_chats("upkeep")
         if check.flag("dry_run", dry_run):
             with self._reading(notes=True) as reader:
                 return would_remove(reader, self._person.config, self._person.clock())
@@ -569,6 +590,8 @@ class Memory(Recalling):
 
     def notices(self) -> list[str]:
         """What the person should know and no outcome told, because it came up while reading; each once."""
+        if self._acting.chat is not None:
+            return []
         told, self._person.notices = self._person.notices, []
         return list(dict.fromkeys(told))
 
@@ -576,19 +599,32 @@ class Memory(Recalling):
 
     @contextmanager
     def _writing(self) -> Iterator[Write]:
-        if self._open is not None:
-            yield self._open
-        else:
-            with self._person.write(self._acting) as write:
-                yield write
+        """An open write, behind the wall of the chat. Every verb that changes something goes through here."""
+        with self._opened() if self._open is None else nullcontext(self._open) as write, write.inside(self._acting):
+            yield write
+
+    @contextmanager
+    def _opened(self) -> Iterator[Write]:
+        with self._person.write(self._acting) as write:
+            if self._acting.chat is not None:  # what the person's edits of their files led to is told to them, not here
+                self._person.notices += write.notices
+                write.notices.clear()
+            yield write
+
+    def _outside_chats(self, verb: str) -> None:
+        """Complain if this acts in a chat: what is done to the whole memory is done by the person."""
+        if self._acting.chat is not None:
+            raise InvalidInputError("chat", f"must not be given: {verb} is about the whole memory and not about a chat")
 
     @staticmethod
     def _told(outcome: _O, write: Write) -> _O:
         return replace(outcome, notices=tuple(write.notices)) if write.notices else outcome
 
-    def _beside(self) -> AbstractContextManager[Transaction]:
+    @contextmanager
+    def _beside(self) -> Iterator[Transaction]:
         """For what is kept beside the memory; within a batch, in its transaction."""
-        return self._person.write_beside() if self._open is None else nullcontext(self._open.tx)
+        with self._person.write_beside() if self._open is None else nullcontext(self._open.tx) as tx:
+            yield transaction_in(tx, self._acting.chat, self._acting.session)
 
     @property
     def _now(self) -> datetime:

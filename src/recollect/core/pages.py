@@ -6,6 +6,7 @@ Knows the Markdown only through `recollect.document`, and the disk not at all.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
@@ -102,7 +103,8 @@ class MemoryPage:
         return self._document.word_count
 
     def records(self, write: Write) -> list[Record]:
-        return sorted(write.known.in_file.values(), key=lambda fact: (fact.created_at, fact.id))
+        shown = filter(write.shows, write.known.in_file.values())
+        return sorted(shown, key=lambda fact: (fact.created_at, fact.id))
 
     def shows(self, record: Record) -> bool:
         return self._item(record) is not None
@@ -123,8 +125,13 @@ class MemoryPage:
         leaving = [old for old, new in changes if _is_shown(old) and not _is_shown(new)]
         changed = False
         if len(leaving) > 1:  # looked up together, and taken out from the bottom so that the places above stay right
-            said = {(fact.key, _folded(fact.content)) for fact in leaving}
-            items = [item for item in self._document.items if (item.key, _folded(item.content)) in said]
+            # a line for each: facts of two chats may say the same, and the other's stays
+            said = Counter((fact.key, _folded(fact.content)) for fact in leaving)
+            items = []
+            for item in self._document.items:
+                if said[item.key, _folded(item.content)] > 0:
+                    said[item.key, _folded(item.content)] -= 1
+                    items.append(item)
             for item in reversed(items):
                 self._document = self._document.remove(item)
                 changed = True
@@ -391,7 +398,7 @@ def _words(fact: Fact) -> tuple[str | None, str]:
 
 def _archived_copy(write: Write, fact: Fact) -> Fact | None:
     """The same fact where pruning put it."""
-    for other, _ in write.known.likely(statement_of(fact), "fact"):
+    for other, _ in write.likely(statement_of(fact), "fact"):
         if (
             isinstance(other, Fact)
             and other.tier == "archive"

@@ -9,6 +9,7 @@ from datetime import datetime
 from itertools import compress
 from typing import TYPE_CHECKING, NamedTuple
 
+from recollect.core.chats import seen_by, whole
 from recollect.core.person import Person
 from recollect.errors import InvalidInputError
 from recollect.records import Hit, Hits, Record
@@ -103,6 +104,7 @@ def search(
     from recollect.search.ranking import rank
 
     moment = person.clock()
+    where = replace(where, chats=seen_by(reader))
     vector, note = asked or Asked()
     most = limit + _SPARE
     while True:
@@ -116,7 +118,7 @@ def search(
                 index.gather(question := timed, where, most)
             similarity = usual = None
             if person.meaning is not None and vector is not None:
-                similarity, usual, note = person.meaning.similar(index, reader, vector, where)
+                similarity, usual, note = person.meaning.similar(index, whole(reader), vector, where)
             fits = index.select(where)
             ranking = rank(index, question, fits, most, similarity=similarity, usual=usual, weights=person.weights)
             found = _described(index, question, ranking)

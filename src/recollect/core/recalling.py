@@ -11,8 +11,10 @@ from typing import Any
 
 from recollect.config import Config
 from recollect.core import validation as check
+from recollect.core.chats import reader_in, seen_by
 from recollect.core.context import context
 from recollect.core.drafts import Moment
+from recollect.core.files import Files, NoFiles
 from recollect.core.interests import Ranked, rank
 from recollect.core.journal import Why, why
 from recollect.core.person import Person
@@ -71,6 +73,11 @@ class Recalling:
     def clock(self) -> Clock:
         """What tells the time here."""
         return self._person.clock
+
+    @property
+    def in_chat(self) -> bool:
+        """Whether it is behind the wall of a chat, because it acts in one."""
+        return self._acting.chat is not None
 
     @property
     def exists(self) -> bool:
@@ -223,13 +230,13 @@ class Recalling:
     def show(self) -> str:
         """MEMORY.md as it is now."""
         with self._reading() as reader:
-            return self._person.files.text(reader)
+            return self._files(reader).text(reader)
 
     def daily(self, day: date | str | None = None) -> str:
         """The daily note of a day, today's by default; empty if there is none."""
         when = check.optional_day("day", day) or self._person.clock().date()
         with self._reading(notes=True) as reader:
-            return self._person.files.daily_text(reader, when)
+            return self._files(reader).daily_text(reader, when)
 
     def days(self) -> list[date]:
         """The days that have a daily note."""
@@ -257,7 +264,7 @@ class Recalling:
             entries = partial(reader.entries, record_id=record_id, run=in_run, call=by_call)
             if end is None:
                 return entries(newest_first=True, limit=most)[::-1]
-            if most is not None and record_id is in_run is by_call is None:
+            if most is not None and record_id is in_run is by_call is None and seen_by(reader) is None:
                 # numbers have no gaps: it is known where the page begins
                 found = entries(after=max(end - 1 - most, 0), limit=most)
             else:
@@ -397,7 +404,8 @@ class Recalling:
             note = (
                 "" if self._person.meaning is None else "searched by words alone: within a batch nothing else is asked"
             )
-            yield self._open.tx, Asked(note=note), self._open.last_seq
+            with self._reading() as reader:
+                yield reader, Asked(note=note), self._open.last_seq
             return
         vector = asked(self._person, self._reading, query, now)
         with self._reading(notes=True) as reader:
@@ -405,12 +413,18 @@ class Recalling:
 
     @contextmanager
     def _reading(self, *, notes: bool = False) -> Iterator[Reader]:
-        """A consistent view; within a batch, one that sees what the batch did."""
+        """A consistent view, behind the wall of the chat; within a batch, one that sees what the batch did."""
+        acting = self._acting
         if self._open is not None:
-            yield self._open.tx
+            with self._open.inside(acting) as write:
+                yield write.tx
         else:
             with self._person.read(notes=notes) as reader:
-                yield reader
+                yield reader_in(reader, acting.chat, acting.session)
+
+    def _files(self, reader: Reader) -> Files:
+        """The person's files; behind a wall, files that show what may be seen and nothing else."""
+        return self._person.files if seen_by(reader) is None else NoFiles()
 
 
 def _checked(mark: Mark) -> Mark:

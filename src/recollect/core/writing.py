@@ -14,10 +14,11 @@ from datetime import date, datetime
 from typing import Any
 
 from recollect.config import Config
+from recollect.core.chats import belonging, joint, moved, seen_by, transaction_in
 from recollect.core.known import COMPARED, Known, statement_of
 from recollect.errors import InvalidInputError, NotFoundError
 from recollect.policy.code import looks_like_code
-from recollect.policy.duplicates import Relation, relation, signature
+from recollect.policy.duplicates import Relation, Statement, relation, signature
 from recollect.policy.retention import daily_expiry
 from recollect.policy.secrets import find_secrets, mask
 from recollect.records import (
@@ -52,6 +53,8 @@ class Acting:
     actor: str = "person"
     agent: str | None = None
     session: str | None = None
+    chat: str | None = None
+    """The chat it is done in: what is read and written is bounded by its wall, see `recollect.core.chats`."""
     run: str | None = None
     call: str | None = None
     trusted: bool = True
@@ -90,6 +93,9 @@ class Write:
 
     def __init__(self, tx: Transaction, known: Known, config: Config, now: datetime, acting: Acting) -> None:
         self.tx = tx
+        """What the verbs see: within `inside`, no more than the chat does."""
+        self._whole = tx
+        self._chat: str | None = None
         self.known = known
         self.config = config
         self.now = now
@@ -195,6 +201,7 @@ class Write:
         merged = self._clean(merged)
         if refused := self.refusal(merged):
             return refused
+        merged = moved(merged, joint(records))
         run = self.acting.run or new_id("run")
         gone = []
         for record in records:  # first, so that undoing the run in reverse frees the key before it is needed
@@ -209,6 +216,30 @@ class Write:
         )
 
     # what the verbs are made of
+
+    @contextmanager
+    def inside(self, acting: Acting) -> Iterator[Write]:
+        """See and change for a while what the chat of this one may, and note it as said there."""
+        before = self.tx, self._chat
+        self.tx, self._chat = transaction_in(self._whole, acting.chat, acting.session), acting.chat
+        try:
+            yield self
+        finally:
+            self.tx, self._chat = before
+
+    @property
+    def is_walled(self) -> bool:
+        """Whether not everything may be seen."""
+        return seen_by(self.tx) is not None
+
+    def shows(self, record: Record) -> bool:
+        """Whether a record may be seen."""
+        chats = seen_by(self.tx)
+        return chats is None or record.chat in chats
+
+    def likely(self, statement: Statement, kind: str) -> list[tuple[Record, Statement]]:
+        """The few records of a kind that could say the same as a statement, of those that may be seen."""
+        return self.known.likely(statement, kind, self.shows if self.is_walled else None)
 
     def as_person(self) -> AbstractContextManager[None]:
         """Changes that come from a file are the person's, whoever caused it to be read."""
@@ -240,7 +271,8 @@ class Write:
         self.tx.put(entry.after)
         self.tx.log([entry])
         self.known.note(entry.after)
-        self.changes.append(Change(before, entry.after, written))
+        # the person's own file does not have yet what was written into the part of it that a chat sees
+        self.changes.append(Change(before, entry.after, written and not self.is_walled))
         return entry.after
 
     def apply_all(self, op: str, pairs: Sequence[tuple[Record, Record]], *, reason: str, run: str) -> None:
@@ -260,6 +292,8 @@ class Write:
         self.last_seq = self.tx.next_seq()
         version, updated = (before.version + 1, self.now) if before else (after.version, after.updated_at)
         after = replace(after, seq=self.last_seq, version=version, updated_at=updated)
+        if op != "undo":  # what was is as it was
+            after = belonging(before, after, self._chat)
         return JournalEntry(
             seq=self.last_seq,
             at=self.now,
@@ -392,7 +426,7 @@ class Write:
     def _compare(self, record: Record) -> tuple[Record | None, list[Record]]:
         statement = statement_of(record)
         similar: list[Record] = []
-        for known, theirs in self.known.likely(statement, record.kind):
+        for known, theirs in self.likely(statement, record.kind):
             if known.expires_at is not None and known.expires_at <= self.now:
                 continue
             found = relation(statement, theirs)

@@ -23,7 +23,7 @@ from recollect.search.signs import Signs
 NEVER = np.iinfo(np.int64).max
 """When something expires that does not."""
 
-CODED = ("kind", "status", "category", "type", "source", "session", "speaker", "tier", "role")
+CODED = ("kind", "status", "category", "type", "source", "session", "speaker", "tier", "role", "chat")
 """The columns that hold codes of strings, -1 for none. ``tags`` holds codes of whole tuples."""
 
 _COLUMNS: dict[str, type[np.generic]] = {
@@ -415,6 +415,11 @@ class Documents(Growing):
             if values:
                 known = self.tables[column].codes
                 fits &= self._among(column, [known[value] for value in values if value in known])
+        if wanted.chats is not None:
+            known = self.tables["chat"].codes
+            allowed = [known[chat] for chat in wanted.chats if chat in known]
+            own = self._among("chat", allowed)
+            fits &= own | (self.view("chat") < 0) if None in wanted.chats else own
         if wanted.source is not None:
             prefix = wanted.source + ":"
             fits &= self._having("source", lambda source: source == wanted.source or source.startswith(prefix))

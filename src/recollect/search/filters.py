@@ -19,6 +19,8 @@ class Filter:
     source: str | None = None
     """The source itself, or what it begins with up to a colon: "discussion" finds "discussion:42"."""
     session: str | None = None
+    chats: Sequence[str | None] | None = None
+    """Only documents of these chats; None among them stands for documents of no chat."""
     speakers: Sequence[str] = ()
     tags: Sequence[str] = ()
     """Documents that carry all of these."""

@@ -90,6 +90,7 @@ class Index:
     speaker = Column[np.int32]()
     tier = Column[np.int32]()
     role = Column[np.int32]()
+    chat = Column[np.int32]()
     tags = Column[np.int32]()
     said_at = Column[np.int64]()
     expires_at = Column[np.int64]()

@@ -35,6 +35,8 @@ class Query:
     source: str | None = None
     """The source itself, or what it begins with up to a colon: "discussion" finds "discussion:42"."""
     session: str | None = None
+    chats: Sequence[str | None] | None = None
+    """Only records of these chats; None among them stands for records of no chat."""
     tags: Sequence[str] = ()
     """Records that carry all of these."""
     said_from: datetime | None = None

@@ -493,7 +493,7 @@ WHERE memory.user_id = %s AND memory_words.user_id = memory.user_id AND record_i
 -- name: words_and_records
 -- In the place of memory_words, where the conditions are of the records.
 (SELECT memory_words.user_id, record_id, passage, length, speaker, event_from, event_until, terms, memory.kind,
-    memory.status, type, fact_type, tier, session, source, tags, memory.valid_from, memory.expires_at
+    memory.status, type, fact_type, tier, session, source, tags, extra, memory.valid_from, memory.expires_at
 FROM memory, memory_words
 WHERE memory_words.user_id = memory.user_id AND record_id = memory.id AND latest) AS words
 

@@ -275,6 +275,10 @@ def _narrowing(query: Query) -> tuple[list[str], list[Any]]:
             add(f"{column} = %s", value)
     if query.source is not None:
         add("(source = %s OR starts_with(source, %s))", query.source, query.source + ":")
+    if query.chats is not None:
+        own = "extra #>> '{metadata,chat}' = ANY(%s)"
+        named = [chat for chat in query.chats if chat is not None]
+        add(f"({own} OR extra #>> '{{metadata,chat}}' IS NULL)" if None in query.chats else own, named)
     if query.tags:
         add("tags @> %s", list(query.tags))
     if query.said_from is not None:

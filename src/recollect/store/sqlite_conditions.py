@@ -55,6 +55,11 @@ def conditions_of(query: Query) -> tuple[list[str], list[Any]]:
             len(query.source) + 1,
             query.source + ":",
         )
+    if query.chats is not None:
+        named = json.dumps([chat for chat in query.chats if chat is not None])
+        chat = "json_extract(extra, '$.metadata.chat')"
+        own = f"{chat} IN (SELECT value FROM json_each(?))"
+        add(f"({own} OR {chat} IS NULL)" if None in query.chats else own, named)
     for tag in query.tags:
         add("EXISTS (SELECT 1 FROM json_each(extra, '$.tags') WHERE value = ?)", tag)
     if query.said_from is not None:

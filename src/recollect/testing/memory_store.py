@@ -486,6 +486,7 @@ def _fits(record: Record, query: Query) -> bool:
         and (query.key is None or record.key == query.key)
         and (query.tier is None or record.tier == query.tier)
         and (query.session is None or record.session == query.session)
+        and (query.chats is None or record.chat in query.chats)
         and (query.source is None or record.source == query.source or record.source.startswith(query.source + ":"))
         and all(tag in record.tags for tag in query.tags)
         and (query.said_from is None or record.valid_from >= query.said_from)

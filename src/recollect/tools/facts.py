@@ -57,7 +57,6 @@ def remember_fact(
         confidence=confidence,
         excerpt=source_excerpt,
         source=f"tool:{scope.tool}",
-        metadata=chat_of(scope),
     )
     return remembered(scope, outcome, f"{fact_type} → {said(fact_key)} = {said(fact_value)}")
 
@@ -106,21 +105,20 @@ def recall_facts(
     limit: Annotated[int, Arg(low=1, high=50, at_most=50, says="Max results (default 10)")] = 10,
 ) -> Answer:
     """Search for facts about a user. Use before storing new facts to check for duplicates or contradictions."""
-    return recalled(scope, fact_types, search_query, limit, chat=scope.chat)
+    return recalled(scope, fact_types, search_query, limit)
 
 
-def recalled(scope: Scope, types: Sequence[str] | None, query: str | None, limit: int, *, chat: str | None) -> Answer:
-    """Facts by type and query; of one chat, and those that belong to none, if a chat is given."""
+def recalled(scope: Scope, types: Sequence[str] | None, query: str | None, limit: int) -> Answer:
+    """Facts by type and query."""
     wanted = [_type(f"fact_types[{number}]", name) for number, name in enumerate(types or ())]
     found: list[Record]
     if query and query.strip():
         # a note is what another suite calls a fact that has no key
         kinds = ("fact",) if wanted else ("fact", "note")
-        narrow = bool(wanted) or chat is not None
-        found = [hit.record for hit in scope.memory.search(query, kinds=kinds, limit=500 if narrow else limit)]
+        found = [hit.record for hit in scope.memory.search(query, kinds=kinds, limit=500 if wanted else limit)]
     else:
-        found = scope.memory.read(kind="fact", newest_first=True, limit=None if wanted or chat else limit)
-    kept = [fact for fact in found if _is_one_of(fact, wanted) and _is_of(fact, chat)][:limit]
+        found = scope.memory.read(kind="fact", newest_first=True, limit=None if wanted else limit)
+    kept = [fact for fact in found if _is_one_of(fact, wanted)][:limit]
     numbers = scope.memory.numbers([fact.id for fact in kept])
     facts = [_shown(fact, numbers[fact.id]) for fact in kept]
     return Answer({"status": "success", "count": len(facts), "facts": facts}, "found" if facts else "empty")
@@ -258,7 +256,6 @@ def create_episode(
         messages=[message.id for message in messages],
         participants=list(speakers)[:50],
         source=f"tool:{scope.tool}",
-        metadata=chat_of(scope),
     )
     if isinstance(outcome, Refused):
         return refused(outcome)
@@ -396,11 +393,6 @@ TOOLS = (
 )
 
 
-def chat_of(scope: Scope) -> dict[str, Any] | None:
-    """What a fact notes of the chat in which it was learned."""
-    return None if scope.chat is None else {"chat": scope.chat}
-
-
 def number_of(memory: Memory, record: Record) -> int:
     """What this suite calls a record: the number of the journal entry that made it."""
     return memory.numbers([record.id])[record.id]
@@ -453,10 +445,6 @@ def _is_one_of(record: Record, types: Sequence[str]) -> bool:
     if record.type:
         return record.type in types
     return record.category in {CATEGORY_OF_TYPE[name] for name in types}
-
-
-def _is_of(record: Record, chat: str | None) -> bool:
-    return chat is None or record.metadata.get("chat", chat) == chat
 
 
 def _fact(memory: Memory, fact_type: str, ref: str) -> Record:

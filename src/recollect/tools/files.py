@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
+from difflib import SequenceMatcher
+from itertools import accumulate
 from typing import Annotated, Any, Literal
 
 from anyascii import anyascii
@@ -23,6 +25,7 @@ from recollect.policy.secrets import find_secrets
 from recollect.records import DailyEntry, Duplicate, Note, Outcome, Record, Refused, Unchanged, new_id
 from recollect.times import parse_day
 from recollect.tools.parameters import Arg
+from recollect.tools.phrasing import said
 from recollect.tools.tool import Answer, Scope, outcome_of, tool
 
 ROOT = "/memories"
@@ -77,19 +80,19 @@ def memory(
     try:
         match command:
             case "view":
-                return _view(tree, _asked("path", path), view_range)
+                return _view(tree, tree.meant(_asked("path", path)), view_range)
             case "create":
                 return tree.create(_asked("path", path), _given("file_text", file_text))
             case "str_replace":
-                return _str_replace(tree, _asked("path", path), _given("old_str", old_str), new_str or "")
+                return _str_replace(tree, tree.meant(_asked("path", path)), _given("old_str", old_str), new_str or "")
             case "insert":
                 if insert_line is None or insert_text is None:
                     raise PathError("Error: insert needs insert_line and insert_text")
-                return _insert(tree, _asked("path", path), insert_line, insert_text)
+                return _insert(tree, tree.meant(_asked("path", path)), insert_line, insert_text)
             case "delete":
-                return tree.delete(_asked("path", path))
+                return tree.delete(tree.meant(_asked("path", path)))
             case "rename":
-                return tree.rename(_asked("old_path", old_path), _asked("new_path", new_path))
+                return tree.rename(tree.meant(_asked("old_path", old_path)), _asked("new_path", new_path))
     except PathError as error:
         return Answer(str(error), "path", "error", exact=True)
     except InvalidInputError as error:  # told in the words that the model knows
@@ -104,7 +107,6 @@ TOOLS = (memory,)
 
 
 def _view(tree: _Tree, path: str, lines: list[int] | None) -> Answer:
-    # as it is, tags and all: what the model cannot see, it cannot replace
     if tree.is_directory(path):
         head = f"Here're the files and directories up to 2 levels deep in {_shown(path)},"
         listed, more = tree.listed(path)
@@ -126,7 +128,9 @@ def _view(tree: _Tree, path: str, lines: list[int] | None) -> Answer:
 
 def _str_replace(tree: _Tree, path: str, old: str, new: str) -> Answer:
     def change(text: str) -> tuple[str, str]:
-        found = _places(text, old)
+        found, size = _places(text, old), len(old)
+        if not found and (spans := _shown_places(text, old)):
+            found, size = [begin for begin, _ in spans], spans[0][1] - spans[0][0]
         if not found:
             raise PathError(
                 f"No replacement was performed, old_str `{_quoted(old)}` did not appear verbatim in {_shown(path)}."
@@ -138,7 +142,7 @@ def _str_replace(tree: _Tree, path: str, old: str, new: str) -> Answer:
                 f"No replacement was performed. Multiple occurrences of old_str `{_quoted(old)}` in lines:"
                 f" {lines}{more}. Please ensure it is unique"
             )
-        changed = text[: found[0]] + new + text[found[0] + len(old) :]
+        changed = text[: found[0]] + new + text[found[0] + size :]
         line = text.count("\n", 0, found[0]) + 1
         lines_now = _lines(changed)
         last = min(line + new.count("\n") + 2, len(lines_now))
@@ -156,6 +160,41 @@ def _places(text: str, wanted: str) -> list[int]:
         found.append(at)
         at = text.find(wanted, at + 1)
     return found
+
+
+def _shown_places(text: str, wanted: str) -> list[tuple[int, int]]:
+    """Where a text stands that was copied from an answer, in which whatever looks like a part of a prompt is replaced.
+
+    Lines stay lines in an answer, so only within the first and the last line of it places have to be found again.
+    """
+    shown = said(text)
+    lines, shown_lines = text.split("\n"), shown.split("\n")
+    if shown == text or not wanted or len(lines) != len(shown_lines):
+        return []
+    begins = list(accumulate((len(line) + 1 for line in lines), initial=0))
+
+    def place(at: int, *, end: bool) -> int:
+        line, column = shown.count("\n", 0, at), at - (shown.rfind("\n", 0, at) + 1)
+        return begins[line] + _column(lines[line], shown_lines[line], column, end=end)
+
+    return [(place(at, end=False), place(at + len(wanted), end=True)) for at in _places(shown, wanted)]
+
+
+def _column(line: str, shown: str, column: int, *, end: bool) -> int:
+    """Where in a line something begins or ends that does so at a column of the line as it is shown.
+
+    What is invisible right before or after it belongs to it.
+    """
+    places = []
+    for _, first, last, shown_first, shown_last in SequenceMatcher(None, line, shown, autojunk=False).get_opcodes():
+        if shown_first <= column <= shown_last:
+            if last - first == shown_last - shown_first:
+                places.append(first + column - shown_first)
+            elif shown_first < column < shown_last:
+                places.append(last if end else first)
+            else:
+                places += [first] * (column == shown_first) + [last] * (column == shown_last)
+    return (max if end else min)(places, default=0)
 
 
 def _insert(tree: _Tree, path: str, line: int, text: str) -> Answer:
@@ -208,6 +247,12 @@ class _Tree:
     def __init__(self, scope: Scope) -> None:
         self._memory = scope.memory
         self._source = f"tool:{scope.tool}"
+
+    def meant(self, path: str) -> str:
+        """The path itself, or the one that is shown like this: in answers some characters are replaced."""
+        files = self._files(self._memory)
+        names = [*files, *(parent for name in files for parent in _parents(name))]
+        return path if path in names else next((name for name in names if said(name) == path), path)
 
     def is_directory(self, path: str) -> bool:
         return not _NOTE.fullmatch(path) and _is_directory(path, self._files(self._memory))

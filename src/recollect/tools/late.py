@@ -63,7 +63,7 @@ class Backlog(Protocol):
         """It could not be done here: it is to be tried again."""
         ...
 
-    def finished(self, user_id: str, session: str | None) -> list[Result]:
+    def finished(self, user_id: str, session: str | None, chat: str | None = None) -> list[Result]:
         """What has been done since this was asked last."""
         ...
 

@@ -122,6 +122,7 @@ def recall_fil(
 @tool("observations", does="other", tier="read_only", timeout=15)
 def scratchpad_get(scope: Scope, key: Annotated[str, Arg(says=_SAYS_KEY)]) -> Answer:
     """Get a value from your scratchpad, the working memory that is kept between steps."""
+    key = _meant(scope, key)
     value = scope.memory.scratch(key)
     if value is None:
         raise NotFoundError(f"there is nothing under {key!r}; scratchpad_list tells the keys")
@@ -135,7 +136,7 @@ def scratchpad_set(
     value: Annotated[str, Arg(says="The value, in place of what was there")],
 ) -> Answer:
     """Put a value into your scratchpad, the working memory that is kept between steps."""
-    outcome = scope.memory.set_scratch(key, value)
+    outcome = scope.memory.set_scratch(_meant(scope, key), value)
     if isinstance(outcome, Refused):
         return refused(outcome)
     return Answer({"status": "success", "key": key}, outcome_of(outcome))
@@ -168,7 +169,7 @@ def scratchpad_search(scope: Scope, query: Annotated[str, Arg(says="Text to look
 @tool("observations", does="other", tier="destructive", timeout=10)
 def scratchpad_delete(scope: Scope, key: Annotated[str, Arg(says=_SAYS_KEY)]) -> Answer:
     """Delete a value from your scratchpad."""
-    items = scope.memory.read(kind="scratch", key=key)
+    items = scope.memory.read(kind="scratch", key=_meant(scope, key))
     if not items:
         raise NotFoundError(f"there is nothing under {key!r}; scratchpad_list tells the keys")
     outcome = scope.memory.forget(items[0].id, reason="deleted by a tool")
@@ -188,6 +189,12 @@ TOOLS = (
     scratchpad_search,
     scratchpad_delete,
 )
+
+
+def _meant(scope: Scope, key: str) -> str:
+    """The key itself, or the one that is shown like this: in answers some characters are replaced."""
+    keys = [item.key or "" for item in scope.memory.read(kind="scratch")]
+    return key if key in keys else next((one for one in keys if said(one) == key), key)
 
 
 def _texts(scope: Scope, query: str, category: str, limit: int) -> list[str]:

@@ -35,6 +35,17 @@ def said(text: str) -> str:
     return without_markup(text)
 
 
+def harmless(content: Any) -> Any:
+    """An answer with nothing in any of its texts that passes for a part of a prompt. Every answer goes through here."""
+    if isinstance(content, str):
+        return without_markup(content)
+    if isinstance(content, dict):
+        return {harmless(name): harmless(value) for name, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [harmless(value) for value in content]
+    return content
+
+
 def marked(record: Record, shown: dict[str, Any]) -> dict[str, Any]:
     """What is shown of a record, with a mark if it came from a source that is not trusted."""
     return shown if record.trusted else shown | {"trusted": False}

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from recollect.core.memory import Memory
+from recollect.core.chats import CONSENT
 from recollect.records import Fact, Record
-from recollect.tools.facts import UserId, chat_of, recalled, remembered, shown_fact
+from recollect.tools.facts import UserId, recalled, remembered, shown_fact
 from recollect.tools.parameters import Arg
 from recollect.tools.phrasing import marked, moment, said
 from recollect.tools.tool import Answer, Scope, tool
@@ -90,7 +90,7 @@ def remember_relationship(
         confidence=confidence,
         excerpt=source_excerpt,
         source=f"tool:{scope.tool}",
-        metadata={"person": person.strip()} | (chat_of(scope) or {}),
+        metadata={"person": person.strip()},
     )
     return remembered(scope, outcome, f"{said(person)} is {said(relation)}")
 
@@ -122,10 +122,10 @@ def recall_facts_global(
     limit: Annotated[int, Arg(low=1, high=50, at_most=50, says="Max results (default 10)")] = 10,
 ) -> Answer:
     """Search for facts about a user from all chats they are in. Works only if the user has agreed to that."""
-    if not may_cross_chats(scope.memory):
+    if CONSENT not in scope.memory.consents():
         said_no = "not done: the person has not agreed that facts from other chats are recalled here; ask them"
         return Answer(said_no, "no consent", "refused")
-    return recalled(scope, fact_types, search_query, limit, chat=None)
+    return recalled(scope, fact_types, search_query, limit)
 
 
 TOOLS = (
@@ -135,11 +135,6 @@ TOOLS = (
     recall_relationships,
     recall_facts_global,
 )
-
-
-def may_cross_chats(memory: Memory) -> bool:
-    """Whether the person agreed that what was learned in one chat is recalled in another."""
-    return "across_chats" in memory.consents()
 
 
 def _shown(fact: Record, number: int) -> dict[str, Any]:

@@ -117,19 +117,25 @@ def memory_import(
     """Save many items at once, all or none. What is already known is passed over."""
     outcomes: list[Outcome] = []
     with scope.memory.acting(run=new_id("run")).batch() as memory:
+        # what an export shows otherwise than it is stored is known by that
+        carried = [record for kind in _CARRIED for record in memory.read(kind=kind)]
+        exported = {(one.kind, shown): one for one in carried if (shown := said(one.content)) != one.content}
         for number, item in enumerate(_items(data)):
             try:
+                if known := _exported(exported, item):
+                    outcomes.append(Duplicate(message=f"Already known: {known.text}", record=known))
+                    continue
                 outcomes.append(_stored(memory, item, f"tool:{scope.tool}"))
             except InvalidInputError as error:
                 raise ArgumentsError(f"item {number} cannot be imported, and nothing was: {error}") from None
-    known = sum(isinstance(outcome, Duplicate) for outcome in outcomes)
+    duplicates = sum(isinstance(outcome, Duplicate) for outcome in outcomes)
     refused = [outcome.message for outcome in outcomes if isinstance(outcome, Refused)]
     saved = sum(outcome.done for outcome in outcomes)
-    content = {"status": "success", "saved": saved, "duplicates": known, "refused": len(refused)}
-    content["conflicts"] = len(outcomes) - saved - known - len(refused)
+    content = {"status": "success", "saved": saved, "duplicates": duplicates, "refused": len(refused)}
+    content["conflicts"] = len(outcomes) - saved - duplicates - len(refused)
     if refused:
         content["reasons"] = list(dict.fromkeys(refused))[:10]
-    return Answer(content, "written" if saved else "duplicate" if known else "refused")
+    return Answer(content, "written" if saved else "duplicate" if duplicates else "refused")
 
 
 TOOLS = (memory_list_sessions, memory_read_session, memory_delete_session, memory_export, memory_import)
@@ -164,6 +170,12 @@ def _items(data: str) -> list[Any]:
     if len(items) > _MOST_IMPORTED:
         raise ArgumentsError(f"data has {len(items)} items; at most {_MOST_IMPORTED} can be imported at once")
     return items
+
+
+def _exported(exported: dict[tuple[str, str], Record], item: Any) -> Record | None:
+    """The record that an item was exported from, if that says it otherwise."""
+    kind, text = (item.get("kind", "note"), item.get("text")) if isinstance(item, dict) else ("note", item)
+    return exported.get((kind, text)) if isinstance(kind, str) and isinstance(text, str) else None
 
 
 def _stored(memory: Any, item: Any, source: str) -> Outcome:

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from recollect.core.aio import in_thread
+from recollect.core.chats import group
 from recollect.core.memory import Memory
 from recollect.core.workers import WORKERS
 from recollect.core.writing import DoneAlreadyError
@@ -33,7 +34,7 @@ from recollect.tools.late import Answers, Late, Patience
 from recollect.tools.log import CallLog
 from recollect.tools.parameters import ArgumentsError, Parameter, read_arguments
 from recollect.tools.phrasing import MAX_OUTPUT as MAX_OUTPUT
-from recollect.tools.phrasing import phrased
+from recollect.tools.phrasing import harmless, phrased
 from recollect.tools.results import Result as Result
 from recollect.tools.results import Status, crashed, failed, shown, told
 from recollect.tools.tool import Answer, Scope, Tool
@@ -134,14 +135,16 @@ class Suite:
         patience: Patience | None = None,
         clock: Clock = utc_now,
     ) -> None:
-        self.memory = memory
         self.tools: dict[str, Tool] = {}
         for tool in tools:
             if self.tools.setdefault(tool.name, tool) is not tool:
                 raise InvalidInputError("tools", f"two tools are called {tool.name}")
-        memory.acting(agent=agent, session=session)  # what is wrong with these is for the host to know, and now
+        # what is wrong with these is for the host to know, and now; with others in it, a chat is a group
+        chat = group(chat) if chat and others else chat
+        memory.acting(agent=agent, session=session)
+        self.memory = memory.acting(chat=chat)
         self.session, self.chat, self.agent = session, chat, agent
-        self._people = {one.user_id: one for one in (memory, *others)}
+        self._people = {one.user_id: one.acting(chat=chat) for one in (memory, *others)}
         self.fixed_user = not all(name.isdigit() for name in self._people) if fixed_user is None else fixed_user
         self._spellings = {_spelling(name): tool for name, tool in self.tools.items()}
         self._reading = {tool.name: self._parameters(tool) for tool in self.tools.values()}
@@ -231,7 +234,9 @@ class Suite:
 
     def finished(self) -> list[Result]:
         """What was queued in this conversation, and has been done since this was asked last."""
-        return [] if self._patience is None else self._patience.backlog.finished(self.memory.user_id, self.session)
+        if self._patience is None:
+            return []
+        return self._patience.backlog.finished(self.memory.user_id, self.session, self.chat)
 
     def redo(self, late: Late) -> Result:
         """Do what a process was asked that may have died since. What it has done already is not done again."""
@@ -316,7 +321,7 @@ class Suite:
                 return Answer(_PAUSED[mode], f"refused:{mode}"), "refused"
             here = memory.acting(f"tool:{tool.name}", agent=self.agent, session=self.session, call=asked.call)
             here = here._unless(asked.may_be_done)
-            scope = Scope(memory=here, tool=tool.name, session=self.session, chat=self.chat, people=tuple(self._people))
+            scope = Scope(memory=here, tool=tool.name, session=self.session, people=tuple(self._people))
             answer = tool.run(scope, **values)
             return answer, answer.status
         except DoneAlreadyError:
@@ -332,7 +337,7 @@ class Suite:
     def _result(self, asked: _Asked, answer: Answer, status: Status) -> Result:
         """Phrase the answer."""
         try:
-            content = told(asked.tool, answer, status)
+            content = harmless(told(asked.tool, answer, status))
             text = phrased(content, MAX_OUTPUT)
         except Exception as error:  # a tool gave what cannot be told
             answer, status = crashed(asked.tool, asked.call, error)

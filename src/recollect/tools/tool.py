@@ -35,12 +35,11 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """Where a call happens: whose memory, in which conversation and chat."""
+    """Where a call happens: whose memory, behind the wall of the chat if there is one, in which conversation."""
 
     memory: Memory
     tool: str
     session: str | None = None
-    chat: str | None = None
     people: tuple[str, ...] = ()
     """Whose memories the conversation can reach: the user, or all who take part in it."""
 

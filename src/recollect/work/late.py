@@ -38,7 +38,7 @@ class LateCalls:
         self._guard = threading.Lock()
         self._queue: Queue | None = None
         self._worker: Worker | None = None
-        self._results: OrderedDict[tuple[str, str | None], list[Result]] = OrderedDict()
+        self._results: OrderedDict[tuple[str, str | None, str | None], list[Result]] = OrderedDict()
         renew_after_forks(self, LateCalls._renew)
 
     def keep(self, late: Late) -> str:
@@ -60,10 +60,10 @@ class LateCalls:
         """Have it tried again, by this process if no other does."""
         self.resume()
 
-    def finished(self, user_id: str, session: str | None) -> list[Result]:
+    def finished(self, user_id: str, session: str | None, chat: str | None = None) -> list[Result]:
         """What was done since this was asked last, in this process."""
         with self._guard:
-            return self._results.pop((user_id, session), [])
+            return self._results.pop((user_id, session, chat), [])
 
     def resume_if_any(self) -> None:
         """Work on what other processes left in the queue, if there is anything."""
@@ -107,7 +107,8 @@ class LateCalls:
     def _tell(self, late: Late, result: Result) -> None:
         with self._guard:
             # by the conversation, and so by the user it is with: the call may be about another who takes part
-            told = self._results.setdefault((late.people[0] if late.people else late.user, late.session), [])
+            whose = late.people[0] if late.people else late.user
+            told = self._results.setdefault((whose, late.session, late.chat), [])
             told.append(result)
             del told[:-_MOST_RESULTS]
             while len(self._results) > _MOST_TALKS:

@@ -25,7 +25,7 @@ _ALONE = frozenset({"edit", "notices", "note_run", "clear", "erase_topic"})
 BATCH = tuple(name for name, verb in VERBS.items() if verb.scope == "write" and name not in _ALONE)
 """The verbs that can be part of a batch."""
 _MOST_OPERATIONS = 1000
-ACTING_FIELDS = ("actor", "agent", "session", "run", "call", "trusted")
+ACTING_FIELDS = ("actor", "agent", "session", "chat", "run", "call", "trusted")
 
 
 def _told_for_each_verb(schema: dict[str, Any]) -> None:

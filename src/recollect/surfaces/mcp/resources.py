@@ -8,6 +8,7 @@ import mcp_types as types
 
 from recollect.core.memory import Memory
 from recollect.errors import InvalidInputError
+from recollect.policy.injection import without_markup
 
 MEMORY, CONTEXT, DAILY = "memory://MEMORY.md", "memory://context", "memory://daily"
 MARKDOWN = "text/markdown"
@@ -70,7 +71,7 @@ def read(memory: Memory, uri: str) -> str:
     """The text of a resource."""
     name = uri.rstrip("/")
     if name.casefold() == MEMORY.casefold():  # some clients write the part after // in lower case
-        return INCOGNITO if memory.mode == "incognito" else memory.show()
+        return INCOGNITO if memory.mode == "incognito" else without_markup(memory.show())
     if name == CONTEXT or uri.startswith(f"{CONTEXT}/"):
         topic = unquote(uri.removeprefix(CONTEXT).removeprefix("/"))
         return context(memory, topic)
@@ -82,7 +83,7 @@ def read(memory: Memory, uri: str) -> str:
         except InvalidInputError:
             raise UnknownResourceError from None
         if note:
-            return note
+            return without_markup(note)
     raise UnknownResourceError
 
 

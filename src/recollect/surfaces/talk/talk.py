@@ -22,9 +22,10 @@ from recollect.agents.discuss import Answer, Discussion, Heard, storable
 from recollect.agents.extract import Extractor
 from recollect.agents.keeping import source_of
 from recollect.agents.models import Model
-from recollect.agents.remind import remind
+from recollect.agents.remind import remind, reminders_are_on
 from recollect.app import Recollect
 from recollect.core import validation as check
+from recollect.core.chats import group
 from recollect.core.memory import Memory
 from recollect.errors import InvalidInputError, RecollectError, StoreError
 from recollect.identity.nouns import Identity, check_identity
@@ -108,8 +109,18 @@ class Talk:
 
     @property
     def memory(self) -> Memory:
-        """Whose memory it is; another, once two channels are joined."""
+        """Whose memory it is; another, once two channels are joined. In a group, what was said in it and no more."""
+        return self._own.acting(chat=self._chat)
+
+    @property
+    def _own(self) -> Memory:
+        """All of it, for what the person has set: it must not be shown in a group."""
         return self._app.identities.memory(self.identity)
+
+    @property
+    def _chat(self) -> str | None:
+        """Its wall, if others read along; a private chat is the person's own."""
+        return None if self._speaker is None else group(self.place)
 
     # what the person does
 
@@ -213,7 +224,7 @@ class Talk:
         if answer.degraded is not None:
             why = answer.degraded.partition(":")[0].replace("_", " ")
             lines.insert(0, Line(f"The model did not answer ({why}); this is from memory.", "bad"))
-        elif self._model is None and heard.answered is None and self._not_told_yet(memory):
+        elif self._model is None and heard.answered is None and self._not_told_yet():
             before.append(page(Line(NO_MODEL, "aside")))
         if heard.captured is not None:
             lines += _signs(memory, heard.captured.kept.outcomes)
@@ -236,15 +247,17 @@ class Talk:
                 line = Line(f"{verb}: {fitted(told(entry.after), _ROOM)}", "good", number)
                 yield line, replace(bring_back(number, entry.after), label=f"Undo #{number}")
 
-    def _not_told_yet(self, memory: Memory) -> bool:
+    def _not_told_yet(self) -> bool:
         """Whether the person has to be told that there is no model; once, whichever channel they are on."""
-        if self._told_no_model or memory.scratch(_TOLD_NO_MODEL):
+        if self._told_no_model or self._own.scratch(_TOLD_NO_MODEL):
             return False
         self._told_no_model = True
-        memory.acting("talk").set_scratch(_TOLD_NO_MODEL, "yes")
+        self._own.acting("talk").set_scratch(_TOLD_NO_MODEL, "yes")
         return True
 
     def _reminded(self, memory: Memory, text: str, session: str) -> list[Page]:
+        if not reminders_are_on(self._own):
+            return []
         found = remind(memory.acting("talk"), text, session=session, clock=self._clock)
         return [] if found is None else [page(Line(fitted(found.text, 2 * _ROOM), "aside"))]
 
@@ -466,10 +479,16 @@ class Talk:
         kept = self._discussion
         if kept is not None and (kept.session, kept.memory.user_id) == (here.session, user):
             return kept
-        tools = self._app.tools(user, *self._suites, session=here.session, chat=self.place)
+        tools = self._app.tools(user, *self._suites, session=here.session, chat=self._chat)
         earlier = None if here.title is not None else self._session_before(memory, here.session)
         self._discussion = Discussion(
-            tools, self._model, title=here.title, text=here.text, earlier=earlier, private=self._speaker is None
+            tools,
+            self._model,
+            title=here.title,
+            text=here.text,
+            earlier=earlier,
+            private=self._speaker is None,
+            place=self.place,
         )
         return self._discussion
 

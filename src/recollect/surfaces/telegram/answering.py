@@ -154,7 +154,7 @@ class Answering:
         if verb:
             return talk.say(said.text, message=name), False
         pages: list[Page] = []
-        if by_me and (post := delivered(talk.memory, said.spot.chat, int(said.reply["message_id"]))):
+        if by_me and (post := delivered(self.memory(said.person), said.spot.chat, int(said.reply["message_id"]))):
             if not _is_about(talk.memory, said.spot, post, self._clock()):
                 pages = talk.say(post.command, message=f"{name}.post")
             return [*pages, *talk.say(said.text, message=name)], True
