@@ -42,11 +42,21 @@ class Desk:
         assert old in text
         self.path.write_bytes(text.replace(old, new, 1).encode("utf-8"))
 
+    def save_calmly(self, data: bytes) -> None:
+        """Save in place what was opened a while after it was written, and edited for a while."""
+        save_calmly(self.path, data)
+
     def facts(self) -> list[str]:
         return [record.text for record in self.memory.read(kind="fact")]
 
     def ops(self) -> list[tuple[str, str, str]]:
         return [(e.op, e.actor, (e.after or e.before).text) for e in self.memory.history()]  # type: ignore[union-attr]
+
+
+def save_calmly(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
+    written = FrozenClock()().timestamp()
+    os.utime(path, (written + 10, written + 20))
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -254,9 +264,20 @@ def test_F4_deleting_all_lines_but_the_headings_forgets_all_and_can_be_undone(de
 
 def test_F4_deleting_the_line_an_agent_just_wrote_forgets_it(desk: Desk) -> None:
     desk.memory.remember("Likes tea")
+    desk.memory.remember("Likes coffee")
+    desk.edit("- Likes coffee\n", "")
+    assert desk.facts() == ["Likes tea"] and "coffee" not in desk.text
+
+
+def test_F4_the_text_of_before_an_agent_wrote_is_not_a_deletion_unless_somebody_took_their_time(desk: Desk) -> None:
+    desk.memory.remember("Likes tea")
     before = desk.path.read_bytes()
     desk.memory.remember("Likes coffee")
-    desk.path.write_bytes(before)  # exactly the text of before
+    now = desk.path.read_bytes()
+    desk.path.write_bytes(before)  # from an editor that was opened before, or by someone who deleted the new line
+    assert desk.facts() == ["Likes tea", "Likes coffee"] and desk.path.read_bytes() == now
+    assert any("1 added" in notice for notice in desk.memory.notices())
+    desk.save_calmly(before)
     assert desk.facts() == ["Likes tea"] and desk.path.read_bytes() == before
 
 
@@ -560,7 +581,7 @@ def test_F4_a_person_and_an_agent_taking_turns_agree_in_the_end(
                 except recollect.RecollectError:
                     continue
             if step.startswith("person"):
-                path.write_bytes(content.encode())
+                save_calmly(path, content.encode())
                 shown = memory.show()
                 assert shown == content  # taking over an edit changes nothing in the file
             facts = {record.content for record in memory.read(kind="fact") if record.tier == "file"}

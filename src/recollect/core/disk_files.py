@@ -1,64 +1,108 @@
 """The files a person reads, brought into step with the store, both ways.
 
-Before a write, what the person edited is taken over and becomes ordinary changes in the journal. After it,
-MEMORY.md and the daily notes are written aside within the transaction and renamed into place right after
-the commit, all under the user's write lock. A file written aside that is still there after a crash says
-that the rename did not happen; a file on disk that we did not render was edited by a person.
+Before a write, what the person edited is taken over and becomes ordinary changes in the journal. After it, MEMORY.md
+and the daily notes are written aside within the transaction and exchanged with the files in place right after the
+commit, all under the user's write lock.
 
-Files are not synced to disk one by one: the database holds everything they show. After a loss of power a
-file may be older than the database believes; that is recognised by the machine having started anew since,
-and then a missing line is no proof that a person deleted it.
+How a file gets into its place, and what each name says if the process dies there:
+
+1. ``.MEMORY.md.new`` is written, and the transaction is committed with its fingerprint. A file of this name with the
+   fingerprint that the database knows is committed but not in place; with any other it was never committed.
+2. It is renamed to ``.MEMORY.md.old``. This happens after the commit only, so a file of this name is either the
+   committed rendering, by its fingerprint, or
+3. after the two files changed places in one step, what was in place until then. If that is not what was read before
+   the write, a person saved in between; if some program has it open, they are just saving. Then the two change back,
+   and the next write takes the person's text over. What is in ``.MEMORY.md.old`` for any other reason, because the
+   process died or a program wrote into the old file late, is taken over by the next write as well.
+4. ``.MEMORY.md.old`` is deleted, once it is what it was and nobody has it open.
+
+Whoever changes this order loses a person's save or an acknowledged write: a file is only ever deleted after its
+content was recognised as ours, and nothing is ever renamed over a file that was not looked at. Where two files cannot
+change places in one step, the old one gets a second name before it is replaced; a file that is renamed into place
+between those two steps is lost, one that is written into is not.
+
+A file on disk that we did not render was edited by a person, from one of the versions that somebody may have
+(`recollect.core.versions`). A version that nobody has read is not among them: where the file system notes that a file
+is read, that is seen when the file is replaced. Our own looking leaves no trace.
+
+Files are not synced to disk one by one: the database holds everything they show. After a loss of power a file may be
+older than the database believes; that is recognised by the machine having started anew since, and then a missing line
+is no proof that a person deleted it.
 """
 
 from __future__ import annotations
 
-import hashlib
+import errno
 import os
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
+from recollect.core import file_system
+from recollect.core.file_system import Content, fingerprint_of
 from recollect.core.files import MEMORY, NoFiles, daily_name, day_of, is_daily, page_of
 from recollect.core.pages import MemoryPage, Page
+from recollect.core.versions import Version, remembered
 from recollect.core.writing import Write
-from recollect.document.blocks import decode, encode
+from recollect.document.blocks import MAX_BYTES, decode, encode
 from recollect.errors import DocumentError, storage_error
 from recollect.records import DailyEntry, Fact, Record
 from recollect.store.contract import FileState, Query, Reader, Transaction
-from recollect.times import utc_now
 
 _RACY_SECONDS = 0.1
+_SAVING_SECONDS = 0.25
+_CALM_SECONDS = 2.0
+_EMPTY = fingerprint_of(b"")
+_IN_THE_WAY = frozenset(
+    {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ELOOP}
+    | {errno.EINVAL, errno.ENAMETOOLONG, errno.ENOTEMPTY}
+)
+"""What is wrong with the place of a file and not with the disk: then the file stays behind, and the memory does not."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
-    """A file as we last saw it on disk."""
+class _Place:
+    """Where a file is, through a symbolic link if it is one, and the names beside it."""
 
-    stat: tuple[int, int, int]
-    at: float
-    data: bytes
-    fingerprint: str
-
-    def trusted(self) -> bool:
-        """Whether an unchanged time stamp proves an unchanged file: not if it is too fresh to tell."""
-        return self.at - self.stat[0] / 1e9 > _RACY_SECONDS
+    path: Path
+    new: Path
+    old: Path
 
 
 @dataclass(slots=True)
 class _Sheet:
     """A file in the course of a write."""
 
+    place: _Place
     page: Page
-    disk: _Seen | None
-    base_seq: int | None
+    disk: Content | None
+    versions: tuple[Version, ...]
+    """Those that somebody may have, the one on disk included."""
+    committed: str = ""
+    """The fingerprint of the last rendering, in place or not."""
+    shows: int | None = None
+    """The sequence number that the file on disk shows, if it is our rendering."""
     dirty: bool = False
     holds: int = 0
     """How many changes of this write it shows already, because it was made from the records."""
     given: bool = False
     """Whether its text was given anew: then it may say what no record says."""
+    erased: bool = False
+    """Whether something is removed from it for good."""
+
+
+@dataclass(slots=True)
+class _Found:
+    """A file and what is beside it, after finishing what a crash interrupted."""
+
+    disk: Content | None
+    versions: tuple[Version, ...]
+    late: list[tuple[Path, Content]] = field(default_factory=list)
+    """What somebody saved that never was in place, or not for long."""
 
 
 class DiskFiles:
@@ -66,13 +110,16 @@ class DiskFiles:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._seen: dict[str, _Seen] = {}
+        self._seen: dict[str, Content] = {}
         self._pages: dict[str, tuple[str, Page]] = {}
         self._sheets: dict[str, _Sheet | None] = {}
         self._problems: dict[str, str] = {}
         self._memory_state: FileState | None = None
         self._applied = 0
         self._swept = False
+        self._tells_reads: dict[Path, bool] = {}
+        self._busy: dict[str, list[Path]] = {}  # files that were replaced while some program had them open
+        self._known_old: dict[Path, file_system.Stat | None] = {}  # what was looked at already, and must stay
 
     # what the person did
 
@@ -99,18 +146,19 @@ class DiskFiles:
 
     def _sweep(self, tx: Transaction) -> None:
         """Once: finish what a process that died had committed, and delete what it had not."""
-        for aside in [*self.folder.glob(f".{MEMORY}.new"), *self.folder.glob("memory/.????-??-??.md.new")]:
-            path = aside.with_name(aside.name[1 : -len(".new")])
-            name = path.relative_to(self.folder).as_posix()
-            state = tx.file(name)
+        names = {MEMORY}
+        for pattern in ("memory/.????-??-??.md.new", "memory/.????-??-??.md.old*"):
+            names |= {f"memory/{path.name[1:14]}" for path in self.folder.glob(pattern)}
+        for name in sorted(names):
+            if name != MEMORY and not is_daily(name):
+                continue
             with suppress(OSError):
-                disk, written = self._look(path), self._look(aside)
-                if state is None or written is None or written.fingerprint != state.fingerprint:
-                    aside.unlink()
-                elif (disk.fingerprint if disk else "") == state.previous_fingerprint:
-                    os.replace(aside, path)
-                    if not written.data and name != MEMORY:
-                        path.unlink()
+                place, state = self._place(name), tx.file(name)
+                self._busy[name] = sorted(place.path.parent.glob(f"{place.old.name}-*"))
+                if state is None:
+                    file_system.remove(place.new)
+                else:
+                    self._settle(name, place, state)
         self._swept = True
 
     def take_over_daily(self, write: Write) -> None:
@@ -119,7 +167,7 @@ class DiskFiles:
             state = states.get(name)
             if not self._is_as_rendered(name, state):
                 self._open(write, name, state)
-            elif state is not None and state.fingerprint == _fingerprint(b""):
+            elif state is not None and state.fingerprint == _EMPTY:
                 write.tx.drop_file(name)  # removed with its last entry, and gone
 
     def _sheet(self, write: Write, name: str) -> _Sheet | None:
@@ -128,60 +176,171 @@ class DiskFiles:
             state = write.tx.file(name) if name != MEMORY else self._memory_state
             seen, cached = self._seen.get(name), self._pages.get(name)
             if state and seen and cached and seen.fingerprint == cached[0] == state.fingerprint and name == MEMORY:
-                self._sheets[name] = _Sheet(cached[1].copy(), seen, state.seq)  # looked at when this write began
+                # looked at when this write began
+                place = self._place(name)
+                self._sheets[name] = _Sheet(
+                    place, cached[1].copy(), seen, _versions(state), state.fingerprint, state.seq
+                )
             else:
                 self._open(write, name, state)
         return self._sheets[name]
 
     def _open(self, write: Write, name: str, state: FileState | None) -> None:
         try:
-            disk, base_seq = self._settled(name, state)
+            place = self._place(name)
+            found = self._settle(name, place, state)
+            disk = found.disk
             text = decode(disk.data) if disk else ""
+            rendered = state is not None and disk is not None and disk.fingerprint == state.fingerprint
+            if disk is not None and not rendered and self._is_being_saved(place.path):
+                return self._blocked(write, name, "a program is just saving it")
         except OSError as error:
             return self._blocked(write, name, f"it cannot be read ({error.strerror})")
         except DocumentError as error:
             return self._blocked(write, name, str(error))
-        if state is not None and disk is not None and disk.fingerprint == state.fingerprint:
+        certain = state is None or state.boot == _boot()
+        saved = self._take_over_late(write, name, place, found, certain=certain)
+        if rendered and disk is not None and state is not None:
             cached = self._pages.get(name)
             page = cached[1].copy() if cached and cached[0] == disk.fingerprint else page_of(name, text)
-            self._sheets[name] = _Sheet(page, disk, base_seq)
+            if saved is not None:  # the file says nothing of its own, so the person's text takes its place
+                page = saved
+            sheet = _Sheet(place, page, disk, found.versions, state.fingerprint, state.seq, dirty=bool(found.late))
+            sheet.holds = len(write.changes) if saved is not None else 0
+            self._sheets[name] = sheet
             return None
         lost = not text.strip("\ufeff \t\r\n")
         page = page_of(name, "" if lost else text)
-        sheet = self._sheets[name] = _Sheet(page, disk, base_seq, dirty=True)
+        sheet = self._sheets[name] = _Sheet(
+            place, page, disk, found.versions, state.fingerprint if state else "", dirty=True
+        )
         records = page.records(write)
         if not lost:
+            versions = self._of_calm_hands(write, place, disk, state) or found.versions
             with write.as_person():
-                page.adopt(write, records, base_seq, name)
+                version = page.adopt(write, records, versions if certain else None, name)
+            if version is not None:
+                sheet.versions = (*sheet.versions, version)
             sheet.holds = len(write.changes)
             return None
-        for record in records:
-            page.put(None, record)
+        if saved is not None:
+            sheet.page = saved
+        else:
+            for record in records:
+                page.put(None, record)
         sheet.holds = len(write.changes)
-        if state is not None and records:
+        if state is not None and records and saved is None:
             how = "was empty" if disk else "was missing"
             write.notices.append(f"{name} {how} and was written again from memory; nothing was forgotten")
         return None
 
-    def _settled(self, name: str, state: FileState | None) -> tuple[_Seen | None, int | None]:
-        """The file on disk and the sequence number it shows, after finishing what a crash interrupted.
-
-        None for the number if the machine was started anew since: then an older file may have come back.
-        """
-        path, aside = self._paths(name)
-        disk = self._look(path)
+    def _settle(self, name: str, place: _Place, state: FileState | None) -> _Found:
+        """The file on disk and the versions it may come from, after finishing what a crash interrupted."""
+        disk = self._look(name, place)
         if state is None:
-            return disk, 0
-        base_seq = state.seq
-        if (written := self._look(aside)) is not None:
-            if written.fingerprint == state.fingerprint:
-                # committed, but the process died before the rename
-                if (disk.fingerprint if disk else "") == state.previous_fingerprint:
-                    os.replace(aside, path)
-                    return self._look(path), base_seq
-                base_seq = state.previous_seq
-            aside.unlink(missing_ok=True)
-        return disk, base_seq if state.boot == _boot() else None
+            return _Found(disk, ((0,),))
+        found = _Found(disk, _versions(state))
+        waiting = self._committed_aside(place, state, disk)
+        if waiting is not None:
+            if waiting != place.old:
+                self._make_room(name, place, "")
+                os.rename(waiting, place.old)
+            if (disk.fingerprint if disk else "") == state.previous_fingerprint:
+                self._exchange(place, state.previous_fingerprint, unread=True)
+                found.disk = self._look(name, place)
+            if not found.disk or found.disk.fingerprint != state.fingerprint:  # so nobody has ever seen it
+                found.versions = (*state.versions, (state.previous_seq,))
+        for old in [place.old, *self._busy.get(name, [])]:
+            content = _read_beside(old)
+            if content is None or content.fingerprint == state.fingerprint:
+                self._let_go(name, place, old, content, found.disk, state)
+            elif file_system.is_being_written(old):
+                self._known_old[old] = content.stat
+            else:
+                found.late.append((old, content))
+        if found.late:
+            found.versions = remembered([*state.versions, (state.previous_seq,), *found.versions])
+        if name != MEMORY and state.fingerprint == _EMPTY and found.disk and not found.disk.data:
+            self._remove_empty(place)
+            found.disk = self._look(name, place)
+        return found
+
+    def _committed_aside(self, place: _Place, state: FileState, disk: Content | None) -> Path | None:
+        """The rendering that is committed and not in place yet. What was never committed is deleted."""
+        written = _read_beside(place.new)
+        if written is not None:
+            if written.fingerprint == state.fingerprint and (disk is None or disk.fingerprint != state.fingerprint):
+                return place.new
+            file_system.remove(place.new)
+        kept = _read_beside(place.old)
+        if kept is None or kept.fingerprint != state.fingerprint:
+            return None
+        return place.old if disk is None or disk.fingerprint != state.fingerprint else None
+
+    def _let_go(
+        self, name: str, place: _Place, old: Path, content: Content | None, disk: Content | None, state: FileState
+    ) -> None:
+        """A rendering of ours that is in place as well is deleted; one that is not stays until the next is."""
+        if content is not None and disk is not None and disk.fingerprint == state.fingerprint:
+            file_system.remove(old)
+        if old != place.old and not os.path.lexists(old):
+            self._busy[name].remove(old)
+
+    def _of_calm_hands(
+        self, write: Write, place: _Place, disk: Content | None, state: FileState | None
+    ) -> tuple[Version, ...]:
+        """The present version, if it was opened and saved by somebody who took their time.
+
+        It was read a while after it was written, so not by a program that reads whatever changes, and saved in place
+        a while after it was read. Then nobody needs to guess which version the text was made from.
+        """
+        if state is None or disk is None or not state.seq or not self._notes_reads(place):
+            return ()
+        entry = write.tx.entry(state.seq)
+        read_at = disk.read_ns / 1e9
+        if entry is None or disk.stat[0] / 1e9 - read_at < _CALM_SECONDS:
+            return ()
+        return ((state.seq,),) if read_at - entry.at.timestamp() >= _CALM_SECONDS else ()
+
+    def _take_over_late(self, write: Write, name: str, place: _Place, found: _Found, *, certain: bool) -> Page | None:
+        """Make what somebody saved beside part of this write; the last of these pages, as it would be the file now."""
+        state = self._memory_state if name == MEMORY else write.tx.file(name)
+        saved: Page | None = None
+        versions = tuple(version for version in found.versions if state is None or version != (state.seq,))
+        for path, content in found.late:
+            try:
+                text = decode(content.data)
+            except DocumentError as error:
+                shown = file_system.spare_name(place.path.with_name(f"{place.path.name}.saved"))
+                os.rename(path, shown)
+                write.notices.append(f"{shown.name} was saved in the moment of a write and is left to you: {error}")
+                continue
+            if content.fingerprint != (state.previous_fingerprint if state else "") and text.strip("\ufeff \t\r\n"):
+                saved = page_of(name, text)
+                with write.as_person():
+                    version = saved.adopt(write, saved.records(write), versions if certain else None, name)
+                if version is not None:
+                    found.versions = (*found.versions, version)
+            write.tx.after_commit(lambda path=path: self._forget_old(name, path))  # type: ignore[misc]
+        return saved
+
+    def _forget_old(self, name: str, path: Path) -> None:
+        with suppress(OSError):
+            file_system.remove(path)
+        if path in self._busy.get(name, []):
+            self._busy[name].remove(path)
+
+    def _is_being_saved(self, path: Path) -> bool:
+        """Whether a program goes on writing into a file; one that is about to finish is waited for."""
+        until = time.monotonic() + _SAVING_SECONDS
+        while file_system.is_being_written(path):
+            changed = file_system.stat_of(path)
+            if changed is None or not file_system.changed_lately(changed[0]):
+                return False  # it is merely held open
+            if time.monotonic() > until:
+                return True
+            time.sleep(0.005)
+        return False
 
     def _blocked(self, write: Write, name: str, problem: str) -> None:
         self._sheets[name] = None
@@ -203,9 +362,15 @@ class DiskFiles:
 
     def publish(self, write: Write) -> None:
         self._bring_up_to_date(write)
-        for name, sheet in self._sheets.items():
+        for name, sheet in list(self._sheets.items()):
             if sheet is not None and sheet.dirty:
-                self._write_aside(write.tx, name, sheet, write.last_seq, write.notices)
+                sheet.erased |= write.erased
+                try:
+                    self._write_aside(write.tx, name, sheet, write.last_seq, write.notices)
+                except OSError as error:
+                    if error.errno not in _IN_THE_WAY or (name == MEMORY and sheet.place.path.parent == self.folder):
+                        raise storage_error(error, self.folder) from error
+                    self._blocked(write, name, f"it cannot be written ({error.strerror})")
 
     def _bring_up_to_date(self, write: Write) -> None:
         net: dict[str, dict[str, tuple[Record | None, Record | None]]] = {}
@@ -228,53 +393,127 @@ class DiskFiles:
                 sheet.dirty |= sheet.page.put_all(list(changed.values()))
 
     def _write_aside(self, tx: Transaction, name: str, sheet: _Sheet, seq: int, notices: list[str]) -> None:
-        _, aside = self._paths(name)
         data = encode(sheet.page.render())
-        fingerprint = _fingerprint(data)
+        fingerprint = fingerprint_of(data)
         previous = sheet.disk.fingerprint if sheet.disk else ""
+        if fingerprint != previous:
+            mode = sheet.disk.mode if sheet.disk else 0o644
+            file_system.create(sheet.place.new, data, mode, sync=not _boot())
+        versions = [version for version in sheet.versions if version != (sheet.shows,) or not self._is_unread(sheet)]
         state = FileState(
             name=name,
             fingerprint=fingerprint,
             seq=seq,
             previous_fingerprint=previous,
-            previous_seq=sheet.base_seq or 0,
+            previous_seq=sheet.shows or 0,
             boot=_boot(),
+            versions=remembered([version for version in versions if version not in ((0,), (seq,))]),
         )
         tx.set_file(state)
         self._pages[name] = (fingerprint, sheet.page)
-        if fingerprint == previous:
-            return
-        try:
-            _write_file(aside, data)
-        except OSError as error:
-            raise storage_error(error, self.folder) from error
-        tx.after_commit(lambda: self._rename(name, sheet, data, fingerprint, notices))
+        if fingerprint != previous:
+            tx.after_commit(lambda: self._rename(name, sheet, data, fingerprint, notices))
+
+    def _is_unread(self, sheet: _Sheet) -> bool:
+        """Whether nobody can have the version on disk before them, because nobody has read it."""
+        if sheet.disk is None or file_system.stat_of(sheet.place.path) != sheet.disk.stat:
+            return False
+        return file_system.is_unread(sheet.place.path) and self._notes_reads(sheet.place)
+
+    def _notes_reads(self, place: _Place) -> bool:
+        folder = place.path.parent
+        if folder not in self._tells_reads:
+            self._tells_reads[folder] = file_system.tells_reads(folder)
+        return self._tells_reads[folder]
 
     def _rename(self, name: str, sheet: _Sheet, data: bytes, fingerprint: str, notices: list[str]) -> None:
-        path, aside = self._paths(name)
+        place = sheet.place
         try:
-            if _stat(path) != (sheet.disk.stat if sheet.disk else None):
+            in_place = file_system.stat_of(place.path) == (sheet.disk.stat if sheet.disk else None)
+            if in_place:  # else it was edited in this very moment: the next write takes it over
+                unread = self._is_unread(sheet)
+                self._make_room(name, place, sheet.committed)
+                made = file_system.stat_of(place.new)
+                os.rename(place.new, place.old)
+                previous = sheet.disk.fingerprint if sheet.disk else ""
+                in_place = self._exchange(place, previous, unread=unread, erased=sheet.erased)
+            if not in_place:
                 self._seen.pop(name, None)
                 if sheet.given:
                     notices.append(
                         f"{name} was saved by someone else in the same moment; of your text its facts are kept"
                     )
-                return  # edited in this very moment: the next write takes it over
-            os.replace(aside, path)
-            stat = _stat(path)
+                return
             if not data and name != MEMORY:
-                path.unlink()
-                stat = None
-            if stat is not None:
-                self._seen[name] = _Seen(stat, utc_now().timestamp(), data, fingerprint)
+                self._remove_empty(place)
+            elif made is not None:
+                self._seen[name] = Content(
+                    made, time.time(), data, fingerprint, sheet.disk.mode if sheet.disk else 0o644, 0
+                )
         except OSError as error:
+            self._seen.pop(name, None)
             notices.append(f"{name} could not be brought up to date ({error.strerror}); the next write tries again")
 
+    def _make_room(self, name: str, place: _Place, ours: str) -> None:
+        """Free the name of the old file. What is there stays under another, unless it is a rendering of ours."""
+        content = _read_beside(place.old)
+        if content is not None and content.fingerprint == ours and not file_system.is_being_written(place.old):
+            file_system.remove(place.old)
+        elif content is not None:
+            spare = file_system.spare_name(place.old)
+            os.rename(place.old, spare)
+            self._busy.setdefault(name, []).append(spare)
+
+    def _exchange(self, place: _Place, previous: str, *, unread: bool, erased: bool = False) -> bool:
+        """Put our rendering, which has the name of the old file, into place; whether it is there now."""
+        if not previous:
+            try:
+                file_system.move(place.old, place.path)
+            except FileExistsError:
+                return False  # made in this very moment
+            return True
+        can_return = file_system.exchange(place.old, place.path)
+        if not can_return:
+            spare = file_system.spare_name(place.old)
+            os.link(place.path, spare)  # so that whoever has it open writes into something that is looked at
+            os.replace(place.old, place.path)
+            os.rename(spare, place.old)
+        # what came out: a person may have saved in between, or be just saving
+        try:
+            out = file_system.read(place.old, MAX_BYTES)
+            same = out is not None and out.fingerprint == previous
+            busy = file_system.is_being_written(place.old)
+        except OSError:  # it is no file any more
+            out, same, busy = None, False, False
+        if same and not busy:
+            if erased or not unread or file_system.is_unread(place.old):
+                file_system.remove(place.old)
+            return True  # else it was read in the last moment: it stays, to tell the next write
+        if not can_return:
+            return True  # the next write takes it over from where it is
+        if same and out is not None and not file_system.changed_lately(out.stat[0]):
+            return True  # some program merely has it open; what it may write is taken over from there
+        file_system.exchange(place.old, place.path)
+        return False
+
+    def _remove_empty(self, place: _Place) -> None:
+        """Remove a note that has no entries any more, unless somebody has just written into it."""
+        if os.path.lexists(place.old):
+            return
+        with suppress(FileNotFoundError):
+            os.rename(place.path, place.old)
+            left = file_system.read(place.old, MAX_BYTES)
+            if left is not None and not left.data and not file_system.is_being_written(place.old):
+                file_system.remove(place.old)
+            else:
+                with suppress(FileExistsError):
+                    file_system.move(place.old, place.path)
+
     def discard(self, *, keep: bool = False) -> None:
-        for name in self._sheets:
-            if not keep:
+        for sheet in self._sheets.values():
+            if not keep and sheet is not None:
                 with suppress(OSError):
-                    self._paths(name)[1].unlink(missing_ok=True)
+                    file_system.remove(sheet.place.new)
         self._sheets, self._pages, self._seen = {}, {}, {}
 
     # a text given anew
@@ -312,9 +551,15 @@ class DiskFiles:
         self._sweep(write.tx)
         names = self._daily_names()
         for name in [MEMORY, *names]:
-            path, _ = self._paths(name)
-            disk = self._look(path)
-            self._sheets[name] = _Sheet(page_of(name, ""), disk, write.state.seq, dirty=True)
+            try:
+                place = self._place(name)
+                disk = self._look(name, place)
+            except OSError as error:
+                self._blocked(write, name, f"it cannot be read ({error.strerror})")
+                continue
+            state = write.tx.file(name)
+            committed = state.fingerprint if state else ""
+            self._sheets[name] = _Sheet(place, page_of(name, ""), disk, (), committed, dirty=True)
         self._applied = len(write.changes)
         return {"daily notes": len(names), "MEMORY.md": 1}
 
@@ -332,17 +577,17 @@ class DiskFiles:
     # looking
 
     def text(self, reader: Reader) -> str:
-        seen = self._look_or_none(MEMORY)
+        seen = self._look_or_none(MEMORY, as_reader=True)
         if seen is None:
             return NoFiles().text(reader)
         return seen.data.decode("utf-8", errors="replace")
 
     def daily_text(self, reader: Reader, day: date) -> str:
-        seen = self._look_or_none(daily_name(day))
+        seen = self._look_or_none(daily_name(day), as_reader=True)
         return seen.data.decode("utf-8", errors="replace") if seen else ""
 
     def contents(self, reader: Reader) -> dict[str, bytes]:
-        seen = {name: self._look_or_none(name) for name in [MEMORY, *self._daily_names()]}
+        seen = {name: self._look_or_none(name, as_reader=True) for name in [MEMORY, *self._daily_names()]}
         found = {name: file.data for name, file in seen.items() if file is not None}
         return {MEMORY: encode(NoFiles().text(reader))} | found
 
@@ -350,14 +595,17 @@ class DiskFiles:
         for name, data in files.items():
             if name != MEMORY and not is_daily(name):
                 continue
-            path, _ = self._paths(name)
-            seq = tx.state().seq
+            place, seq = self._place(name), tx.state().seq
             try:
                 page = page_of(name, decode(data))
             except DocumentError:  # it could not be read when it was exported either; it is what the person has
-                tx.after_commit(lambda path=path, data=data: _write_file(path, data))  # type: ignore[misc]
+                tx.after_commit(lambda place=place, data=data: _put(place, data))  # type: ignore[misc]
             else:
-                self._write_aside(tx, name, _Sheet(page, self._look(path), seq), seq, [])
+                sheet = _Sheet(place, page, self._look(name, place), (), shows=seq)
+                try:
+                    self._write_aside(tx, name, sheet, seq, [])
+                except OSError as error:
+                    raise storage_error(error, self.folder) from error
 
     def any_text(self) -> bool:
         return self._look_or_none(MEMORY) is not None or bool(self._daily_names())
@@ -366,7 +614,7 @@ class DiskFiles:
         found: list[str] = []
         for state in reader.files():
             seen = self._look_or_none(state.name)
-            if state.name != MEMORY and seen is None and state.fingerprint == _fingerprint(b""):
+            if state.name != MEMORY and seen is None and state.fingerprint == _EMPTY:
                 continue
             if seen is None or seen.fingerprint != state.fingerprint:
                 found.append(f"{state.name}: not as it was last rendered")
@@ -380,48 +628,51 @@ class DiskFiles:
         return found
 
     def _is_as_rendered(self, name: str, state: FileState | None) -> bool:
-        path, aside = self._paths(name)
         if state is None:
-            return not path.exists()
-        seen = self._seen.get(name)
-        if seen is not None and seen.fingerprint == state.fingerprint and _stat(path) == seen.stat:
-            if seen.trusted():
-                return True
-            with suppress(OSError):
-                return path.read_bytes() == seen.data
+            return not os.path.lexists(self.folder / name)
         try:
-            disk = self._look(path)
+            place = self._place(name)
+            if self._is_something_beside(name, place):
+                self._seen.pop(name, None)  # so that the next write looks again, and settles it
+                return False
+            seen = self._seen.get(name)
+            fresh = seen is None or seen.at - seen.stat[0] / 1e9 < _RACY_SECONDS  # its time proves nothing yet
+            known = seen is not None and not fresh and seen.fingerprint == state.fingerprint
+            if seen and known and seen.stat == file_system.stat_of(place.path):
+                return True
+            disk = self._look(name, place)
         except OSError:
             return False
         if disk is None:
-            return name != MEMORY and state.fingerprint == _fingerprint(b"")
-        if disk.fingerprint == state.fingerprint and aside.exists():
-            self._seen.pop(name, None)  # so that the next write looks again, and settles it
+            return name != MEMORY and state.fingerprint == _EMPTY
+        if disk.fingerprint == state.fingerprint and os.path.lexists(place.new):
+            self._seen.pop(name, None)
             return False
         return disk.fingerprint == state.fingerprint
 
-    def _look(self, path: Path) -> _Seen | None:
-        """The file as it is on disk; a stat before and after tells that it was not changed while reading."""
-        for _ in range(10):
-            before = _stat(path)
-            if before is None:
-                return None
-            try:
-                data = path.read_bytes()
-            except FileNotFoundError:
-                continue
-            if _stat(path) == before:
-                seen = _Seen(before, utc_now().timestamp(), data, _fingerprint(data))
-                if not path.name.startswith("."):
-                    self._seen[path.relative_to(self.folder).as_posix()] = seen
-                return seen
-        raise OSError(0, "it keeps changing")
+    def _is_something_beside(self, name: str, place: _Place) -> bool:
+        """Whether there are old files that were not looked at as they are now."""
+        for old in (place.old, *self._busy.get(name, ())):
+            found = file_system.stat_of(old)
+            if found is not None and found != self._known_old.get(old):
+                return True
+        return False
 
-    def _look_or_none(self, name: str) -> _Seen | None:
+    def _look(self, name: str, place: _Place, *, as_reader: bool = False) -> Content | None:
+        seen = file_system.read(place.path, MAX_BYTES, as_reader=as_reader)
+        if seen is not None:
+            self._seen[name] = seen
+        return seen
+
+    def _look_or_none(self, name: str, *, as_reader: bool = False) -> Content | None:
         try:
-            return self._look(self._paths(name)[0])
+            return self._look(name, self._place(name), as_reader=as_reader)
         except OSError:
             return None
+
+    def _place(self, name: str) -> _Place:
+        path = file_system.target_of(self.folder / name)
+        return _place_at(path)
 
     def _daily_names(self) -> list[str]:
         names = []
@@ -430,37 +681,30 @@ class DiskFiles:
                 names.append(name)
         return sorted(names)
 
-    @cache  # noqa: B019  (a folder has few files, and the cache goes when the folder's object goes)
-    def _paths(self, name: str) -> tuple[Path, Path]:
-        path = self.folder / name
-        return path, path.with_name(f".{path.name}.new")
+
+@lru_cache(1024)
+def _place_at(path: Path) -> _Place:
+    return _Place(path, path.with_name(f".{path.name}.new"), path.with_name(f".{path.name}.old"))
 
 
-def _fingerprint(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
+def _versions(state: FileState) -> tuple[Version, ...]:
+    return (*state.versions, (state.seq,))
 
 
-def _stat(path: Path) -> tuple[int, int, int] | None:
+def _read_beside(path: Path) -> Content | None:
+    """A file of ours beside the one in place. Whatever else has its name is put out of the way, and never followed."""
     try:
-        found = os.stat(path)
-    except FileNotFoundError:
+        return file_system.read(path, MAX_BYTES)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        os.rename(path, file_system.spare_name(path.with_name(f"{path.name}.odd")))
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
-def _write_file(path: Path, data: bytes) -> None:
-    try:
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
-    except FileNotFoundError:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
-    try:
-        while data:
-            data = data[os.write(fd, data) :]
-        if not _boot():
-            os.fsync(fd)
-    finally:
-        os.close(fd)
+def _put(place: _Place, data: bytes) -> None:
+    file_system.create(place.new, data)
+    os.replace(place.new, place.path)
 
 
 @cache

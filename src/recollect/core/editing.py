@@ -32,7 +32,7 @@ def edit(write: Write, files: Files, acting: Acting, name: str, text: str, expec
         # a line of the person's own that is not remembered stays in their file, and where there is none, it cannot
         if (files.folder is None or not acting.is_person) and (refused := _refusal(write, page, edited)):
             return refused
-        edited.adopt(write, edited.records(write), write.last_seq, name)
+        edited.adopt(write, edited.records(write), [(write.last_seq,)], name)
     files.put_page(write, name, edited)
     if files.folder is None and (lines := _prose(edited)):
         write.notices.append(

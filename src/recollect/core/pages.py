@@ -7,16 +7,17 @@ Knows the Markdown only through `recollect.document`, and the disk not at all.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, Protocol, TypeGuard
 
 from recollect.core.known import statement_of
+from recollect.core.versions import Base, Shown, Version, find_base, following
 from recollect.core.writing import Write
 from recollect.document import daily_md
 from recollect.document.matching import Known, compare
-from recollect.document.memory_md import Document, Item, one_block, section_of
+from recollect.document.memory_md import Document, Item, one_block, section_key, section_of
 from recollect.policy.retention import daily_expiry
 from recollect.records import USER_EDIT, DailyEntry, Fact, Record, new_id
 from recollect.store.contract import Query
@@ -53,10 +54,13 @@ class Page(Protocol):
         """Take out every line that says what these records say, and tell how many lines those were."""
         ...
 
-    def adopt(self, write: Write, records: Sequence[Record], base_seq: int | None, name: str) -> None:
+    def adopt(
+        self, write: Write, records: Sequence[Record], versions: Sequence[Version] | None, name: str
+    ) -> Version | None:
         """Make the records say what the file was made to say, on whose behalf the write acts.
 
-        The file showed the state at ``base_seq`` before it was edited; None if that is not certain.
+        It was made from one of these versions; None if that is not certain. What others changed since that version
+        stays, and the page says it afterwards. Returns the version that the text is now.
         """
         ...
 
@@ -166,44 +170,86 @@ class MemoryPage:
                 taken += 1
         return taken
 
-    def adopt(self, write: Write, records: Sequence[Record], base_seq: int | None, name: str) -> None:
+    def adopt(
+        self, write: Write, records: Sequence[Record], versions: Sequence[Version] | None, name: str
+    ) -> Version | None:
         now = {fact.id: fact for fact in records if isinstance(fact, Fact)}
-        base = dict(now) if base_seq is None else _facts_at(write, now, base_seq)
-        items = list(self._document.items)
-        if base_seq is None:
-            # the file may be an old one: what facts used to say is no edit, and what is missing not deleted
-            said = {_words(fact) for fact in now.values()}
-            old = {_words(e.before) for e in write.tx.entries() if isinstance(e.before, Fact)} - said
-            outdated = [item for item in items if (item.key, _folded(item.content)) in old]
-            items = [item for item in items if item not in outdated]
-            for item in reversed(outdated):
-                self._document = self._document.remove(item)
-        changes = compare(
-            [
-                Known(id=f.id, section=_section(f), category=f.category, key=f.key, content=f.content)
-                for f in base.values()
-            ],
-            items,
-        )
+        begun = write.last_seq
+        lines: dict[Hashable, Item] = {
+            _line_of(_place_of(item), item.key, item.content): item for item in self._document.items
+        }
+        shown = Shown("fact", _is_shown, _shown_line, _alike(lines))
+        found = None if versions is None else find_base(write.tx, now, versions, lines.keys(), shown)
+        if found is None:
+            base = dict(now)
+            self._drop_outdated(write, now)
+        else:
+            base = {record_id: fact for record_id, fact in found.records.items() if isinstance(fact, Fact)}
+        changes = compare([_known(fact) for fact in base.values()], self._document.items)
+        merged = _Merged(name)
+        added = self._drop_erased(write, changes.added, found, merged)
         for record_id, _ in changes.same:
-            if now.get(record_id) is not base[record_id]:
-                self.put(base[record_id], now.get(record_id))
+            if now.get(record_id) is not base[record_id] and self.put(base[record_id], now.get(record_id)):
+                merged.note(base[record_id], now.get(record_id))
         for record_id, item in [*changes.moved, *changes.changed]:
             current = now.get(record_id) or write.tx.get(record_id)
             if isinstance(current, Fact):
+                only_moved = _words(base[record_id]) == (item.key, _folded(item.content))
+                if only_moved and record_id in now and _words(current) != _words(base[record_id]):
+                    item = self._follow(item, current)
+                    merged.note(base[record_id], current)
                 self._edited(write, current, item, name)
         for record_id in changes.removed:
-            if base_seq is None:
+            if record_id not in now:
+                continue
+            if found is None or record_id not in found.deletable:
                 self.put(None, now[record_id])
-            elif record_id in now:
+                merged.added += versions is not None
+            else:
                 gone = replace(now[record_id], status="archived")
                 write.apply("forget", now[record_id], gone, reason=f"deleted from {name}", written=True)
         fresh = {_words(fact): fact for record_id, fact in now.items() if record_id not in base}
-        for item in changes.added:
+        for item in added:
             if fresh.pop((item.key, _folded(item.content)), None) is None:
-                self._added(write, item, name)
+                rival = next((w for w, fact in fresh.items() if item.key and _is_rival(item, fact)), None)
+                if rival is None:
+                    self._added(write, item, name)
+                else:  # both wrote the same thing down, the person in their words
+                    self._edited(write, fresh.pop(rival), item, name)
         for fact in fresh.values():
             self.put(None, fact)
+            merged.added += 1
+        merged.tell(write)
+        return None if found is None else following(found.version, begun, write.last_seq)
+
+    def _drop_outdated(self, write: Write, now: Mapping[str, Fact]) -> None:
+        """The file may be any old one: what facts used to say is no edit."""
+        said = {_words(fact) for fact in now.values()}
+        old = {_words(e.before) for e in write.tx.entries() if isinstance(e.before, Fact)} - said
+        for item in reversed([item for item in self._document.items if (item.key, _folded(item.content)) in old]):
+            self._document = self._document.remove(item)
+
+    def _drop_erased(self, write: Write, added: Sequence[Item], base: Base | None, merged: _Merged) -> list[Item]:
+        """Lines that look new, but were erased since the version they come from, leave the file."""
+        kept = []
+        for item in reversed(added):
+            if base is not None and _was_erased(write, self.draft(write, item), base.since):
+                self._document = self._document.remove(item)
+                merged.erased += 1
+            else:
+                kept.append(item)
+        return kept[::-1]
+
+    def _follow(self, item: Item, fact: Fact) -> Item:
+        """The line of a fact that the person moved and somebody else reworded: there, in the new words."""
+        document = self._document
+        if fact.key is not None and fact.key != item.key:
+            document = document.rename(item, fact.key, fact.label)
+            item = item._replace(key=fact.key)
+        if _folded(fact.content) != _folded(item.content):
+            document = document.replace(item, fact.content)
+        self._document = document
+        return item._replace(label=fact.label, content=fact.content)
 
     def _edited(self, write: Write, fact: Fact, item: Item, name: str) -> None:
         said = _said(item)
@@ -297,34 +343,88 @@ class DayPage:
             self._text = ""
         return before - after
 
-    def adopt(self, write: Write, records: Sequence[Record], base_seq: int | None, name: str) -> None:
+    def adopt(
+        self, write: Write, records: Sequence[Record], versions: Sequence[Version] | None, name: str
+    ) -> Version | None:
+        begun = write.last_seq
         # a forgotten entry keeps its line, so it is known too, and the line does not bring it back
         known = write.tx.find(Query(kinds=("daily",), key=self._day.isoformat(), statuses=()))
         entries = {entry.id: entry for entry in known if isinstance(entry, DailyEntry)}
-        changes = compare(
-            [Known(id=e.id, section=e.section, category=None, key=None, content=e.content) for e in entries.values()],
-            daily_md.entries(self._text),
-        )
+        lines: dict[Hashable, Item] = {_folded(item.content): item for item in self.items}
+        shown = Shown("daily", self._ever_showed, lambda record: _folded(one_block(record.content)), _alike(lines))
+        found = None if versions is None else find_base(write.tx, entries, versions, lines.keys(), shown)
+        were: Mapping[str, Record] = entries if found is None else found.records
+        base = {record_id: entry for record_id, entry in were.items() if isinstance(entry, DailyEntry)}
+        changes = compare([_known(entry) for entry in base.values()], self.items)
+        merged = _Merged(name)
+        for record_id, _ in changes.same:
+            now = entries.get(record_id)
+            if now is not None and now.content != base[record_id].content:
+                self.wipe([base[record_id]])
+                self.put(None, now)
+                merged.note(base[record_id], now)
         for record_id, item in [*changes.moved, *changes.changed]:
-            entry = entries[record_id]
-            if entry.status == "active":
+            entry = entries.get(record_id)
+            if entry is not None and entry.status == "active":
                 signed = _signed(write, entry, item.content != entry.content)
                 edited = replace(entry, content=item.content, section=item.section, **signed)
                 if not _unfit(write, edited, item, name):
                     write.apply("update", entry, edited, reason=f"edited in {name}", written=True)
         for record_id in changes.removed:
-            entry = entries[record_id]
-            if entry.status == "active" and base_seq is not None and entry.seq <= base_seq:
+            entry = entries.get(record_id)
+            if entry is not None and entry.status == "active" and found is not None and record_id in found.deletable:
                 write.apply(
                     "forget", entry, replace(entry, status="archived"), reason=f"deleted from {name}", written=True
                 )
+        fresh = {_folded(one_block(entry.content)) for record_id, entry in entries.items() if record_id not in base}
         for item in changes.added:
             entry = self.draft(write, item)
-            if not _unfit(write, entry, item, name):
+            if found is not None and _was_erased(write, entry, found.since):
+                self.wipe([entry])
+                merged.erased += 1
+            elif _folded(item.content) not in fresh and not _unfit(write, entry, item, name):
                 write.apply("remember", None, entry, reason=f"written into {name}", written=True)
         for record in self.records(write):
             if not self.shows(record):
                 self.put(None, record)
+                merged.added += versions is not None
+        merged.tell(write)
+        return None if found is None else following(found.version, begun, write.last_seq)
+
+    def _ever_showed(self, record: Record) -> bool:
+        return isinstance(record, DailyEntry) and record.day == self._day
+
+
+@dataclass(slots=True)
+class _Merged:
+    """What a person's save did not have yet, and what was therefore kept."""
+
+    name: str
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    erased: int = 0
+
+    def note(self, before: Record, after: Record | None) -> None:
+        """One line that the saved text has as it was before."""
+        if after is None:
+            self.removed += 1
+        elif (after.key, after.content) != (before.key, before.content):
+            self.changed += 1
+
+    def tell(self, write: Write) -> None:
+        """Say it; without the words, because whoever is told may not be allowed to know them."""
+        counts = {"added": self.added, "changed": self.changed, "removed": self.removed}
+        if said := ", ".join(f"{number} {what}" for what, number in counts.items() if number):
+            write.notices.append(
+                f"{self.name} was saved from an earlier version and was merged. Lines that had changed since then stay"
+                f" as they are now: {said}. If you deleted one of these on purpose, use forget"
+            )
+        if self.erased:
+            write.notices.append(
+                f"{self.name} was saved from an earlier version with {self.erased} line(s) that have been erased since;"
+                " they were taken out again. To have one remembered again, use remember"
+            )
 
 
 def _is_shown(record: Record | None) -> TypeGuard[Fact]:
@@ -334,6 +434,30 @@ def _is_shown(record: Record | None) -> TypeGuard[Fact]:
 
 def _section(fact: Fact) -> str:
     return fact.section or section_of(fact.category or "key_fact")
+
+
+def _shown_line(record: Record) -> tuple[str, str | None, str]:
+    assert isinstance(record, Fact)
+    return _line_of(_section(record), record.key, one_block(record.content))
+
+
+def _known(record: Record) -> Known:
+    if isinstance(record, Fact):
+        place, key = _section(record), record.key
+        return Known(id=record.id, section=place, category=record.category, key=key, content=record.content)
+    assert isinstance(record, DailyEntry)
+    return Known(id=record.id, section=record.section, category=None, key=None, content=record.content)
+
+
+def _alike(items: Mapping[Hashable, Item]) -> Callable[[Sequence[Record], Set[Hashable]], int]:
+    """How many records look like one of these lines in other words, or in another place."""
+
+    def count(records: Sequence[Record], lines: Set[Hashable]) -> int:
+        new = [item for line, item in items.items() if line in lines]
+        changes = compare([_known(record) for record in records], new)
+        return len(changes.moved) + len(changes.changed)
+
+    return count
 
 
 def _said(item: Item) -> dict[str, Any]:
@@ -381,15 +505,30 @@ def _unfit(write: Write, record: Record, item: Item, name: str) -> bool:
     return refused is not None
 
 
-def _facts_at(write: Write, now: Mapping[str, Fact], base_seq: int) -> dict[str, Fact]:
-    """The facts that MEMORY.md showed at a sequence number, as they were then."""
-    base = dict(now)
-    if base_seq < write.state.seq:
-        for entry in reversed(write.tx.entries(after=base_seq)):
-            base.pop(entry.record_id, None)
-            if _is_shown(entry.before):
-                base[entry.record_id] = entry.before
-    return base
+def _was_erased(write: Write, record: Record, since: int) -> bool:
+    """Whether a line of the person's was erased after a version that they may have started from."""
+    if not write.acting.is_person or not write.known.buried:
+        return False
+    hash = write.tombstone_hash(record)
+    if hash not in write.known.buried:
+        return False
+    ids = {tombstone.record_id for tombstone in write.tx.tombstones([hash])}
+    last = [write.tx.entries(record_id=record_id, newest_first=True, limit=1) for record_id in ids]
+    return any(entries and entries[0].seq > since for entries in last)
+
+
+def _is_rival(item: Item, fact: Fact) -> bool:
+    """Whether a line and a fact are about the same thing: no fact stands beside another under one key."""
+    return item.key == fact.key and (item.category or "key_fact") == fact.category
+
+
+def _place_of(item: Item) -> str:
+    return section_of(item.category) if item.category else item.section
+
+
+def _line_of(section: str, key: str | None, content: str) -> tuple[str, str | None, str]:
+    """A line of MEMORY.md as it is compared."""
+    return section_key(section), key, _folded(content)
 
 
 def _words(fact: Fact) -> tuple[str | None, str]:

@@ -80,6 +80,9 @@ class FileState:
     previous_fingerprint: str = ""
     previous_seq: int = 0
     boot: str = ""
+    versions: tuple[tuple[int, ...], ...] = ()
+    """The versions somebody may have open in an editor, the oldest first; `recollect.core.versions` says how each is
+    written. Numbers only: what a version said is in the journal, and an erasure takes it out there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -186,14 +186,14 @@ INSERT INTO memory_journal (user_id, seq, at, actor, op, record_id, before, afte
 VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 
 -- name: files
-SELECT name, fingerprint, seq, previous_fingerprint, previous_seq, boot FROM memory_files WHERE user_id = %s
+SELECT name, fingerprint, seq, previous_fingerprint, previous_seq, boot, versions FROM memory_files WHERE user_id = %s
 
 -- name: set_file
-INSERT INTO memory_files (user_id, name, fingerprint, seq, previous_fingerprint, previous_seq, boot)
-VALUES (%s, %s, %s, %s, %s, %s, %s)
+INSERT INTO memory_files (user_id, name, fingerprint, seq, previous_fingerprint, previous_seq, boot, versions)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s)
 ON CONFLICT (user_id, name) DO UPDATE SET fingerprint = excluded.fingerprint, seq = excluded.seq,
     previous_fingerprint = excluded.previous_fingerprint, previous_seq = excluded.previous_seq,
-    boot = excluded.boot
+    boot = excluded.boot, versions = excluded.versions
 
 -- name: drop_file
 DELETE FROM memory_files WHERE user_id = %s AND name = %s

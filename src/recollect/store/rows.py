@@ -156,12 +156,12 @@ def entry_from_row(row: tuple[Any, ...]) -> JournalEntry:
 def file_to_row(state: FileState) -> tuple[Any, ...]:
     """The state of a file as a row."""
     fingerprints = (state.fingerprint, state.seq, state.previous_fingerprint, state.previous_seq)
-    return (state.name, *fingerprints, state.boot)
+    return (state.name, *fingerprints, state.boot, json.dumps(state.versions, separators=(",", ":")))
 
 
 def file_from_row(row: tuple[Any, ...]) -> FileState:
     """The inverse of `file_to_row`."""
-    name, fingerprint, seq, previous_fingerprint, previous_seq, boot = row
+    name, fingerprint, seq, previous_fingerprint, previous_seq, boot, versions = row
     return FileState(
         name=name,
         fingerprint=fingerprint,
@@ -169,6 +169,7 @@ def file_from_row(row: tuple[Any, ...]) -> FileState:
         previous_fingerprint=previous_fingerprint,
         previous_seq=previous_seq,
         boot=boot,
+        versions=tuple(tuple(int(number) for number in version) for version in json.loads(versions)),
     )
 
 

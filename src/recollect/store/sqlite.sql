@@ -66,11 +66,11 @@ INSERT INTO journal (seq, at, actor, op, record_id, before, after, reason, sourc
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: files
-SELECT name, fingerprint, seq, previous_fingerprint, previous_seq, boot FROM files
+SELECT name, fingerprint, seq, previous_fingerprint, previous_seq, boot, versions FROM files
 
 -- name: set_file
-INSERT OR REPLACE INTO files (name, fingerprint, seq, previous_fingerprint, previous_seq, boot)
-VALUES (?, ?, ?, ?, ?, ?)
+INSERT OR REPLACE INTO files (name, fingerprint, seq, previous_fingerprint, previous_seq, boot, versions)
+VALUES (?, ?, ?, ?, ?, ?, ?)
 
 -- name: drop_file
 DELETE FROM files WHERE name = ?

@@ -1,0 +1,314 @@
+"""Files that other programs may replace, or write into, at any moment: read, created and exchanged safely.
+
+Nothing here follows a symbolic link (`target_of` is asked for first), waits for a FIFO, or reads a device. Knows
+nothing about memories.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import hashlib
+import os
+import platform
+import secrets
+import signal
+import stat
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+_NO_FOLLOW: Final = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+_NO_ATIME: Final[int] = getattr(os, "O_NOATIME", 0)
+_UNREAD_NS: Final = 1_000_000_000
+_QUIET_SECONDS: Final = 2.0
+
+Stat = tuple[int, int, int]
+"""Time of change, size, and inode."""
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """A file as it was read."""
+
+    stat: Stat
+    at: float
+    data: bytes
+    fingerprint: str
+    mode: int
+    read_ns: int
+    """When it was last read, as far as the file system notes that."""
+
+
+def fingerprint_of(data: bytes) -> str:
+    """Equal for two contents exactly if they are equal."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def target_of(path: Path) -> Path:
+    """The file that a path leads to, through symbolic links.
+
+    A link to a file that its owner does not own is refused: else, whoever can make a link in a folder could have a
+    process with more rights write where they cannot.
+    """
+    try:
+        link = os.lstat(path)
+    except FileNotFoundError:
+        return path
+    if not stat.S_ISLNK(link.st_mode):
+        return path
+    target = Path(os.path.realpath(path))
+    try:
+        found = os.lstat(target)
+    except FileNotFoundError:
+        found = os.lstat(target.parent)  # it may be created there
+    if stat.S_ISLNK(found.st_mode):
+        raise OSError(errno.ELOOP, "it is a symbolic link that leads to itself")
+    if found.st_uid != link.st_uid:
+        raise OSError(errno.EPERM, "it is a symbolic link to a file of another owner")
+    return target
+
+
+def stat_of(path: Path) -> Stat | None:
+    """What tells one state of a file from another; None if there is none."""
+    try:
+        return _stat(os.lstat(path))
+    except FileNotFoundError:
+        return None
+
+
+def _stat(found: os.stat_result) -> Stat:
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def read(path: Path, limit: int, *, as_reader: bool = False) -> Content | None:
+    """A file, not more than ``limit`` bytes and one; None if there is none.
+
+    ``as_reader`` leaves the mark of having been read, because somebody else is given what was read.
+    """
+    for _ in range(10):
+        try:
+            fd = _open(path, 0 if as_reader else _NO_ATIME)
+        except FileNotFoundError:
+            return None
+        try:
+            before = os.fstat(fd)
+            _check_regular(before)
+            data = _read_all(fd, limit + 1)
+            after = os.fstat(fd)
+        finally:
+            os.close(fd)
+        if _stat(before) == _stat(after) == stat_of(path):  # else it was changed or replaced while it was read
+            mode = stat.S_IMODE(before.st_mode)
+            return Content(_stat(before), time.time(), data, fingerprint_of(data), mode, before.st_atime_ns)
+    raise OSError(errno.EAGAIN, "it keeps changing")
+
+
+def _open(path: Path, flags: int) -> int:
+    _check_regular(os.lstat(path))  # first: opening a device can do something
+    try:
+        return os.open(path, os.O_RDONLY | _NO_FOLLOW | flags)
+    except PermissionError:
+        if not flags:
+            raise
+        return os.open(path, os.O_RDONLY | _NO_FOLLOW)  # it is not ours, so that it was read cannot be concealed
+
+
+def _check_regular(found: os.stat_result) -> None:
+    kinds: dict[str, Callable[[int], bool]] = {
+        "a directory": stat.S_ISDIR,
+        "a symbolic link": stat.S_ISLNK,
+        "a FIFO": stat.S_ISFIFO,
+        "a socket": stat.S_ISSOCK,
+    }
+    if not stat.S_ISREG(found.st_mode):
+        kind = next((name for name, is_one in kinds.items() if is_one(found.st_mode)), "a device")
+        raise OSError(errno.EINVAL, f"it is {kind} and not a file")
+
+
+def _read_all(fd: int, most: int) -> bytes:
+    parts: list[bytes] = []
+    while most > 0 and (part := os.read(fd, min(most, 1 << 20))):
+        parts.append(part)
+        most -= len(part)
+    return b"".join(parts)
+
+
+def create(path: Path, data: bytes, mode: int = 0o644, *, sync: bool = False) -> None:
+    """A new file; whatever has its name is put out of the way. It is marked as not yet read."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW
+    try:
+        fd = os.open(path, flags, mode)
+    except FileNotFoundError:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        fd = os.open(path, flags, mode)
+    except FileExistsError:
+        remove(path)
+        fd = os.open(path, flags, mode)
+    try:
+        while data:
+            data = data[os.write(fd, data) :]
+        if mode != 0o644:
+            os.fchmod(fd, mode)
+        if sync:
+            os.fsync(fd)
+        changed = os.fstat(fd).st_mtime_ns
+        os.utime(fd, ns=(changed - _UNREAD_NS, changed))
+    finally:
+        os.close(fd)
+
+
+def remove(path: Path) -> None:
+    """Delete a file of ours; a directory that has its name is put out of the way."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+    except OSError:
+        if not path.is_dir() or path.is_symlink():
+            raise
+        os.rename(path, spare_name(path))
+
+
+def spare_name(path: Path) -> Path:
+    """A name beside this one that nobody has."""
+    return path.with_name(f"{path.name}-{secrets.token_hex(4)}")
+
+
+def _is_unread(found: os.stat_result) -> bool:
+    """`create` sets the time of the last access to a second before that of the last change; every read moves it."""
+    return found.st_atime_ns == found.st_mtime_ns - _UNREAD_NS
+
+
+def is_unread(path: Path) -> bool:
+    """Whether nobody has read a file since `create` made it. Ask only where `tells_reads`."""
+    try:
+        return _is_unread(os.lstat(path))
+    except OSError:
+        return False
+
+
+def tells_reads(folder: Path) -> bool:
+    """Whether the file system of a folder notes that files are read; many are mounted without."""
+    probe = spare_name(folder / ".reads")
+    try:
+        create(probe, b"-")
+        os.close(os.open(probe, os.O_RDONLY | _NO_FOLLOW))
+        if not is_unread(probe):
+            return False  # it cannot even keep the mark
+        fd = os.open(probe, os.O_RDONLY | _NO_FOLLOW)
+        try:
+            os.read(fd, 1)
+        finally:
+            os.close(fd)
+        return not is_unread(probe)
+    except OSError:
+        return False
+    finally:
+        with suppress(OSError):
+            os.unlink(probe)
+
+
+# who is writing
+
+
+def is_being_written(path: Path) -> bool:
+    """Whether some program has a file open and may write into it: where the system does not tell, whether one just did.
+
+    Linux grants a read lease exactly if nobody has the file open for writing. While we hold the lease, for
+    microseconds, someone who opens the file waits, and the kernel sends us a signal: it must be one that is ignored,
+    because the usual one, SIGIO, would end the process.
+    """
+    try:
+        fd = _open(path, _NO_ATIME)
+    except OSError:
+        return False
+    try:
+        if hasattr(fcntl, "F_SETLEASE") and hasattr(fcntl, "F_SETSIG"):
+            try:
+                fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
+                fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+                fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+                return False
+            except OSError as error:
+                if error.errno == errno.EAGAIN:
+                    return True
+        return changed_lately(os.fstat(fd).st_mtime_ns)
+    finally:
+        os.close(fd)
+
+
+def changed_lately(changed_ns: int) -> bool:
+    """Whether something was changed in the last seconds."""
+    return abs(time.time() - changed_ns / 1e9) < _QUIET_SECONDS
+
+
+# putting a file into its place
+
+_NO_REPLACE: Final = 1
+_EXCHANGE: Final = 2
+_AT_FDCWD: Final = -100
+_RENAMEAT2: Final = {"x86_64": 316, "aarch64": 276, "riscv64": 276, "ppc64le": 357, "s390x": 347, "armv7l": 382}
+_UNSUPPORTED: Final = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP)
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Let two files change places in one step; False if the system cannot do that."""
+    return _renamed(one, other, _EXCHANGE)
+
+
+def move(path: Path, target: Path) -> None:
+    """Rename a file, unless there is one of that name: that is a FileExistsError."""
+    if _renamed(path, target, _NO_REPLACE):
+        return
+    try:
+        os.link(path, target, follow_symlinks=False)
+    except FileExistsError:
+        raise
+    except OSError:  # no links here either: what is there by now would be replaced, in the instant after this look
+        if os.path.lexists(target):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target)) from None
+        os.replace(path, target)
+    else:
+        os.unlink(path)
+
+
+def _renamed(path: Path, target: Path, how: int) -> bool:
+    call = _system_call()
+    if call is None:
+        return False
+    if call(os.fsencode(path), os.fsencode(target), how) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in _UNSUPPORTED:
+        return False
+    raise OSError(number, os.strerror(number), str(path), None, str(target))
+
+
+@cache
+def _system_call() -> Callable[[bytes, bytes, int], int] | None:
+    """Linux' renameat2, or the same on macOS."""
+    try:
+        library = ctypes.CDLL(None, use_errno=True)
+    except (OSError, TypeError):
+        return None
+    if sys.platform == "darwin":
+        flags = {_NO_REPLACE: 4, _EXCHANGE: 2}  # RENAME_EXCL, RENAME_SWAP
+        swap = getattr(library, "renamex_np", None)
+        return None if swap is None else lambda path, target, how: int(swap(path, target, flags[how]))
+    if not sys.platform.startswith("linux"):
+        return None
+    rename = getattr(library, "renameat2", None)
+    if rename is not None:
+        return lambda path, target, how: int(rename(_AT_FDCWD, path, _AT_FDCWD, target, how))
+    number = _RENAMEAT2.get(platform.machine())
+    if number is None:
+        return None
+    syscall = library.syscall
+    return lambda path, target, how: int(syscall(number, _AT_FDCWD, path, _AT_FDCWD, target, how))

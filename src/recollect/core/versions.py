@@ -1,0 +1,217 @@
+"""Which version of a file a saved text was made from.
+
+A person's editor may hold a version from long ago. What they changed is the difference to that version, and not to
+what the file says by now: a line can only have been deleted by someone who had it before them.
+
+A version is written as numbers, because the journal knows the words. ``(k,)`` is what the file showed after journal
+entry k. ``(k, a, b, …)`` is that together with the entries after a and up to b: what somebody saved who had started
+from k, while others changed other things. Nothing is kept of an erased record, here or there.
+
+The version is recognised by its lines: the one that has most of the saved lines, and then most that look like the
+others in other words. Where several have equally many, any of them may be meant, so only what all of them showed can
+have been deleted. Knows no files and no Markdown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from recollect.records import KINDS, JournalEntry, Record
+from recollect.store.contract import Reader
+
+Version: TypeAlias = tuple[int, ...]
+
+MOST: Final = 200
+"""How many versions of a file are remembered."""
+_MOST_CHANGES: Final = 20_000  # of the journal that are read to find one
+_MOST_PAIRS: Final = 1000  # of lines that are compared by their words, for each version
+_MOST_NUMBERS: Final = 41  # of one version: a text that was saved twenty times while others changed the file
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What is on a page: which records it shows, and how the line of one is compared."""
+
+    kind: str
+    shows: Callable[[Record], bool]
+    line: Callable[[Record], Hashable]
+    alike: Callable[[Sequence[Record], Set[Hashable]], int]
+    """How many of these records look like one of these lines in other words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """The version that a text was made from."""
+
+    version: Version
+    records: dict[str, Record]
+    """What it showed, as it was then."""
+    deletable: Set[str]
+    """Of these, what every version showed that may be meant."""
+    since: int
+    """The oldest of those versions."""
+
+
+def following(version: Version, after: int, until: int) -> Version:
+    """The version of somebody who started from this one and changed what these journal entries say."""
+    return version if after == until else (*version, after, until)
+
+
+def remembered(versions: Sequence[Version]) -> tuple[Version, ...]:
+    """The versions to be kept, each once, the latest last."""
+    kept = dict.fromkeys(version for version in reversed(versions) if len(version) <= _MOST_NUMBERS)
+    return tuple(reversed(list(kept)[:MOST]))
+
+
+def find_base(
+    reader: Reader, now: Mapping[str, Record], versions: Sequence[Version], lines: Set[Hashable], page: Shown
+) -> Base | None:
+    """The version with the best agreement, of equal ones the one that lacks least, and then the latest.
+
+    ``now`` is what the page ought to show at present. None if the version may be one that is no longer remembered.
+    """
+    walk = _Walk(reader, now, versions, page)
+    agreements: dict[Version, tuple[int, int]] = {}
+    for version, there in walk.back():
+        hits = sum(page.line(record) in lines for record in there.changed.values())
+        hits += there.hits(lines)
+        agreements[version] = hits, hits - there.size
+    if not agreements:
+        return None
+    best = max(hits for hits, _ in agreements.values())
+    likely = {version for version, (hits, _) in agreements.items() if hits == best}
+    if len(likely) > 1:
+        likely = _most_alike(_Walk(reader, now, versions, page, walk.entries), likely, lines, page)
+    chosen = max(likely, key=lambda version: (agreements[version][1], walk.place[version]))
+    if walk.forgot_some and walk.place[chosen] == min(walk.place[version] for version in agreements):
+        return None
+    records: dict[str, Record] = {}
+    deletable: set[str] | None = None
+    for version, there in _Walk(reader, now, versions, page, walk.entries).back():
+        if version in likely:
+            ids = there.ids()
+            deletable = ids if deletable is None else deletable & ids
+            if version == chosen:
+                records = there.records()
+    return Base(chosen, records, deletable or set(), min(version[0] for version in likely))
+
+
+def _most_alike(walk: _Walk, likely: Set[Version], lines: Set[Hashable], page: Shown) -> set[Version]:
+    alike: dict[Version, int] = {}
+    for version, there in walk.back():
+        if version in likely:
+            shown = {record_id: page.line(record) for record_id, record in there.records().items()}
+            records = there.records()
+            missing = [records[record_id] for record_id, line in shown.items() if line not in lines]
+            new = lines - set(shown.values())
+            alike[version] = page.alike(missing, new) if 0 < len(missing) * len(new) <= _MOST_PAIRS else 0
+    most = max(alike.values())
+    return {version for version, number in alike.items() if number == most}
+
+
+@dataclass(slots=True)
+class _There:
+    """What one version showed: the records at its beginning, but for those that were changed from it."""
+
+    begun: dict[str, Record]
+    begun_hits: Callable[[Set[Hashable]], int]
+    line: Callable[[Record], Hashable]
+    changed: dict[str, Record] = field(default_factory=dict)
+    touched: set[str] = field(default_factory=set)
+
+    def hits(self, lines: Set[Hashable]) -> int:
+        replaced = [self.begun[record_id] for record_id in self.touched if record_id in self.begun]
+        return self.begun_hits(lines) - sum(self.line(record) in lines for record in replaced)
+
+    @property
+    def size(self) -> int:
+        return len(self.begun) - len(self.touched & self.begun.keys()) + len(self.changed)
+
+    def ids(self) -> set[str]:
+        return (self.begun.keys() - self.touched) | self.changed.keys()
+
+    def records(self) -> dict[str, Record]:
+        return {key: record for key, record in self.begun.items() if key not in self.touched} | self.changed
+
+
+class _Walk:
+    """Back through the journal, from what a page ought to show now to each of its versions."""
+
+    def __init__(
+        self,
+        reader: Reader,
+        now: Mapping[str, Record],
+        versions: Sequence[Version],
+        page: Shown,
+        entries: list[JournalEntry] | None = None,
+    ) -> None:
+        self.place = {version: number for number, version in enumerate(versions)}
+        self.forgot_some = len(versions) >= MOST
+        self._page = page
+        self._now = now
+        self._first = min((version[0] for version in versions), default=0)
+        self.entries = self._read(reader) if entries is None else entries
+        if self.entries and len(self.entries) == _MOST_CHANGES:
+            self._first = self.entries[0].seq
+            self.forgot_some = True
+
+    def _read(self, reader: Reader) -> list[JournalEntry]:
+        others = tuple(f"{kind}-" for kind in KINDS if kind != self._page.kind)
+        changed = [
+            seq for seq, record_id in reader.changed(self._first) if record_id and not record_id.startswith(others)
+        ]
+        changed = changed[-_MOST_CHANGES:]
+        found = (reader.entry(seq) for seq in changed)
+        return [entry for entry in found if entry is not None]
+
+    def back(self) -> Iterator[tuple[Version, _There]]:
+        """Each version that can be reached, the latest beginning first. What is given is changed by going on."""
+        page, shown = self._page, dict(self._now)
+        counted: dict[str, bool] = {}
+        total: int | None = None
+
+        def hits(lines: Set[Hashable]) -> int:
+            nonlocal total
+            if total is None:
+                counted.update({key: page.line(record) in lines for key, record in shown.items()})
+                total = sum(counted.values())
+            for key in stale:
+                total -= counted.pop(key, False)
+                if key in shown:
+                    counted[key] = page.line(shown[key]) in lines
+                    total += counted[key]
+            stale.clear()
+            return total
+
+        stale: set[str] = set()
+        left = len(self.entries)
+        begins: dict[int, list[Version]] = {}
+        for version in self.place:
+            begins.setdefault(version[0], []).append(version)
+        for begin in sorted(begins, reverse=True):
+            if begin < self._first:
+                break
+            while left and self.entries[left - 1].seq > begin:
+                left -= 1
+                entry = self.entries[left]
+                shown.pop(entry.record_id, None)
+                stale.add(entry.record_id)
+                if entry.before is not None and page.shows(entry.before):
+                    shown[entry.record_id] = entry.before
+            for version in begins[begin]:
+                there = _There(shown, hits, page.line)
+                self._replay(there, version, left)
+                yield version, there
+
+    def _replay(self, there: _There, version: Version, left: int) -> None:
+        spans = list(zip(version[1::2], version[2::2], strict=True))
+        if not spans:
+            return
+        for entry in self.entries[left:]:
+            if any(after < entry.seq <= until for after, until in spans):
+                there.touched.add(entry.record_id)
+                there.changed.pop(entry.record_id, None)
+                if entry.after is not None and self._page.shows(entry.after):
+                    there.changed[entry.record_id] = entry.after
