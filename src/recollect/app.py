@@ -22,6 +22,7 @@ from recollect.core.person import Person
 from recollect.errors import InvalidInputError, StoreError
 from recollect.figures import Figures, QueueFigures, figures
 from recollect.identity.watching import WatchedPerson
+from recollect.policy.topics import Topic
 from recollect.records import ExtractionRun, Receipt
 from recollect.store.contract import Store
 from recollect.store.forks import renew_after_forks
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from recollect.tools.late import Late, Patience
     from recollect.tools.log import CallLog
     from recollect.tools.suite import Suite, Telemetry
-    from recollect.work.contract import Queue
+    from recollect.work.contract import Job, Queue
     from recollect.work.late import LateCalls
     from recollect.work.worker import Worker
 
@@ -88,6 +89,7 @@ class Recollect:
             if person is None:
                 person = self._people[name] = WatchedPerson(
                     lambda: self.identities,
+                    lambda topics: self._erase_elsewhere(name, topics),
                     self._store.user(name),
                     self._files(name),
                     self.config,
@@ -386,12 +388,17 @@ class Recollect:
     def erase_user(self, user_id: str | int) -> Receipt:
         """Remove a user and everything about them, everywhere."""
         name = check_user_id(user_id)
+        is_theirs = self._lines_of(name)  # before it is forgotten which accounts are theirs
         # first: a copy of what was joined with them must not outlive them, nor a joining go on
         linked, unfinished = self.identities.erase_user(name)
         self.keys.forget_answers(name)
         places = self._remove_user(name)
         for other in unfinished:
             self._remove_user(other)
+        if self._has_queue:
+            with self.queue() as queue:  # but for what a bot is doing just now: it may be this
+                jobs = queue.erase_jobs(lambda job: job.state != "running" and is_theirs(job))
+            places |= {"jobs": places.get("jobs", 0) + jobs} if jobs else {}
         return Receipt(at=self._clock(), ids=(), places=places | linked)
 
     def _remove_user(self, name: str, unless: Callable[[], None] | None = None) -> dict[str, int]:
@@ -419,6 +426,33 @@ class Recollect:
         if folder is not None:
             places["files"] = places.get("files", 0) + sum(removed)
         return places | ({"jobs": jobs} if jobs else {})
+
+    def _erase_elsewhere(self, name: str, topics: Sequence[Topic]) -> dict[str, int]:
+        """Something of a user was erased, perhaps by topic: remove what is kept of it outside of their memory."""
+        removed = {"kept answers": self.keys.forget_answers(name)}
+        if self._late is not None:
+            self._late.forget(name)
+        if topics and self._has_queue:
+            from recollect.work.jobs import speaks_of
+
+            is_theirs = self._lines_of(name)
+            with self.queue() as queue:
+                removed["jobs"] = queue.erase_jobs(lambda job: is_theirs(job) and speaks_of(job, topics))
+        return {place: number for place, number in removed.items() if number}
+
+    def _lines_of(self, name: str) -> Callable[[Job], bool]:
+        """Tell whether a job is a user's: in their own line, or in one of the bot's that is theirs alone."""
+        accounts = {known.identity for known in self.identities.all() if known.user_id == name}
+        names = {one.name for one in accounts if one.channel == "telegram"}
+        if name.startswith("telegram:"):
+            names.add(name.removeprefix("telegram:"))
+        endings = tuple(f" {kind} {one}" for kind in ("person", "chat") for one in names)
+
+        def is_theirs(job: Job) -> bool:
+            line = job.user_id or ""
+            return line == name or (line.startswith("telegram ") and line.endswith(endings))
+
+        return is_theirs
 
     @property
     def _has_queue(self) -> bool:

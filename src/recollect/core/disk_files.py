@@ -26,6 +26,7 @@ from recollect.core.pages import MemoryPage, Page
 from recollect.core.writing import Write
 from recollect.document.blocks import decode, encode
 from recollect.errors import DocumentError, storage_error
+from recollect.policy.topics import Topic
 from recollect.records import DailyEntry, Fact, Record
 from recollect.store.contract import FileState, Query, Reader, Transaction
 from recollect.times import utc_now
@@ -302,10 +303,22 @@ class DiskFiles:
             if sheet is None:
                 write.notices.append(f"{name} could not be read, so look there yourself for what was to be erased")
                 continue
-            place = "lines of MEMORY.md" if name == MEMORY else "lines of daily notes"
             if taken := sheet.page.wipe(records):
                 sheet.dirty = True
-                removed[place] += taken
+                removed[_place(name)] += taken
+        return removed
+
+    def erase_topic(self, write: Write, topic: Topic) -> dict[str, int]:
+        self._bring_up_to_date(write)  # the lines of erased records are gone before the rest is looked at
+        removed = {"lines of MEMORY.md": 0, "lines of daily notes": 0}
+        for name in [MEMORY, *self._daily_names()]:
+            sheet = self._sheet(write, name)
+            if sheet is None:
+                write.notices.append(f"{name} could not be read, so look there yourself for what was to be erased")
+                continue
+            if taken := sheet.page.wipe_topic(topic):
+                sheet.dirty = True
+                removed[_place(name)] += taken
         return removed
 
     def reset(self, write: Write) -> dict[str, int]:
@@ -434,6 +447,11 @@ class DiskFiles:
     def _paths(self, name: str) -> tuple[Path, Path]:
         path = self.folder / name
         return path, path.with_name(f".{path.name}.new")
+
+
+def _place(name: str) -> str:
+    """Where lines of a file were erased, for a receipt."""
+    return "lines of MEMORY.md" if name == MEMORY else "lines of daily notes"
 
 
 def _fingerprint(data: bytes) -> str:

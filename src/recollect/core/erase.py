@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
+from recollect.core.events import interaction_hash
 from recollect.core.files import Files
 from recollect.core.known import forget_statements
+from recollect.core.mentions import Mentions
 from recollect.core.writing import Change, Write
-from recollect.records import Erased, Receipt, Record
+from recollect.records import Erased, JournalEntry, Receipt, Record
 from recollect.store.contract import Query, Tombstone
 
 
@@ -37,6 +40,53 @@ def erase(write: Write, files: Files, records: Sequence[Record], *, op: str = "e
     )
 
 
+def erase_topic(write: Write, files: Files, found: Mentions) -> Erased:
+    """Remove all that speaks of a topic: records, earlier versions, what was reported, and lines of the files.
+
+    What is kept outside of the memory is removed when the write ends, by who keeps it: see `Write.topics`.
+    """
+    tx = write.tx
+    write.topics.append(found.topic)
+    if not found:
+        write.places = {place: number for place, number in files.erase_topic(write, found.topic).items() if number}
+        if write.places:
+            _finish(write)
+        return Erased(message="No memory mentions it.", receipt=Receipt(at=write.now, ids=(), places=write.places))
+    outcome = erase(write, files, found.records)
+    places = outcome.receipt.places  # the same as `write.places`: who removes something elsewhere adds to it
+    buried = [one for entry in found.entries for one in _states(tx.entry(entry.seq), without=entry)]
+    tx.bury(_tombstone(write, one) for one in [*buried, *found.versions])
+    tx.bury(
+        Tombstone(hash=interaction_hash(write.state.secret, one.id), record_id="", at=write.now)
+        for one in found.interactions
+    )
+    write.known.buried = {tombstone.hash for tombstone in tx.tombstones()}
+    tx.redact(found.entries)
+    for run in found.runs:
+        tx.put_run(run)
+    places["journal"] += len(found.entries)
+    counts = {
+        "versions": tx.drop_versions((one.id, one.version) for one in found.versions),
+        "interactions": tx.drop_interactions(ids=[one.id for one in found.interactions]),
+        "tool calls": tx.drop_calls(ids=[call.id for call in found.calls]),
+        "runs": len(found.runs),
+        **files.erase_topic(write, found.topic),
+    }
+    for place, number in counts.items():
+        places[place] = places.get(place, 0) + number
+    for place in [place for place, number in places.items() if not number and place != "records"]:
+        del places[place]
+    _finish(write)
+    return replace(outcome, message=f"Erased {len(found.records)} record(s) and all that mentions it elsewhere.")
+
+
+def _finish(write: Write) -> None:
+    """Note the erasure. Last: a journal that ends with one tells the store to finish it, whatever was killed."""
+    write.erased = True
+    write.tx.redact([])
+    write.mark("erase", "")
+
+
 def clear(write: Write, files: Files) -> Erased:
     """Erase everything there is about this person, and start with an empty MEMORY.md.
 
@@ -59,7 +109,18 @@ def clear(write: Write, files: Files) -> Erased:
 def _tombstones(write: Write, record: Record) -> set[Tombstone]:
     """One for everything the record ever said."""
     said = [record, *write.tx.versions(record.id)]
-    for entry in write.tx.entries(record_id=record.id):
-        said += [state for state in (entry.before, entry.after) if state is not None]
-    hashes = {write.tombstone_hash(state) for state in said}
-    return {Tombstone(hash=hash, record_id=record.id, at=write.now) for hash in hashes}
+    said += [state for entry in write.tx.entries(record_id=record.id) for state in _states(entry)]
+    return {_tombstone(write, state) for state in said}
+
+
+def _tombstone(write: Write, record: Record) -> Tombstone:
+    return Tombstone(hash=write.tombstone_hash(record), record_id=record.id, at=write.now)
+
+
+def _states(entry: JournalEntry | None, without: JournalEntry | None = None) -> Iterable[Record]:
+    """The record before and after a change, as far as another version of the entry does not have it."""
+    if entry is not None:
+        if entry.before is not None and (without is None or without.before is None):
+            yield entry.before
+        if entry.after is not None and (without is None or without.after is None):
+            yield entry.after

@@ -14,6 +14,7 @@ from recollect.core.pages import DayPage, MemoryPage, Page
 from recollect.core.writing import Write
 from recollect.document.blocks import encode
 from recollect.document.memory_md import template
+from recollect.policy.topics import Topic
 from recollect.records import DailyEntry, Record
 from recollect.store.contract import Query, Reader, Transaction
 
@@ -60,6 +61,10 @@ class Files(Protocol):
 
     def erase(self, write: Write, records: Sequence[Record]) -> dict[str, int]:
         """Remove every line that says what these records say."""
+        ...
+
+    def erase_topic(self, write: Write, topic: Topic) -> dict[str, int]:
+        """Remove every line that speaks of a topic, also where the person wrote it beside the memories."""
         ...
 
     def reset(self, write: Write) -> dict[str, int]:
@@ -127,6 +132,9 @@ class NoFiles:
         pass
 
     def erase(self, write: Write, records: Sequence[Record]) -> dict[str, int]:
+        return {}
+
+    def erase_topic(self, write: Write, topic: Topic) -> dict[str, int]:
         return {}
 
     def reset(self, write: Write) -> dict[str, int]:

@@ -16,12 +16,12 @@ from typing import Any, Literal, TypeVar
 from recollect.core import validation as check
 from recollect.core.drafts import Drafts, Moment
 from recollect.core.editing import edit
-from recollect.core.erase import clear, erase
+from recollect.core.erase import clear, erase, erase_topic
 from recollect.core.events import checked_run, interaction, interactions, report
 from recollect.core.files import MEMORY, daily_name
 from recollect.core.journal import Progress, last_target, undo, verify
+from recollect.core.mentions import mentions, records_about, topic_of
 from recollect.core.rebuild import RebuildReport, rebuild
-from recollect.core.recall import speaking_of
 from recollect.core.recalling import Recalling
 from recollect.core.references import find_record, find_records, find_to_change, is_id
 from recollect.core.transfer import ImportReport, export_archive, import_any
@@ -498,13 +498,21 @@ class Memory(Recalling):
         return self._told(outcome, write)
 
     def erase_topic(self, topic: str, *, dry_run: bool = False) -> tuple[list[Record], Receipt | None]:
-        """Remove every record that speaks of a topic. A dry run tells which ones that would be."""
+        """Remove all that speaks of a topic, everywhere: records, earlier versions, what was reported, lines of files.
+
+        A dry run tells which records that would be. The receipt is None if nothing at all was found.
+        """
         words, only_tell = check.text("topic", topic, check.MAX_SHORT), check.flag("dry_run", dry_run)
-        with self._reading() as reader:
-            found = speaking_of(reader, words)
-        if only_tell or not found:
-            return found, None
-        return found, self.erase(*(record.id for record in found)).receipt
+        if only_tell or not self.exists:
+            with self._reading(notes=True) as reader:
+                return records_about(reader.scan(), topic_of(reader.scan(), words)), None
+        self._person.settle()
+        with self._writing() as write:
+            self._person.files.take_over_daily(write)
+            found = mentions(write.tx, topic_of(write.tx.scan(), words))
+            outcome = erase_topic(write, self._person.files, found)
+        removed = any(outcome.receipt.places.values())
+        return found.records, self._told(outcome, write).receipt if removed else None
 
     def clear(self) -> Erased:
         """Erase everything about this person and start again with an empty MEMORY.md."""

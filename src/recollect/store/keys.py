@@ -179,13 +179,13 @@ class Keys:
                 now=to_text(now),
             )
 
-    def forget_answers(self, user: str) -> None:
-        """Something of this user was erased: keep no answer about them, sealed or not."""
+    def forget_answers(self, user: str) -> int:
+        """Something of this user was erased: keep no answer about them, encrypted or not. Returns how many it were."""
         with self._store.read() as view:
-            if view is None:
-                return
+            if view is None or not view.rows("answers_of", user_id=user):
+                return 0
         with self._store.write() as view:
-            view.run("forget_answers", user_id=user, nothing=b"")
+            return view.run("forget_answers", user_id=user, nothing=b"")
 
     def close(self) -> None:
         """Let go of files."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime, timedelta
@@ -163,6 +163,15 @@ class EmbeddedQueue(Queue):
     def erase_user(self, user_id: str) -> int:
         with self._writing() as db:
             erased = db.execute(_SQL["erase_user"], (user_id,)).rowcount
+        if erased:
+            with self._open() as db:
+                empty_log(db)
+        return erased
+
+    def erase_jobs(self, wanted: Callable[[Job], bool]) -> int:
+        with self._writing() as db:
+            found = [job.id for job in map(from_row, db.execute(_SQL["every_job"]).fetchall()) if wanted(job)]
+            erased = sum(db.execute(_SQL["erase_job"], (job_id,)).rowcount for job_id in found)
         if erased:
             with self._open() as db:
                 empty_log(db)
