@@ -391,6 +391,9 @@ class Recollect:
         is_theirs = self._lines_of(name)  # before it is forgotten which accounts are theirs
         # first: a copy of what was joined with them must not outlive them, nor a joining go on
         linked, unfinished = self.identities.erase_user(name)
+        for one in (name, *unfinished):
+            if self._store.user(one).exists():
+                self.identities.bury(one)
         self.keys.forget_answers(name)
         places = self._remove_user(name)
         for other in unfinished:
@@ -425,6 +428,8 @@ class Recollect:
         places = self._store.erase_user(name, None if unless is None and folder is None else under_lock)
         if folder is not None:
             places["files"] = places.get("files", 0) + sum(removed)
+        elif places.get("files") and not isinstance(self._store, SqliteStore):
+            places["files left: this process keeps none, another one does"] = places.pop("files")
         return places | ({"jobs": jobs} if jobs else {})
 
     def _erase_elsewhere(self, name: str, topics: Sequence[Topic]) -> dict[str, int]:
@@ -499,7 +504,9 @@ class Recollect:
         self.close()
 
     def _files(self, user_id: str) -> Files:
-        return NoFiles() if self._folder is None else DiskFiles(self._folder / folder_name(user_id))
+        if self._folder is None:
+            return NoFiles()
+        return DiskFiles(self._folder / folder_name(user_id), lambda: self.identities.erased_at(user_id))
 
 
 def open(
@@ -514,26 +521,16 @@ def open(
     """Open a folder, a ``postgresql://`` address, or a store you made yourself.
 
     A folder holds everything: SQLite databases and the files people read. With PostgreSQL, ``files`` names
-    a folder for MEMORY.md and the daily notes; without it they exist in the database only. An ``embedder`` is one
+    a folder for MEMORY.md and the daily notes; without it MEMORY_FILES and MEMORY_DIR decide. An ``embedder`` is one
     of your own, or named as MEMORY_EMBEDDER does. Other settings are those of `Config`; what is not given comes
     from the environment.
     """
     if isinstance(embedder, str):
         settings["embedder"], embedder = embedder, None
-    if isinstance(where, str) and where.startswith(("postgresql://", "postgres://")):
-        settings["database_url"] = where
-        settings.setdefault("files", files is not None)
-        if files is not None:
-            settings["memory_dir"] = Path(files)
-    elif isinstance(where, str | Path):
-        if not str(where):
-            raise InvalidInputError("where", "must be a folder or a postgresql:// address")
-        if "://" in str(where):
-            raise InvalidInputError("where", "must be a folder or begin with postgresql://")
-        settings |= {"memory_dir": Path(where), "database_url": ""}
-    chosen = Config.load(**settings) if config is None else config
     if where is not None and not isinstance(where, str | Path):
+        chosen = Config.load(**settings) if config is None else config
         return Recollect(where, chosen, folder=None if files is None else Path(files), clock=clock, embedder=embedder)
+    chosen = Config.resolve(where, files, **settings) if config is None else config
     if chosen.database_url:
         from recollect.store.postgres import PostgresStore
 

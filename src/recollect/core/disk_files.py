@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from functools import cache
 from pathlib import Path
 
@@ -65,8 +65,10 @@ class _Sheet:
 class DiskFiles:
     """MEMORY.md and ``memory/YYYY-MM-DD.md`` in the user's folder."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, erased_at: Callable[[], datetime | None] = lambda: None) -> None:
         self.folder = folder
+        self._erased_at = erased_at
+        """When a user of this name was erased, if ever: files of before are not theirs."""
         self._seen: dict[str, _Seen] = {}
         self._pages: dict[str, tuple[str, Page]] = {}
         self._sheets: dict[str, _Sheet | None] = {}
@@ -147,6 +149,10 @@ class DiskFiles:
             page = cached[1].copy() if cached and cached[0] == disk.fingerprint else page_of(name, text)
             self._sheets[name] = _Sheet(page, disk, base_seq)
             return None
+        if state is None and disk is not None and self._is_erased(disk):
+            return self._blocked(
+                write, name, "it is older than the erasure of this user. Delete it, or save it again to have it read"
+            )
         lost = not text.strip("\ufeff \t\r\n")
         page = page_of(name, "" if lost else text)
         sheet = self._sheets[name] = _Sheet(page, disk, base_seq, dirty=True)
@@ -346,17 +352,24 @@ class DiskFiles:
 
     def text(self, reader: Reader) -> str:
         seen = self._look_or_none(MEMORY)
-        if seen is None:
+        if seen is None or (reader.file(MEMORY) is None and self._is_erased(seen)):
             return NoFiles().text(reader)
         return seen.data.decode("utf-8", errors="replace")
 
     def daily_text(self, reader: Reader, day: date) -> str:
         seen = self._look_or_none(daily_name(day))
+        if seen is not None and reader.file(daily_name(day)) is None and self._is_erased(seen):
+            return NoFiles().daily_text(reader, day)
         return seen.data.decode("utf-8", errors="replace") if seen else ""
 
     def contents(self, reader: Reader) -> dict[str, bytes]:
         seen = {name: self._look_or_none(name) for name in [MEMORY, *self._daily_names()]}
-        found = {name: file.data for name, file in seen.items() if file is not None}
+        known = {state.name for state in reader.files()}
+        found = {
+            name: file.data
+            for name, file in seen.items()
+            if file is not None and (name in known or not self._is_erased(file))
+        }
         return {MEMORY: encode(NoFiles().text(reader))} | found
 
     def restore(self, tx: Transaction, files: Mapping[str, bytes]) -> None:
@@ -373,7 +386,13 @@ class DiskFiles:
                 self._write_aside(tx, name, _Sheet(page, self._look(path), seq), seq, [])
 
     def any_text(self) -> bool:
-        return self._look_or_none(MEMORY) is not None or bool(self._daily_names())
+        seen = [self._look_or_none(name) for name in [MEMORY, *self._daily_names()]]
+        return any(file is not None and not self._is_erased(file) for file in seen)
+
+    def _is_erased(self, file: _Seen) -> bool:
+        """Whether a file that was not rendered here is from before the user was erased, as from a backup."""
+        at = self._erased_at()
+        return at is not None and file.stat[0] / 1e9 <= at.timestamp()
 
     def problems(self, reader: Reader) -> list[str]:
         found: list[str] = []
@@ -395,7 +414,8 @@ class DiskFiles:
     def _is_as_rendered(self, name: str, state: FileState | None) -> bool:
         path, aside = self._paths(name)
         if state is None:
-            return not path.exists()
+            disk = self._look_or_none(name)
+            return not path.exists() if disk is None else self._is_erased(disk)
         seen = self._seen.get(name)
         if seen is not None and seen.fingerprint == state.fingerprint and _stat(path) == seen.stat:
             if seen.trusted():

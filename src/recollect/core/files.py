@@ -132,12 +132,20 @@ class NoFiles:
         pass
 
     def erase(self, write: Write, records: Sequence[Record]) -> dict[str, int]:
-        return {}
+        return self._warn(write)
 
     def erase_topic(self, write: Write, topic: Topic) -> dict[str, int]:
-        return {}
+        return self._warn(write)
 
     def reset(self, write: Write) -> dict[str, int]:
+        return self._warn(write)
+
+    @staticmethod
+    def _warn(write: Write) -> dict[str, int]:
+        """Say if another process keeps files of this user: they cannot be reached from here."""
+        warning = "This process keeps no files, but another one does (MEMORY_FILES): MEMORY.md there was not erased."
+        if warning not in write.notices and write.tx.files():
+            write.notices.append(warning)
         return {}
 
     def drop_damaged_copies(self, write: Write) -> int:

@@ -1,4 +1,4 @@
-"""One-time codes: eight characters nobody confuses, and their hashes.
+"""One-time codes: ten characters nobody confuses, and their hashes.
 
 The hash is slow on purpose: with the database in hand, trying out all codes takes far longer than one is good.
 """
@@ -11,14 +11,14 @@ import secrets
 from recollect.errors import InvalidInputError
 
 ALPHABET = "23456789ABCDEFGHJKMNPQRSTUVWXYZ"
-LENGTH = 8
+LENGTH = 10
 _MOST = 64
 
 
 def new_code() -> str:
-    """A fresh code such as ``K7QM-2XWD``."""
+    """A fresh code such as ``K7QM2-XWDPA``."""
     text = "".join(secrets.choice(ALPHABET) for _ in range(LENGTH))
-    return f"{text[:4]}-{text[4:]}"
+    return f"{text[:5]}-{text[5:]}"
 
 
 def normal(code: object) -> str:
@@ -28,7 +28,7 @@ def normal(code: object) -> str:
     typed = "".join(code.upper().replace("-", " ").replace("‐", " ").replace("–", " ").split())
     if len(typed) != LENGTH or not set(typed) <= set(ALPHABET):
         raise InvalidInputError(
-            "code", f"must be the {LENGTH} letters and digits that the other channel shows, such as K7QM-2XWD"
+            "code", f"must be the {LENGTH} letters and digits that the other channel shows, such as K7QM2-XWDPA"
         )
     return typed
 

@@ -86,7 +86,7 @@ class Entrance:
         return self._signed("link", {"t": tenant, "u": stored, "o": operator, "r": read_only, "k": key}, LINK)
 
     def code(self, user: str | None, **how: Any) -> tuple[str, datetime]:
-        """The same as a code that can be typed, such as ``K7QM-2XWD``; of it only a hash is stored."""
+        """The same as a code that can be typed, such as ``K7QM2-XWDPA``; of it only a hash is stored."""
         link, until = self.link(user, **how)
         code = new_code()
         kept = self._kept_as(normal(code))
