@@ -7,24 +7,28 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
+import httpx
 import pytest
 
 import recollect
 from recollect.surfaces.cli.session import Session
 
 SECRET = "Allergic to penicillin"
+_COMMAND = [sys.executable, "-c", "from recollect.surfaces.cli import main; main()"]
 
 
 def _run(*args: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    given = {name: value for name, value in os.environ.items() if not name.startswith("MEMORY_")} | environ
-    command = [sys.executable, "-m", "recollect.surfaces.cli", *args]
-    return subprocess.run(command, capture_output=True, text=True, env=given, check=False)
+    return subprocess.run([*_COMMAND, *args], capture_output=True, text=True, env=_environment(environ), check=False)
+
+
+def _environment(given: dict[str, str]) -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("MEMORY_")} | given
 
 
 def test_a_user_erased_without_files_does_not_come_back_from_them(tmp_path: Path, postgres_url: str) -> None:
@@ -106,13 +110,12 @@ def test_every_entry_point_reads_the_same_settings(
     url = "postgresql://nobody@localhost:1/none"  # nothing connects before something is stored
     if named == "environment":
         monkeypatch.setenv("MEMORY_DATABASE_URL", url)
-    given: dict[str, Any] = {} if named in ("open", "environment") else {"root": url}
     if named == "open":
         app = recollect.open(url)
     elif named == "environment":
         app = recollect.open()
     else:  # what serve does with --database-url, and every command with --root
-        app = Session(user="me", **given).recollect
+        app = Session(user="me", root=url, files=None, json=False).recollect
     with app:
         assert app.config.database_url == url
         assert app._folder == (None if files is None else Path(files))
@@ -137,13 +140,20 @@ def test_every_command_opens_what_the_session_says() -> None:
 
 
 def test_serve_honours_the_files_of_the_environment(tmp_path: Path, postgres_url: str) -> None:
-    """As in `recollect serve --database-url`: what one process writes another one erases, files and all."""
     environ = {"MEMORY_DIR": str(tmp_path), "MEMORY_FILES": "true", "HOME": str(tmp_path)}
     written = _run("remember", SECRET, "--user", "u1", "--root", postgres_url, "--json", **environ)
     assert json.loads(written.stdout)["done"], written.stderr
     assert SECRET in next(tmp_path.rglob("MEMORY.md")).read_text("utf-8")
-    erased = _run("erase", "--everything", "--yes", "--user", "u1", "--root", postgres_url, **environ)
-    assert erased.returncode == 0, erased.stderr
+    command = [*_COMMAND, "serve", "--database-url", postgres_url, "--port", "0", "--workers", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=_environment(environ)) as server:
+        try:
+            assert server.stderr is not None
+            address = next(found[0] for line in server.stderr if (found := re.search(r"http://\S+/v1", line)))
+            answer = httpx.delete(f"{address}/users/u1", timeout=60)
+            assert answer.status_code == 200, answer.text
+            assert '"files"' in answer.text
+        finally:
+            server.terminate()
     assert list(tmp_path.rglob("MEMORY.md")) == []
     again = _run("read", "--user", "u1", "--root", postgres_url, "--json", **environ)
     assert SECRET not in again.stdout

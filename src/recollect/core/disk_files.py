@@ -32,6 +32,7 @@ from recollect.store.contract import FileState, Query, Reader, Transaction
 from recollect.times import utc_now
 
 _RACY_SECONDS = 0.1
+_UNREAD = "files not erased, because they cannot be read"
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,6 +322,7 @@ class DiskFiles:
             sheet = self._sheet(write, name)
             if sheet is None:
                 write.notices.append(f"{name} could not be read, so look there yourself for what was to be erased")
+                removed[_UNREAD] = removed.get(_UNREAD, 0) + 1
                 continue
             if taken := sheet.page.wipe_topic(topic):
                 sheet.dirty = True

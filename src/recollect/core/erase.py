@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from recollect.core.events import interaction_hash
 from recollect.core.files import Files
 from recollect.core.known import forget_statements
-from recollect.core.mentions import Mentions
+from recollect.core.mentions import Mentions, mentions
 from recollect.core.writing import Change, Write
 from recollect.records import Erased, JournalEntry, Receipt, Record
 from recollect.store.contract import Query, Tombstone
@@ -40,22 +39,33 @@ def erase(write: Write, files: Files, records: Sequence[Record], *, op: str = "e
     )
 
 
-def erase_topic(write: Write, files: Files, found: Mentions) -> Erased:
+def erase_topic(write: Write, files: Files, words: str) -> tuple[list[Record], Receipt]:
     """Remove all that speaks of a topic: records, earlier versions, what was reported, and lines of the files.
 
-    What is kept outside of the memory is removed when the write ends, by who keeps it: see `Write.topics`.
+    What is kept outside of the memory is removed when the write ends, by who keeps it: see `Write.topics`. The receipt
+    has no places if there was nothing.
     """
-    tx = write.tx
+    files.take_over_daily(write)  # what was edited and not taken over yet would bring it back
+    found = mentions(write.tx, words)
     write.topics.append(found.topic)
-    if not found:
-        write.places = {place: number for place, number in files.erase_topic(write, found.topic).items() if number}
-        if write.places:
-            _finish(write)
-        return Erased(message="No memory mentions it.", receipt=Receipt(at=write.now, ids=(), places=write.places))
-    outcome = erase(write, files, found.records)
-    places = outcome.receipt.places  # the same as `write.places`: who removes something elsewhere adds to it
-    buried = [one for entry in found.entries for one in _states(tx.entry(entry.seq), without=entry)]
-    tx.bury(_tombstone(write, one) for one in [*buried, *found.versions])
+    places = _erase_mentions(write, files, found) if found else {}
+    for place, number in files.erase_topic(write, found.topic).items():
+        places[place] = places.get(place, 0) + number
+    write.places = {place: number for place, number in places.items() if number}
+    if write.places:
+        # Last: a journal that ends with an erasure tells the store to finish it, whatever was killed.
+        write.erased = True
+        write.tx.redact([])
+        write.mark("erase", "")
+    ids = tuple(record.id for record in found.records)
+    return found.records, Receipt(at=write.now, ids=ids, places=write.places)
+
+
+def _erase_mentions(write: Write, files: Files, found: Mentions) -> dict[str, int]:
+    tx = write.tx
+    places = dict(erase(write, files, found.records).receipt.places)
+    gone = [one for entry in found.entries for one in _states(tx.entry(entry.seq), without=entry)]
+    tx.bury(_tombstone(write, one) for one in [*gone, *found.versions])
     tx.bury(
         Tombstone(hash=interaction_hash(write.state.secret, one.id), record_id="", at=write.now)
         for one in found.interactions
@@ -65,26 +75,12 @@ def erase_topic(write: Write, files: Files, found: Mentions) -> Erased:
     for run in found.runs:
         tx.put_run(run)
     places["journal"] += len(found.entries)
-    counts = {
-        "versions": tx.drop_versions((one.id, one.version) for one in found.versions),
+    places["versions"] += tx.drop_versions((one.id, one.version) for one in found.versions)
+    return places | {
         "interactions": tx.drop_interactions(ids=[one.id for one in found.interactions]),
         "tool calls": tx.drop_calls(ids=[call.id for call in found.calls]),
         "runs": len(found.runs),
-        **files.erase_topic(write, found.topic),
     }
-    for place, number in counts.items():
-        places[place] = places.get(place, 0) + number
-    for place in [place for place, number in places.items() if not number and place != "records"]:
-        del places[place]
-    _finish(write)
-    return replace(outcome, message=f"Erased {len(found.records)} record(s) and all that mentions it elsewhere.")
-
-
-def _finish(write: Write) -> None:
-    """Note the erasure. Last: a journal that ends with one tells the store to finish it, whatever was killed."""
-    write.erased = True
-    write.tx.redact([])
-    write.mark("erase", "")
 
 
 def clear(write: Write, files: Files) -> Erased:

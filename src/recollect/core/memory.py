@@ -20,7 +20,7 @@ from recollect.core.erase import clear, erase, erase_topic
 from recollect.core.events import checked_run, interaction, interactions, report
 from recollect.core.files import MEMORY, daily_name
 from recollect.core.journal import Progress, last_target, undo, verify
-from recollect.core.mentions import mentions, records_about, topic_of
+from recollect.core.mentions import about
 from recollect.core.rebuild import RebuildReport, rebuild
 from recollect.core.recalling import Recalling
 from recollect.core.references import find_record, find_records, find_to_change, is_id
@@ -498,21 +498,16 @@ class Memory(Recalling):
         return self._told(outcome, write)
 
     def erase_topic(self, topic: str, *, dry_run: bool = False) -> tuple[list[Record], Receipt | None]:
-        """Remove all that speaks of a topic, everywhere: records, earlier versions, what was reported, lines of files.
-
-        A dry run tells which records that would be. The receipt is None if nothing at all was found.
-        """
+        """Remove all that speaks of a topic, everywhere. A dry run tells which records that would be."""
         words, only_tell = check.text("topic", topic, check.MAX_SHORT), check.flag("dry_run", dry_run)
         if only_tell or not self.exists:
             with self._reading(notes=True) as reader:
-                return records_about(reader.scan(), topic_of(reader.scan(), words)), None
+                return about(reader, words), None
         self._person.settle()
         with self._writing() as write:
-            self._person.files.take_over_daily(write)
-            found = mentions(write.tx, topic_of(write.tx.scan(), words))
-            outcome = erase_topic(write, self._person.files, found)
-        removed = any(outcome.receipt.places.values())
-        return found.records, self._told(outcome, write).receipt if removed else None
+            found, receipt = erase_topic(write, self._person.files, words)
+        self._person.notices += write.notices
+        return found, receipt if receipt.places else None
 
     def clear(self) -> Erased:
         """Erase everything about this person and start again with an empty MEMORY.md."""

@@ -76,8 +76,14 @@ def records_about(records: Iterable[Record], topic: Topic) -> list[Record]:
     return sorted(found.values(), key=lambda record: (record.created_at, record.id))
 
 
-def mentions(reader: Reader, topic: Topic) -> Mentions:
+def about(reader: Reader, topic: str) -> list[Record]:
+    """Every record, of any kind and status, that speaks of a topic."""
+    return records_about(reader.scan(), topic_of(reader.scan(), topic))
+
+
+def mentions(reader: Reader, words: str) -> Mentions:
     """Everything that speaks of a topic."""
+    topic = topic_of(reader.scan(), words)
     found = Mentions(topic=topic, records=records_about(reader.scan(), topic))
     gone = {record.id for record in found.records}
     for entry in _entries(reader):

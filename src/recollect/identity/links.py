@@ -33,14 +33,7 @@ from recollect.userid import check_user_id
 
 CODE_MINUTES = 10
 TRIES, TRIES_MINUTES = 5, 15
-"""Wrong codes that one account may enter, and wrong entries of one code by anybody, in so many minutes.
-
-There is no limit for all together: strangers could keep everyone from linking. Guessing at random stays hopeless
-without it. There are 31^10 = 8.2e14 codes, good for 10 minutes. A million accounts with 5 tries each, while 1,000 codes
-are shown, hit one of them with a probability of 5e6 * 1e3 / 8.2e14 = 6e-6 in a quarter of an hour; and who hits one
-has joined nothing, because the person who showed the code still has to confirm. In fact far fewer tries are possible:
-each costs a slow hash, and all take turns (about 100 a second, or 7e-8 in the life of a code).
-"""
+"""Wrong codes of one account, and wrong entries of one code by anybody, in so many minutes; see `codes`."""
 UNDO_DAYS = 30
 _TOLD_DAYS = 1
 _MOST_PASSES = 20
