@@ -7,10 +7,12 @@ from collections.abc import Iterable, Sequence
 from recollect.core.events import interaction_hash
 from recollect.core.files import Files
 from recollect.core.known import forget_statements
-from recollect.core.mentions import Mentions, mentions
+from recollect.core.mentions import Mentions, about, mentions
 from recollect.core.writing import Change, Write
 from recollect.records import Erased, JournalEntry, Receipt, Record
 from recollect.store.contract import Query, Tombstone
+
+__all__ = ["about", "clear", "erase", "erase_topic"]
 
 
 def erase(write: Write, files: Files, records: Sequence[Record], *, op: str = "erase", bury: bool = True) -> Erased:

@@ -143,10 +143,11 @@ class NoFiles:
     @staticmethod
     def _warn(write: Write) -> dict[str, int]:
         """Say if another process keeps files of this user: they cannot be reached from here."""
+        number = len(write.tx.files())
         warning = "This process keeps no files, but another one does (MEMORY_FILES): MEMORY.md there was not erased."
-        if warning not in write.notices and write.tx.files():
+        if number and warning not in write.notices:
             write.notices.append(warning)
-        return {}
+        return {"files left: this process keeps none, another one does": number} if number else {}
 
     def drop_damaged_copies(self, write: Write) -> int:
         return 0

@@ -16,11 +16,10 @@ from typing import Any, Literal, TypeVar
 from recollect.core import validation as check
 from recollect.core.drafts import Drafts, Moment
 from recollect.core.editing import edit
-from recollect.core.erase import clear, erase, erase_topic
+from recollect.core.erase import about, clear, erase, erase_topic
 from recollect.core.events import checked_run, interaction, interactions, report
 from recollect.core.files import MEMORY, daily_name
 from recollect.core.journal import Progress, last_target, undo, verify
-from recollect.core.mentions import about
 from recollect.core.rebuild import RebuildReport, rebuild
 from recollect.core.recalling import Recalling
 from recollect.core.references import find_record, find_records, find_to_change, is_id
@@ -506,7 +505,6 @@ class Memory(Recalling):
         self._person.settle()
         with self._writing() as write:
             found, receipt = erase_topic(write, self._person.files, words)
-        self._person.notices += write.notices
         return found, receipt if receipt.places else None
 
     def clear(self) -> Erased:
