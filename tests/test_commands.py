@@ -33,7 +33,7 @@ ROOT = Path(__file__).parent.parent
 ME, TERMINAL, STRANGER = ("telegram", 1), ("terminal", "olena"), ("telegram", 666)
 EVERY = (
     "", "show", "more", "work", "search tea", "results 2 tea", "forget tea", "forget 2", "next 9 tea", "keep", "why 2",
-    "why tea", "undo", "pause", "resume", "incognito", "clear", "clear yes", "export", "help", "link", "link K7QM-2XWD",
+    "why tea", "undo", "pause", "resume", "incognito", "clear", "clear yes", "export", "help", "link", "link K7QM2-XWDPA",
     "link yes", "link no", "link undo", "reminders", "trends", "2", "nonsense",
 )  # fmt: skip
 LONG = {
@@ -896,8 +896,8 @@ def test_U2_codes_that_do_not_work_say_why(known: World) -> None:
     assert str(known.run(f"link {code}", TERMINAL)) == str(asked), "typed twice, it is still asked"
     known.run("link no")
     for _ in range(5):
-        known.run("link K7QM-2XWD", STRANGER)
-    assert str(known.run("link K7QM-2XWD", STRANGER)) == "Too many wrong codes. Try again in 15 minutes."
+        known.run("link K7QM2-XWDPA", STRANGER)
+    assert str(known.run("link K7QM2-XWDPA", STRANGER)) == "Too many wrong codes. Try again in 15 minutes."
     assert "Nothing waits to be linked" in str(known.run("link yes"))
 
 

@@ -26,13 +26,12 @@ from typer.testing import CliRunner
 import recollect
 from recollect.core.memory import Memory
 from recollect.errors import ConfigError, InvalidInputError, LinkError, StoreBusyError, StoreError
-from recollect.identity.codes import ALPHABET, normal
-from recollect.identity.links import ALL_TRIES, OWN_TRIES, Identities
+from recollect.identity.codes import ALPHABET, LENGTH, new_code, normal
+from recollect.identity.links import TRIES, Identities
 from recollect.identity.nouns import Identity, Joined, Pending
 from recollect.surfaces.cli import identity, reading, writing  # noqa: F401  (their commands)
 from recollect.surfaces.cli.program import app
 from recollect.testing import FrozenClock, MemoryStore
-from recollect.times import to_text
 
 TERMINAL, TELEGRAM, WEB = ("terminal", "olena"), ("telegram", 12345), ("web", "olena@example.org")
 STRANGER = ("telegram", 666)
@@ -181,13 +180,13 @@ def test_U2_a_code_is_short_unambiguous_and_only_its_hash_is_stored(world: World
 
 
 @pytest.mark.parametrize(
-    "wrong", ["", "K7QM", "K7QM-2XW0", "K7QM-2XWDD", "x" * 1000, "K7QM\x002XWD", None, 12345678, "кукуруза"]
+    "wrong", ["", "K7QM", "K7QM2-XWDP0", "K7QM2-XWDPAA", "x" * 1000, "K7QM2\x00XWDPA", None, 1234567890, "кукуруза"]
 )
 def test_what_cannot_be_a_code_is_no_guess(wrong: Any, folder: World) -> None:
-    for _ in range(OWN_TRIES + 1):
+    for _ in range(TRIES + 1):
         with pytest.raises(InvalidInputError) as caught:
             folder.identities.enter_code(TELEGRAM, wrong)
-    assert "2XW" not in str(caught.value) or "such as K7QM-2XWD" in str(caught.value)
+    assert "2XW" not in str(caught.value) or "such as K7QM2-XWDPA" in str(caught.value)
 
 
 def test_U2_a_code_is_read_however_it_is_typed(folder: World) -> None:
@@ -272,8 +271,8 @@ def test_U2_a_new_code_ends_what_waited_for_a_confirmation(folder: World) -> Non
 
 def test_R4_guessing_is_limited_for_each_identity_and_a_restart_does_not_help(world: World) -> None:
     right = world.identities.start_link(TERMINAL).text
-    for _ in range(OWN_TRIES):
-        refused("wrong", lambda: world.identities.enter_code(STRANGER, "22222222"))
+    for _ in range(TRIES):
+        refused("wrong", lambda: world.identities.enter_code(STRANGER, "2222222222"))
     world.clock.tick(seconds=60)
     with world.again() as again:
         error = refused("limited", lambda: again.enter_code(STRANGER, right))
@@ -283,20 +282,32 @@ def test_R4_guessing_is_limited_for_each_identity_and_a_restart_does_not_help(wo
     refused("limited", lambda: world.identities.enter_code(STRANGER, right))
     assert world.identities.enter_code(TELEGRAM, right)
     world.clock.tick(seconds=14 * 60)
-    refused("wrong", lambda: world.identities.enter_code(STRANGER, "22222222"))
+    refused("wrong", lambda: world.identities.enter_code(STRANGER, "2222222222"))
 
 
-def test_R4_guessing_is_limited_for_all_together(folder: World) -> None:
+def test_R4_wrong_codes_of_others_keep_nobody_from_linking(folder: World) -> None:
     right = folder.identities.start_link(TERMINAL).text
-    with folder.identities._store.write() as view:
-        for number in range(ALL_TRIES - 3):
-            view.run("fail", who=f"somebody {number}", now=to_text(folder.clock()))
-    for number in range(3):
-        refused("wrong", lambda name=number: folder.identities.enter_code(("telegram", name), "22222222"))  # type: ignore[misc]
-    error = refused("limited", lambda: folder.identities.enter_code(TELEGRAM, right))
+    for account in range(40):
+        for number in range(TRIES):
+            wrong = f"{ALPHABET[account % 31]}{ALPHABET[number]}{ALPHABET[account // 31]}2222222"
+            refused("wrong", lambda name=account, code=wrong: folder.identities.enter_code(("telegram", name), code))  # type: ignore[misc]
+    assert folder.identities.enter_code(TELEGRAM, right)
+
+
+def test_R4_one_code_cannot_be_tried_by_many(folder: World) -> None:
+    old = folder.identities.start_link(TERMINAL).text
+    right = folder.identities.start_link(TERMINAL).text
+    for account in range(TRIES):
+        refused("expired", lambda name=account: folder.identities.enter_code(("telegram", name), old))  # type: ignore[misc]
+    error = refused("limited", lambda: folder.identities.enter_code(("telegram", 99), old))
     assert error.retry_at == folder.clock() + timedelta(minutes=15)
-    folder.clock.tick(seconds=15 * 60)
-    refused("expired", lambda: folder.identities.enter_code(TELEGRAM, right))
+    assert folder.identities.enter_code(TELEGRAM, right)
+
+
+def test_R4_a_code_is_too_long_to_be_guessed() -> None:
+    guesses, shown = 5_000_000, 1_000  # a million accounts with five tries each, while a thousand codes are shown
+    assert guesses * shown / len(ALPHABET) ** LENGTH < 1e-5
+    assert all(len(normal(new_code())) == LENGTH for _ in range(100))
 
 
 def test_P7_where_memory_is_off_nothing_is_joined(tmp_path: Path) -> None:

@@ -402,7 +402,7 @@ def test_U2_one_memory_in_the_terminal_and_on_telegram(house: House) -> None:
     terminal.say("remember that I play the cello")
     house.ask(ann, "remember that I live in Lviv")
     shown = str(Commands(house.app, ("terminal", "ann")).run("link"))
-    code = re.search(r"[A-Z0-9]{4}-[A-Z0-9]{4}", shown)
+    code = re.search(r"[A-Z0-9]{5}-[A-Z0-9]{5}", shown)
     assert code
     assert "Link this channel" not in house.ask(ann, "/memory link AAAA-BBBB").text, "a guessed code"
     asked = house.ask(ann, f"/memory link {code[0]}")
@@ -419,7 +419,7 @@ def test_U2_a_question_that_waits_is_asked_in_private_only(house: House) -> None
     group = house.server.group("Trip", [ann])
     house.ask(ann, "remember that I live in Lviv")
     shown = str(Commands(house.app, ("telegram", ann.id)).run("link"))
-    code = re.search(r"[A-Z0-9]{4}-[A-Z0-9]{4}", shown)
+    code = re.search(r"[A-Z0-9]{5}-[A-Z0-9]{5}", shown)
     assert code
     Commands(house.app, ("terminal", "ann")).run(f"link {code[0]}")
     told = house.ask(ann, "@recollect_test_bot remember that I like tea", group)

@@ -22,6 +22,7 @@ from recollect.core.person import Person
 from recollect.errors import InvalidInputError, StoreError
 from recollect.figures import Figures, QueueFigures, figures
 from recollect.identity.watching import WatchedPerson
+from recollect.policy.topics import Topic
 from recollect.records import PENDING, ExtractionRun, Receipt
 from recollect.store.contract import Store
 from recollect.store.forks import renew_after_forks
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from recollect.tools.late import Late, Patience
     from recollect.tools.log import CallLog
     from recollect.tools.suite import Suite, Telemetry
-    from recollect.work.contract import Queue
+    from recollect.work.contract import Job, Queue
     from recollect.work.late import LateCalls
     from recollect.work.worker import Worker
 
@@ -88,6 +89,7 @@ class Recollect:
             if person is None:
                 person = self._people[name] = WatchedPerson(
                     lambda: self.identities,
+                    lambda topics: self._erase_elsewhere(name, topics),
                     self._store.user(name),
                     self._files(name),
                     self.config,
@@ -386,14 +388,22 @@ class Recollect:
     def erase_user(self, user_id: str | int) -> Receipt:
         """Remove a user and everything about them, everywhere."""
         name = check_user_id(user_id)
+        is_theirs = self._lines_of(name)  # before it is forgotten which accounts are theirs
         # first: a copy of what was joined with them must not outlive them, nor a joining go on
         linked, unfinished = self.identities.erase_user(name)
+        for one in (name, *unfinished):
+            if self._store.user(one).exists():
+                self.identities.bury(one)
         self.keys.forget_answers(name)
         places = self._remove_user(name)
         for other in unfinished:
             self._remove_user(other)
         if beside := self.identities.erasure_pending + self.keys.erasure_pending:
             places[PENDING] = places.get(PENDING, 0) + beside
+        if self._has_queue:
+            with self.queue() as queue:  # but for what a bot is doing just now: it may be this
+                jobs = queue.erase_jobs(lambda job: job.state != "running" and is_theirs(job))
+            places |= {"jobs": places.get("jobs", 0) + jobs} if jobs else {}
         return Receipt(at=self._clock(), ids=(), places=places | linked)
 
     def _remove_user(self, name: str, unless: Callable[[], None] | None = None) -> dict[str, int]:
@@ -420,9 +430,38 @@ class Recollect:
         places = self._store.erase_user(name, None if unless is None and folder is None else under_lock)
         if folder is not None:
             places["files"] = places.get("files", 0) + sum(removed)
+        elif places.get("files") and not isinstance(self._store, SqliteStore):
+            places["files left: this process keeps none, another one does"] = places.pop("files")
         if pending:
             places[PENDING] = places.get(PENDING, 0) + 1
         return places | ({"jobs": jobs} if jobs else {})
+
+    def _erase_elsewhere(self, name: str, topics: Sequence[Topic]) -> dict[str, int]:
+        """Something of a user was erased, perhaps by topic: remove what is kept of it outside of their memory."""
+        removed = {"kept answers": self.keys.forget_answers(name)}
+        if self._late is not None:
+            self._late.forget(name)
+        if topics and self._has_queue:
+            from recollect.work.jobs import speaks_of
+
+            is_theirs = self._lines_of(name)
+            with self.queue() as queue:
+                removed["jobs"] = queue.erase_jobs(lambda job: is_theirs(job) and speaks_of(job, topics))
+        return {place: number for place, number in removed.items() if number}
+
+    def _lines_of(self, name: str) -> Callable[[Job], bool]:
+        """Tell whether a job is a user's: in their own line, or in one of the bot's that is theirs alone."""
+        accounts = {known.identity for known in self.identities.all() if known.user_id == name}
+        names = {one.name for one in accounts if one.channel == "telegram"}
+        if name.startswith("telegram:"):
+            names.add(name.removeprefix("telegram:"))
+        endings = tuple(f" {kind} {one}" for kind in ("person", "chat") for one in names)
+
+        def is_theirs(job: Job) -> bool:
+            line = job.user_id or ""
+            return line == name or (line.startswith("telegram ") and line.endswith(endings))
+
+        return is_theirs
 
     @property
     def _has_queue(self) -> bool:
@@ -469,7 +508,9 @@ class Recollect:
         self.close()
 
     def _files(self, user_id: str) -> Files:
-        return NoFiles() if self._folder is None else DiskFiles(self._folder / folder_name(user_id))
+        if self._folder is None:
+            return NoFiles()
+        return DiskFiles(self._folder / folder_name(user_id), lambda: self.identities.erased_at(user_id))
 
 
 def open(
@@ -484,26 +525,16 @@ def open(
     """Open a folder, a ``postgresql://`` address, or a store you made yourself.
 
     A folder holds everything: SQLite databases and the files people read. With PostgreSQL, ``files`` names
-    a folder for MEMORY.md and the daily notes; without it they exist in the database only. An ``embedder`` is one
+    a folder for MEMORY.md and the daily notes; without it MEMORY_FILES and MEMORY_DIR decide. An ``embedder`` is one
     of your own, or named as MEMORY_EMBEDDER does. Other settings are those of `Config`; what is not given comes
     from the environment.
     """
     if isinstance(embedder, str):
         settings["embedder"], embedder = embedder, None
-    if isinstance(where, str) and where.startswith(("postgresql://", "postgres://")):
-        settings["database_url"] = where
-        settings.setdefault("files", files is not None)
-        if files is not None:
-            settings["memory_dir"] = Path(files)
-    elif isinstance(where, str | Path):
-        if not str(where):
-            raise InvalidInputError("where", "must be a folder or a postgresql:// address")
-        if "://" in str(where):
-            raise InvalidInputError("where", "must be a folder or begin with postgresql://")
-        settings |= {"memory_dir": Path(where), "database_url": ""}
-    chosen = Config.load(**settings) if config is None else config
     if where is not None and not isinstance(where, str | Path):
+        chosen = Config.load(**settings) if config is None else config
         return Recollect(where, chosen, folder=None if files is None else Path(files), clock=clock, embedder=embedder)
+    chosen = Config.resolve(where, files, **settings) if config is None else config
     if chosen.database_url:
         from recollect.store.postgres import PostgresStore
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from recollect.errors import ConfigError
+from recollect.errors import ConfigError, InvalidInputError
 
 
 def _setting(default: Any, variable: str, description: str, low: float | None = None, high: float | None = None) -> Any:
@@ -31,7 +31,9 @@ class Config:
         10, "MEMORY_DATABASE_POOL", "with PostgreSQL: how many connections a process works over at a time", 1, 1000
     )
     files: bool = _setting(
-        True, "MEMORY_FILES", "with PostgreSQL: also keep MEMORY.md and the daily notes in MEMORY_DIR"
+        True,
+        "MEMORY_FILES",
+        "with PostgreSQL: also keep MEMORY.md and the daily notes in MEMORY_DIR; if not set: only if MEMORY_DIR is",
     )
     enabled: bool = _setting(True, "MEMORY_ENABLED", "false pauses memory for everyone; recall still works")
     max_words: int = _setting(2000, "MEMORY_MAX_WORDS", "the size MEMORY.md is pruned to, in words", 50, 100_000)
@@ -183,7 +185,29 @@ class Config:
             if text:
                 values[f.name] = _parse(f.metadata["variable"], text, type(f.default))
         values.update({name: value for name, value in overrides.items() if value is not None})
+        # with PostgreSQL nobody wants files in a folder that was never named
+        values.setdefault("files", not values.get("database_url") or "memory_dir" in values)
         return cls(**values)
+
+    @classmethod
+    def resolve(cls, where: str | Path | None = None, files: str | Path | None = None, **overrides: Any) -> Config:
+        """Return the settings for a place: a folder, a ``postgresql://`` address, or what the environment names.
+
+        The only way to find out where memories and files are, for every entry point: two that disagreed would leave
+        files behind that the other one reads. ``files`` is the folder for MEMORY.md and daily notes with PostgreSQL.
+        """
+        if isinstance(where, str) and where.startswith(("postgresql://", "postgres://")):
+            overrides["database_url"] = where
+        elif where is not None:
+            if not str(where) or "://" in str(where):
+                raise InvalidInputError("where", "must be a folder or begin with postgresql://")
+            overrides |= {"memory_dir": Path(where), "database_url": "", "files": True}
+        if files is not None:
+            overrides |= {"memory_dir": Path(files), "files": True}
+        chosen = cls.load(**overrides)
+        if files is not None and not chosen.database_url:
+            raise InvalidInputError("files", "goes with PostgreSQL; a folder holds its files itself")
+        return chosen
 
     @classmethod
     def table(cls) -> list[tuple[str, str, str]]:

@@ -20,12 +20,16 @@ __all__ = [
     "cut",
     "fold",
     "language",
+    "language_of",
+    "languages_of_script",
     "romanize",
+    "runs",
     "stem",
     "stems",
     "terms",
     "tokens",
     "unspaced",
+    "without_stop_words",
     "words",
 ]
 
@@ -181,6 +185,11 @@ def words(text: str) -> list[str]:
     for token in tokens(clean(text)):
         found += cut(token)
     return found
+
+
+def runs(folded: str) -> list[str]:
+    """The runs of letters, digits and their marks in a folded text: "gpt-4_turbo" is gpt, 4 and turbo."""
+    return _compiled(f"(?:[^\\W_]|[{_MARKS}])+").findall(folded)
 
 
 # -- language ------------------------------------------------------------------------------------------------
@@ -374,6 +383,11 @@ def language(found: list[str]) -> str:
     return max((code for code in votes if votes[code] == best), key=_BY_WRITERS.find)
 
 
+def language_of(text: str) -> str:
+    """The likely language of a text."""
+    return language([token.lower() for token in tokens(clean(text))])
+
+
 # -- stems ---------------------------------------------------------------------------------------------------
 
 _UK_ENDINGS = """ами ями ові еві єві ого ому ими іми ього ьому ої ій им ім их іх ою ею єю ах ях ам ям ом ем
@@ -440,11 +454,22 @@ def stem(word: str, code: str) -> str:
 @lru_cache(maxsize=4096)
 def stems(word: str) -> frozenset[str]:
     """A folded word and its stems in every language of its script: one word alone does not tell which."""
-    if (code := _script(word)) in ("uk", "ru"):
-        codes: tuple[str, ...] = ("uk", "ru")
-    else:
-        codes = (code,) if code in ("el", "ar", "hi", "he", "cjk") else tuple(_SNOWBALL)
+    codes = languages_of_script(word) or tuple(_SNOWBALL)
     return frozenset({word, *(stem(word, code) for code in codes)})
+
+
+def languages_of_script(word: str) -> tuple[str, ...]:
+    """The languages whose letters a folded word has; none for Latin letters, which tell nothing."""
+    code = _script(word)
+    if code in ("uk", "ru"):
+        return "uk", "ru"
+    return (code,) if code in ("el", "ar", "hi", "he", "cjk") else ()
+
+
+def without_stop_words(found: list[str], code: str) -> list[str]:
+    """Folded words without those that say little in a language; all of them if no other is left."""
+    stops = _stop_words().get(code, frozenset())
+    return [word for word in found if word not in stops] or found
 
 
 def terms(text: str, code: str = "", *, asked: bool = False) -> tuple[str, ...]:

@@ -374,7 +374,7 @@ class ChatTransaction(ChatReader):
     def log_calls(self, calls: Iterable[ToolCall]) -> None:
         self.whole.log_calls(calls)
 
-    def drop_calls(self, before: datetime | None = None) -> int:
+    def drop_calls(self, before: datetime | None = None, *, ids: Sequence[str] | None = None) -> int:
         return 0
 
     def charge(self, spendings: Iterable[Spending]) -> None:
@@ -386,7 +386,7 @@ class ChatTransaction(ChatReader):
     def put_interactions(self, interactions: Iterable[Interaction]) -> None:
         self.whole.put_interactions(interactions)
 
-    def drop_interactions(self, before: datetime | None = None) -> int:
+    def drop_interactions(self, before: datetime | None = None, *, ids: Sequence[str] | None = None) -> int:
         return 0
 
     def put_run(self, run: ExtractionRun) -> None:
@@ -410,8 +410,23 @@ class ChatTransaction(ChatReader):
         erased: dict[str, int] = self.whole.erase(sorted(self._seen(record_ids)))
         return erased
 
+    def redact(self, entries: Iterable[JournalEntry]) -> None:
+        self.whole.redact([entry for entry in entries if self.get(entry.record_id) is not None])
+
+    def drop_versions(self, versions: Iterable[tuple[str, int]]) -> int:
+        dropped: int = self.whole.drop_versions([one for one in versions if self.get(one[0]) is not None])
+        return dropped
+
     def after_commit(self, hook: Callable[[], None]) -> None:
         self.whole.after_commit(hook)
+
+    @property
+    def pending(self) -> bool:
+        return bool(self.whole.pending)
+
+    @pending.setter
+    def pending(self, pending: bool) -> None:
+        self.whole.pending = pending
 
 
 def _enough(find: Callable[[int | None], list[_Found]], fits: Callable[[Any], bool], limit: int | None) -> list[_Found]:

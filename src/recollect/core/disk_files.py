@@ -35,10 +35,10 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, datetime
 from functools import cache, lru_cache
 from pathlib import Path
 
@@ -50,6 +50,7 @@ from recollect.core.versions import Version, remembered
 from recollect.core.writing import Write
 from recollect.document.blocks import MAX_BYTES, decode, encode
 from recollect.errors import DocumentError, storage_error
+from recollect.policy.topics import Topic
 from recollect.records import DailyEntry, Fact, Record
 from recollect.store.contract import FileState, Query, Reader, Transaction
 
@@ -62,6 +63,7 @@ _IN_THE_WAY = frozenset(
     | {errno.EINVAL, errno.ENAMETOOLONG, errno.ENOTEMPTY}
 )
 """What is wrong with the place of a file and not with the disk: then the file stays behind, and the memory does not."""
+_UNREAD = "files not erased, because they cannot be read"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +110,10 @@ class _Found:
 class DiskFiles:
     """MEMORY.md and ``memory/YYYY-MM-DD.md`` in the user's folder."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, erased_at: Callable[[], datetime | None] = lambda: None) -> None:
         self.folder = folder
+        self._erased_at = erased_at
+        """When a user of this name was erased, if ever: files of before are not theirs."""
         self._seen: dict[str, Content] = {}
         self._pages: dict[str, tuple[str, Page]] = {}
         self._sheets: dict[str, _Sheet | None] = {}
@@ -209,6 +213,10 @@ class DiskFiles:
             sheet.holds = len(write.changes) if saved is not None else 0
             self._sheets[name] = sheet
             return None
+        if state is None and disk is not None and self._is_erased(disk):
+            return self._blocked(
+                write, name, "it is older than the erasure of this user. Delete it, or save it again to have it read"
+            )
         lost = not text.strip("\ufeff \t\r\n")
         page = page_of(name, "" if lost else text)
         sheet = self._sheets[name] = _Sheet(
@@ -541,10 +549,23 @@ class DiskFiles:
             if sheet is None:
                 write.notices.append(f"{name} could not be read, so look there yourself for what was to be erased")
                 continue
-            place = "lines of MEMORY.md" if name == MEMORY else "lines of daily notes"
             if taken := sheet.page.wipe(records):
-                sheet.dirty = True
-                removed[place] += taken
+                sheet.dirty = sheet.erased = True
+                removed[_lines_of(name)] += taken
+        return removed
+
+    def erase_topic(self, write: Write, topic: Topic) -> dict[str, int]:
+        self._bring_up_to_date(write)  # the lines of erased records are gone before the rest is looked at
+        removed = {"lines of MEMORY.md": 0, "lines of daily notes": 0}
+        for name in [MEMORY, *self._daily_names()]:
+            sheet = self._sheet(write, name)
+            if sheet is None:
+                write.notices.append(f"{name} could not be read, so look there yourself for what was to be erased")
+                removed[_UNREAD] = removed.get(_UNREAD, 0) + 1
+                continue
+            if taken := sheet.page.wipe_topic(topic):
+                sheet.dirty = sheet.erased = True
+                removed[_lines_of(name)] += taken
         return removed
 
     def reset(self, write: Write) -> dict[str, int]:
@@ -578,17 +599,24 @@ class DiskFiles:
 
     def text(self, reader: Reader) -> str:
         seen = self._look_or_none(MEMORY, as_reader=True)
-        if seen is None:
+        if seen is None or (reader.file(MEMORY) is None and self._is_erased(seen)):
             return NoFiles().text(reader)
         return seen.data.decode("utf-8", errors="replace")
 
     def daily_text(self, reader: Reader, day: date) -> str:
         seen = self._look_or_none(daily_name(day), as_reader=True)
+        if seen is not None and reader.file(daily_name(day)) is None and self._is_erased(seen):
+            return NoFiles().daily_text(reader, day)
         return seen.data.decode("utf-8", errors="replace") if seen else ""
 
     def contents(self, reader: Reader) -> dict[str, bytes]:
         seen = {name: self._look_or_none(name, as_reader=True) for name in [MEMORY, *self._daily_names()]}
-        found = {name: file.data for name, file in seen.items() if file is not None}
+        known = {state.name for state in reader.files()}
+        found = {
+            name: file.data
+            for name, file in seen.items()
+            if file is not None and (name in known or not self._is_erased(file))
+        }
         return {MEMORY: encode(NoFiles().text(reader))} | found
 
     def restore(self, tx: Transaction, files: Mapping[str, bytes]) -> None:
@@ -608,7 +636,13 @@ class DiskFiles:
                     raise storage_error(error, self.folder) from error
 
     def any_text(self) -> bool:
-        return self._look_or_none(MEMORY) is not None or bool(self._daily_names())
+        seen = [self._look_or_none(name) for name in [MEMORY, *self._daily_names()]]
+        return any(file is not None and not self._is_erased(file) for file in seen)
+
+    def _is_erased(self, file: Content) -> bool:
+        """Whether a file that was not rendered here is from before the user was erased, as from a backup."""
+        at = self._erased_at()
+        return at is not None and file.stat[0] / 1e9 <= at.timestamp()
 
     def problems(self, reader: Reader) -> list[str]:
         found: list[str] = []
@@ -629,7 +663,8 @@ class DiskFiles:
 
     def _is_as_rendered(self, name: str, state: FileState | None) -> bool:
         if state is None:
-            return not os.path.lexists(self.folder / name)
+            disk = self._look_or_none(name)
+            return not os.path.lexists(self.folder / name) if disk is None else self._is_erased(disk)
         try:
             place = self._place(name)
             if self._is_something_beside(name, place):
@@ -689,6 +724,11 @@ def _place_at(path: Path) -> _Place:
 
 def _versions(state: FileState) -> tuple[Version, ...]:
     return (*state.versions, (state.seq,))
+
+
+def _lines_of(name: str) -> str:
+    """Where lines of a file were erased, for a receipt."""
+    return "lines of MEMORY.md" if name == MEMORY else "lines of daily notes"
 
 
 def _read_beside(path: Path) -> Content | None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from recollect.core.events import interaction_hash
 from recollect.core.files import Files
 from recollect.core.known import forget_statements
+from recollect.core.mentions import Mentions, about, mentions
 from recollect.core.writing import Change, Write
-from recollect.records import Erased, Receipt, Record
+from recollect.records import Erased, JournalEntry, Receipt, Record
 from recollect.store.contract import Query, Tombstone
+
+__all__ = ["about", "clear", "erase", "erase_topic"]
 
 
 def erase(write: Write, files: Files, records: Sequence[Record], *, op: str = "erase", bury: bool = True) -> Erased:
@@ -37,6 +41,50 @@ def erase(write: Write, files: Files, records: Sequence[Record], *, op: str = "e
     )
 
 
+def erase_topic(write: Write, files: Files, words: str) -> tuple[list[Record], Receipt]:
+    """Remove all that speaks of a topic: records, earlier versions, what was reported, and lines of the files.
+
+    What is kept outside of the memory is removed when the write ends, by who keeps it: see `Write.topics`. The receipt
+    has no places if there was nothing.
+    """
+    files.take_over_daily(write)  # what was edited and not taken over yet would bring it back
+    found = mentions(write.tx, words)
+    write.topics.append(found.topic)
+    places = _erase_mentions(write, files, found) if found else {}
+    for place, number in files.erase_topic(write, found.topic).items():
+        places[place] = places.get(place, 0) + number
+    write.places = {place: number for place, number in places.items() if number}
+    if write.places:
+        # Last: a journal that ends with an erasure tells the store to finish it, whatever was killed.
+        write.erased = True
+        write.tx.redact([])
+        write.mark("erase", "")
+    ids = tuple(record.id for record in found.records)
+    return found.records, Receipt(at=write.now, ids=ids, places=write.places)
+
+
+def _erase_mentions(write: Write, files: Files, found: Mentions) -> dict[str, int]:
+    tx = write.tx
+    places = dict(erase(write, files, found.records).receipt.places)
+    gone = [one for entry in found.entries for one in _states(tx.entry(entry.seq), without=entry)]
+    tx.bury(_tombstone(write, one) for one in [*gone, *found.versions])
+    tx.bury(
+        Tombstone(hash=interaction_hash(write.state.secret, one.id), record_id="", at=write.now)
+        for one in found.interactions
+    )
+    write.known.buried = {tombstone.hash for tombstone in tx.tombstones()}
+    tx.redact(found.entries)
+    for run in found.runs:
+        tx.put_run(run)
+    places["journal"] += len(found.entries)
+    places["versions"] += tx.drop_versions((one.id, one.version) for one in found.versions)
+    return places | {
+        "interactions": tx.drop_interactions(ids=[one.id for one in found.interactions]),
+        "tool calls": tx.drop_calls(ids=[call.id for call in found.calls]),
+        "runs": len(found.runs),
+    }
+
+
 def clear(write: Write, files: Files) -> Erased:
     """Erase everything there is about this person, and start with an empty MEMORY.md.
 
@@ -59,7 +107,18 @@ def clear(write: Write, files: Files) -> Erased:
 def _tombstones(write: Write, record: Record) -> set[Tombstone]:
     """One for everything the record ever said."""
     said = [record, *write.tx.versions(record.id)]
-    for entry in write.tx.entries(record_id=record.id):
-        said += [state for state in (entry.before, entry.after) if state is not None]
-    hashes = {write.tombstone_hash(state) for state in said}
-    return {Tombstone(hash=hash, record_id=record.id, at=write.now) for hash in hashes}
+    said += [state for entry in write.tx.entries(record_id=record.id) for state in _states(entry)]
+    return {_tombstone(write, state) for state in said}
+
+
+def _tombstone(write: Write, record: Record) -> Tombstone:
+    return Tombstone(hash=write.tombstone_hash(record), record_id=record.id, at=write.now)
+
+
+def _states(entry: JournalEntry | None, without: JournalEntry | None = None) -> Iterable[Record]:
+    """The record before and after a change, as far as another version of the entry does not have it."""
+    if entry is not None:
+        if entry.before is not None and (without is None or without.before is None):
+            yield entry.before
+        if entry.after is not None and (without is None or without.after is None):
+            yield entry.after

@@ -6,6 +6,7 @@ Knows nothing about extraction.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, replace
@@ -103,8 +104,13 @@ def report(
         part = drafts[start : start + _STEP]
         known = {one.id: one for one in tx.interactions(ids=[one.id for one in part])}
         fresh = []
+        erased = _erased(tx, part)
         for draft in part:
             one = replace(draft, reported_at=reported_at)
+            if one.id in erased and one.id not in known:
+                message = "Not stored: the person had this erased."
+                outcomes.append(Reported(message=message, interaction=one, fresh=False))
+                continue
             first = known.setdefault(one.id, one)
             if first is one:
                 fresh.append(one)
@@ -114,6 +120,18 @@ def report(
         if progress:
             progress(start + len(part), len(drafts))
     return outcomes
+
+
+def interaction_hash(secret: bytes, interaction_id: str) -> str:
+    """What recognises an erased interaction if it is reported or imported again."""
+    return hashlib.blake2b(f"interaction {interaction_id}".encode(), key=secret, digest_size=16).hexdigest()
+
+
+def _erased(tx: Transaction, drafts: list[Interaction]) -> set[str]:
+    """The ids of those that the person had erased."""
+    secret = tx.state().secret
+    hashes = {interaction_hash(secret, one.id): one.id for one in drafts}
+    return {hashes[tombstone.hash] for tombstone in tx.tombstones(list(hashes))}
 
 
 def told(one: Interaction) -> str:

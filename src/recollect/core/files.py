@@ -14,6 +14,7 @@ from recollect.core.pages import DayPage, MemoryPage, Page
 from recollect.core.writing import Write
 from recollect.document.blocks import encode
 from recollect.document.memory_md import template
+from recollect.policy.topics import Topic
 from recollect.records import DailyEntry, Record
 from recollect.store.contract import Query, Reader, Transaction
 
@@ -60,6 +61,10 @@ class Files(Protocol):
 
     def erase(self, write: Write, records: Sequence[Record]) -> dict[str, int]:
         """Remove every line that says what these records say."""
+        ...
+
+    def erase_topic(self, write: Write, topic: Topic) -> dict[str, int]:
+        """Remove every line that speaks of a topic, also where the person wrote it beside the memories."""
         ...
 
     def reset(self, write: Write) -> dict[str, int]:
@@ -127,10 +132,22 @@ class NoFiles:
         pass
 
     def erase(self, write: Write, records: Sequence[Record]) -> dict[str, int]:
-        return {}
+        return self._warn(write)
+
+    def erase_topic(self, write: Write, topic: Topic) -> dict[str, int]:
+        return self._warn(write)
 
     def reset(self, write: Write) -> dict[str, int]:
-        return {}
+        return self._warn(write)
+
+    @staticmethod
+    def _warn(write: Write) -> dict[str, int]:
+        """Say if another process keeps files of this user: they cannot be reached from here."""
+        number = len(write.tx.files())
+        warning = "This process keeps no files, but another one does (MEMORY_FILES): MEMORY.md there was not erased."
+        if number and warning not in write.notices:
+            write.notices.append(warning)
+        return {"files left: this process keeps none, another one does": number} if number else {}
 
     def drop_damaged_copies(self, write: Write) -> int:
         return 0

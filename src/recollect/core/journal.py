@@ -169,7 +169,7 @@ def verify(person: Person, progress: Progress | None = None) -> list[str]:
                 progress(done, len(entries))
             before = last.get(entry.record_id)
             if entry.record_id and not entry.erased and entry.after is not None:
-                expected = before.after if before and not before.erased else None
+                expected = before.after if before else None
                 if entry.before != expected and not (before and before.erased):
                     problems.append(
                         f"journal entry {entry.seq}: its before is not what entry {before and before.seq} left"
@@ -177,7 +177,7 @@ def verify(person: Person, progress: Progress | None = None) -> list[str]:
             if entry.record_id and (entry.after is not None or entry.erased or entry.op in ("erase", "expire")):
                 last[entry.record_id] = entry
         for record_id, entry in last.items():
-            gone = entry.erased or entry.after is None
+            gone = entry.after is None
             if gone and record_id in records:
                 problems.append(f"{record_id}: erased in the journal, but still stored")
             elif not gone and records.get(record_id) != entry.after:

@@ -17,12 +17,11 @@ from recollect.core import validation as check
 from recollect.core.chats import stamped, transaction_in
 from recollect.core.drafts import Drafts, Moment
 from recollect.core.editing import edit
-from recollect.core.erase import clear, erase
+from recollect.core.erase import about, clear, erase, erase_topic
 from recollect.core.events import checked_run, interaction, interactions, report
 from recollect.core.files import MEMORY, daily_name
 from recollect.core.journal import Progress, last_target, undo, verify
 from recollect.core.rebuild import RebuildReport, rebuild
-from recollect.core.recall import speaking_of
 from recollect.core.recalling import Recalling
 from recollect.core.references import find_record, find_records, find_to_change, is_id
 from recollect.core.transfer import ImportReport, export_archive, import_any
@@ -510,14 +509,16 @@ class Memory(Recalling):
         return self._told(outcome, write)
 
     def erase_topic(self, topic: str, *, dry_run: bool = False) -> tuple[list[Record], Receipt | None]:
-        """Remove every record that speaks of a topic. A dry run tells which ones that would be."""
+        """Remove all that speaks of a topic, everywhere. A dry run tells which records that would be."""
         self._outside_chats("erase_topic")
         words, only_tell = check.text("topic", topic, check.MAX_SHORT), check.flag("dry_run", dry_run)
-        with self._reading() as reader:
-            found = speaking_of(reader, words)
-        if only_tell or not found:
-            return found, None
-        return found, self.erase(*(record.id for record in found)).receipt
+        if only_tell or not self.exists:
+            with self._reading(notes=True) as reader:
+                return about(reader, words), None
+        self._person.settle()
+        with self._writing() as write:
+            found, receipt = erase_topic(write, self._person.files, words)
+        return found, receipt if receipt.places else None
 
     def clear(self) -> Erased:
         """Erase everything about this person and start again with an empty MEMORY.md."""

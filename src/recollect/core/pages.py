@@ -17,10 +17,14 @@ from recollect.core.versions import Base, Shown, Version, find_base, following
 from recollect.core.writing import Write
 from recollect.document import daily_md
 from recollect.document.matching import Known, compare
-from recollect.document.memory_md import Document, Item, one_block, section_key, section_of
+from recollect.document.memory_md import SECTIONS, TITLE, Document, Item, one_block, section_key, section_of
 from recollect.policy.retention import daily_expiry
+from recollect.policy.topics import Topic
 from recollect.records import USER_EDIT, DailyEntry, Fact, Record, new_id
 from recollect.store.contract import Query
+
+_HEADINGS = frozenset({TITLE, *(f"## {heading}" for heading in SECTIONS.values())})
+"""What MEMORY.md has of its own."""
 
 
 class Page(Protocol):
@@ -52,6 +56,10 @@ class Page(Protocol):
 
     def wipe(self, records: Iterable[Record]) -> int:
         """Take out every line that says what these records say, and tell how many lines those were."""
+        ...
+
+    def wipe_topic(self, topic: Topic) -> int:
+        """Take out every line that speaks of a topic, and tell how many lines those were."""
         ...
 
     def adopt(
@@ -168,6 +176,12 @@ class MemoryPage:
             if item.content in said or (item.label and f"{item.label}: {item.content}" in said):
                 self._document = self._document.remove(item)
                 taken += 1
+        return taken
+
+    def wipe_topic(self, topic: Topic) -> int:
+        text, taken = topic.without_lines(self._document.render(), _HEADINGS)
+        if taken:
+            self._document = Document.parse(text)
         return taken
 
     def adopt(
@@ -339,9 +353,19 @@ class DayPage:
         before = len(daily_md.entries(self._text))
         self._text = daily_md.remove(self._text, [one_block(record.content) for record in records])
         after = len(daily_md.entries(self._text))
-        if not after and self._text.strip("\ufeff \t\r\n") == f"# {self._day.isoformat()}":
-            self._text = ""
+        self._drop_if_empty()
         return before - after
+
+    def wipe_topic(self, topic: Topic) -> int:
+        title = f"# {self._day.isoformat()}"
+        self._text, taken = topic.without_lines(self._text, {title, *(f"## {name}" for name in daily_md.SECTIONS)})
+        if taken:
+            self._drop_if_empty()
+        return taken
+
+    def _drop_if_empty(self) -> None:
+        if not daily_md.entries(self._text) and self._text.strip("\ufeff \t\r\n") == f"# {self._day.isoformat()}":
+            self._text = ""
 
     def adopt(
         self, write: Write, records: Sequence[Record], versions: Sequence[Version] | None, name: str

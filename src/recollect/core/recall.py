@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from recollect.core.chats import seen_by, whole
 from recollect.core.person import Person
-from recollect.errors import InvalidInputError
 from recollect.records import Hit, Hits, Record
 from recollect.search.filters import Filter
 from recollect.search.passages import indexed_text
 from recollect.store.contract import Query, Reader
-from recollect.text import fold, terms
+from recollect.text import fold
 
 if TYPE_CHECKING:
     import numpy as np
@@ -192,15 +191,6 @@ def _hit(record: Record, found: _Found) -> Hit:
 def _what_it_says(record: Record) -> tuple[int, str]:
     """The same for records that say the same; of long texts the beginning and the length tell."""
     return len(record.text), fold(record.text[:_BEGINNING])
-
-
-def speaking_of(reader: Reader, topic: str) -> list[Record]:
-    """Every record, of any kind and status, that has all the words of a topic."""
-    wanted = frozenset(terms(topic))
-    if not wanted:
-        raise InvalidInputError("topic", "has no words to look for")
-    found = [record for record in reader.scan() if wanted <= frozenset(terms(record.text))]
-    return sorted(found, key=lambda record: (record.created_at, record.id))
 
 
 def _normal(score: float) -> float:

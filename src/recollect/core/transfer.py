@@ -22,7 +22,7 @@ from recollect.core import events
 from recollect.core.importers import Draft, read_drafts
 from recollect.core.journal import Progress
 from recollect.core.person import Person
-from recollect.core.writing import Acting, Write, pause_of
+from recollect.core.writing import ERASED, Acting, Write, pause_of
 from recollect.errors import InvalidInputError, RecollectError, StoreBusyError, storage_error
 from recollect.records import (
     CONSENTS,
@@ -301,6 +301,10 @@ def _merge_interactions(person: Person, interactions: list[Interaction], report:
 
 def _take(write: Write, draft: Draft, report: ImportReport) -> None:
     record = replace(draft.record, version=1, seq=0, created_at=write.now, updated_at=write.now)
+    if write.was_erased(draft.record):
+        report.refused += 1
+        report.skipped.append(f"{draft.where}: {ERASED}")
+        return
     if write.tx.get(record.id) is not None or _is_there(write, record):
         report.duplicates += 1
         return

@@ -21,6 +21,7 @@ from recollect.policy.code import looks_like_code
 from recollect.policy.duplicates import Relation, Statement, relation, signature
 from recollect.policy.retention import daily_expiry
 from recollect.policy.secrets import find_secrets, mask
+from recollect.policy.topics import Topic
 from recollect.records import (
     PENDING,
     STILL_PENDING,
@@ -42,6 +43,7 @@ from recollect.records import (
 )
 from recollect.store.contract import Query, Transaction
 
+ERASED = "Not stored: the person had this erased. Only they can ask to remember it again."
 _PROSE = frozenset({"fact", "daily", "note", "observation", "episode"})
 _IN_PLACE = frozenset({"correction", "refinement"})
 
@@ -107,6 +109,8 @@ class Write:
         self.erased = False
         self.places: dict[str, int] = {}
         """Of the receipt of an erasure: who removes something of it elsewhere adds that."""
+        self.topics: list[Topic] = []
+        """What was erased by topic: it must go from what is kept outside of the memory as well."""
 
     def add_pending(self) -> None:
         """Say in the receipt that a log still holds what was erased."""
@@ -367,11 +371,14 @@ class Write:
             return refused
         told = by_person or record.source.partition(":")[0] == "explicit"
         if self.known.buried and not told and self.tombstone_hash(record) in self.known.buried:
-            return Refused(
-                reason="erased",
-                message="Not stored: the person had this erased. Only they can ask to remember it again.",
-            )
+            return Refused(reason="erased", message=ERASED)
         return None
+
+    def was_erased(self, record: Record) -> bool:
+        """Whether the person had this erased after it was made, even if they had asked to remember it then."""
+        if not self.known.buried or (known := self.tombstone_hash(record)) not in self.known.buried:
+            return False
+        return any(tombstone.at >= record.created_at for tombstone in self.tx.tombstones([known]))
 
     def _to_daily_note(self, fact: Fact, *, demoted: bool, day: date | None = None) -> Outcome:
         today, kept = self.now.date(), self.config.daily_retention_days

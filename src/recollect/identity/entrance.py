@@ -11,14 +11,13 @@ from __future__ import annotations
 import hmac
 import secrets
 import threading
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from recollect.errors import ConfigError, InvalidInputError, NotFoundError
-from recollect.identity.codes import hashed, new_code, normal
+from recollect.identity.codes import MOST_TYPED, hashed, new_code, normal
 from recollect.identity.sealing import opened, sealed, text_of
 from recollect.store.keys import DEFAULT_TENANT, Keys, Repeated, check_tenant
 from recollect.store.tenants import stored_id
@@ -27,9 +26,6 @@ from recollect.times import Clock, utc_now
 VISIT = timedelta(hours=12)
 """How long a visit lasts. Less than answers are kept, or one that was ended could begin again."""
 LINK = timedelta(minutes=10)
-_GUESSES = 20
-"""How many codes that are none may be typed in a minute, at one process. There are 31 ** 8 of them."""
-_MINUTE = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +59,7 @@ class Entrance:
         self._clock = clock
         self._own_secret: bytes | None = None
         self._used: set[str] = set()
-        self._guesses: deque[datetime] = deque(maxlen=_GUESSES)
+        self._guessing = threading.Lock()
         self._guard = threading.Lock()
 
     def link(
@@ -86,7 +82,7 @@ class Entrance:
         return self._signed("link", {"t": tenant, "u": stored, "o": operator, "r": read_only, "k": key}, LINK)
 
     def code(self, user: str | None, **how: Any) -> tuple[str, datetime]:
-        """The same as a code that can be typed, such as ``K7QM-2XWD``; of it only a hash is stored."""
+        """The same as a code that can be typed, such as ``K7QM2-XWDPA``; of it only a hash is stored."""
         link, until = self.link(user, **how)
         code = new_code()
         kept = self._kept_as(normal(code))
@@ -102,7 +98,7 @@ class Entrance:
             if key is None or not key.may("admin"):
                 raise NotWelcomeError("key", "is not known, was revoked, or is not one that administers")
             return self._signed("visit", {"t": key.tenant, "u": None, "o": True, "r": False, "k": key.id}, VISIT)
-        told = self._told("link", given if "." in given else self._link_of(given))
+        told = self._told("link", given if len(given) > MOST_TYPED else self._link_of(given))
         if told is None or not self._is_good(told) or not self._spend(told["n"]):
             raise NotWelcomeError(
                 "code", "was used already, or is too old, or is not one of this server; ask for another"
@@ -134,22 +130,13 @@ class Entrance:
     # inside
 
     def _link_of(self, typed: str) -> str:
-        """The link that a code stands for; empty if it is none. Who guesses has to wait."""
-        now = self._clock()
-        with self._guard:
-            if len(self._guesses) == _GUESSES and now - self._guesses[0] < _MINUTE:
-                raise NotWelcomeError("code", "cannot be tried now, there were too many wrong ones; wait a minute")
-            self._guesses.append(now)  # before it is known: many may come at once
+        """The link that a code stands for; empty if it is none."""
         try:
-            found = self._keys.answer(self._kept_as(normal(typed)))
+            with self._guessing:  # a slow hash, so one at a time: who guesses takes no more than that of the machine
+                found = self._keys.answer(self._kept_as(normal(typed)))
         except (InvalidInputError, NotFoundError):
             return ""
-        if found is None or found[2] is None:
-            return ""
-        with self._guard:
-            if now in self._guesses:
-                self._guesses.remove(now)
-        return found[2].decode()
+        return "" if found is None or found[2] is None else found[2].decode()
 
     def _kept_as(self, code: str) -> Repeated:
         salt = hmac.digest(self._secret, b"console code", "sha256")[:16].hex()

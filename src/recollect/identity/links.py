@@ -26,13 +26,14 @@ from recollect.identity.joining import Contents, Merge, contents, mark_of, memor
 from recollect.identity.nouns import Code, Identity, Joined, Known, Pending, Unlinked, check_identity
 from recollect.identity.watching import UnfinishedError, WatchedPerson
 from recollect.records import new_id
-from recollect.store.beside import Beside, View
+from recollect.store.beside import Beside, Nowhere, View
 from recollect.store.identities import Link, links, one_link
-from recollect.times import Clock, to_text
+from recollect.times import Clock, from_text, to_text, utc_now
 from recollect.userid import check_user_id
 
 CODE_MINUTES = 10
-OWN_TRIES, ALL_TRIES, TRIES_MINUTES = 5, 100, 15
+TRIES, TRIES_MINUTES = 5, 15
+"""Wrong codes of one account, and wrong entries of one code by anybody, in so many minutes; see `codes`."""
 UNDO_DAYS = 30
 _TOLD_DAYS = 1
 _MOST_PASSES = 20
@@ -137,9 +138,10 @@ class Identities:
         with self._store.write() as view:
             self._tidy(view, now)
             who_hash = hashlib.blake2b(str(who).encode(), key=bytes.fromhex(_salt(view)), digest_size=16).hexdigest()
-            problem = self._limit(view, who_hash, now)
+            code_hash = hashed(typed, _salt(view))
+            problem = self._limit(view, (who_hash, code_hash), now)
             if problem is None:
-                link = one_link(view, "of_code", code=hashed(typed, _salt(view)))
+                link = one_link(view, "of_code", code=code_hash)
                 problem = self._problem(view, link, who, now)
                 if problem is None and link is not None:
                     view.run("close_open", state="replaced", **_named(who))
@@ -152,7 +154,8 @@ class Identities:
                         **_named(who),
                     )
                 elif problem is not None and problem.kind in ("wrong", "expired", "used"):
-                    view.run("fail", who=who_hash, now=to_text(now))
+                    for what in (who_hash, code_hash):
+                        view.run("fail", who=what, now=to_text(now))
         if problem is not None:
             raise problem
         pending = self.pending(who)
@@ -325,6 +328,20 @@ class Identities:
         undone = [link.joined for link in below if link.state == "joining"]
         return {place: number for place, number in places.items() if number}, undone
 
+    def bury(self, user_id: str) -> None:
+        """Note that a user was erased just now: a MEMORY.md of before is not read again."""
+        if isinstance(self._store, Nowhere):
+            return  # a store of one's own: its maker looks after that
+        # by the real time and not the clock of the app: it is compared with that of files
+        with self._store.write() as view:
+            view.run("bury_user", who=_digest(user_id), at=to_text(utc_now()))
+
+    def erased_at(self, user_id: str) -> datetime | None:
+        """When a user of this id was last erased; None if never."""
+        with self._store.read() as view:
+            rows = [] if view is None else view.rows("erased_user", who=_digest(user_id))
+        return from_text(rows[0][0]) if rows else None
+
     def close(self) -> None:
         """Let go of files."""
         self._store.close()
@@ -343,12 +360,11 @@ class Identities:
         person = self._people.person(user_id)
         return Memory(person).count() if memory_of(person) else {}
 
-    def _limit(self, view: View, who: str, now: datetime) -> LinkError | None:
-        """Too many wrong codes, by this identity or by all together."""
+    def _limit(self, view: View, counted: tuple[str, str], now: datetime) -> LinkError | None:
+        """Too many wrong codes of this account, or too many wrong entries of this code."""
         since = to_text(now - timedelta(minutes=TRIES_MINUTES))
-        own = view.rows("failures_of", who=who, since=since, most=OWN_TRIES)
-        everyone = view.rows("failures", since=since, most=ALL_TRIES)
-        waits = [rows[-1][0] for rows, most in ((own, OWN_TRIES), (everyone, ALL_TRIES)) if len(rows) >= most]
+        failures = [view.rows("failures_of", who=what, since=since, most=TRIES) for what in counted]
+        waits = [rows[-1][0] for rows in failures if len(rows) >= TRIES]
         if not waits:
             return None
         again = datetime.fromisoformat(max(waits)) + timedelta(minutes=TRIES_MINUTES)
@@ -480,6 +496,11 @@ class Identities:
         with self._store.write(erases=True) as view:
             view.run("set_unlinked", id=link.id)
         return Unlinked(user_id=link.joined, was_user_id=link.survivor, taken_back=done, kept=kept)
+
+
+def _digest(user_id: str) -> str:
+    """What recognises an erased user without naming them."""
+    return hashlib.sha256(f"erased user {user_id}".encode()).hexdigest()
 
 
 def _limits(now: datetime) -> dict[str, str]:

@@ -1,28 +1,39 @@
-"""What somebody is given to bring back: readable by anybody, made by nobody else."""
+"""Tokens that somebody is given to bring back: encrypted and signed with Fernet, so that nobody else can make one.
+
+Each use has a key of its own, derived from the secret of the deployment with HKDF.
+"""
 
 from __future__ import annotations
 
 import base64
-import binascii
-import hmac
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from recollect.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from cryptography.fernet import Fernet
 
 _MOST = 4000
 
 
 def sealed(secret: bytes, what: str, told: dict[str, Any]) -> str:
-    """A text that says this, in letters that go into an address. ``what`` keeps texts for different uses apart."""
-    payload = text_of(json.dumps(told, separators=(",", ":")).encode())
-    return f"{payload}.{text_of(_seal(secret, what, payload))}"
+    """Return a token that says this, in letters that go into an address. ``what`` keeps different uses apart."""
+    token = _fernet(secret, what).encrypt(json.dumps(told, separators=(",", ":")).encode())
+    return token.rstrip(b"=").decode("ascii")
 
 
 def opened(secret: bytes, what: str, text: str) -> dict[str, Any] | None:
-    """What a text says; None if it was not sealed with this secret for this use."""
-    payload, _, seal = text.partition(".")
-    if len(text) > _MOST or not text.isascii() or not hmac.compare_digest(_data(seal), _seal(secret, what, payload)):
+    """Return what a token says; None if it was not made with this secret for this use."""
+    if len(text) > _MOST or not text.isascii():
         return None
-    told: dict[str, Any] = json.loads(_data(payload))
+    fernet = _fernet(secret, what)
+    from cryptography.fernet import InvalidToken
+
+    try:
+        told: dict[str, Any] = json.loads(fernet.decrypt(text + "=" * (-len(text) % 4)))
+    except InvalidToken:
+        return None
     return told
 
 
@@ -31,12 +42,12 @@ def text_of(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
-def _seal(secret: bytes, what: str, payload: str) -> bytes:
-    return hmac.digest(secret, f"{what} {payload}".encode(), "sha256")
-
-
-def _data(text: str) -> bytes:
+def _fernet(secret: bytes, what: str) -> Fernet:
     try:
-        return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-    except (binascii.Error, ValueError):
-        return b""
+        from cryptography.fernet import Fernet
+        from cryptography.hazmat.primitives.hashes import SHA256
+        from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+    except ImportError:
+        raise MissingExtraError("web", "signing tokens and links") from None
+    key = HKDF(algorithm=SHA256(), length=32, salt=None, info=f"recollect {what}".encode()).derive(secret)
+    return Fernet(base64.urlsafe_b64encode(key))

@@ -8,16 +8,17 @@ tombstones and, as one more, their key.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from typing import Any, Protocol
 
 from recollect.core.erase import erase
 from recollect.core.person import Person
-from recollect.core.writing import Acting, Write
+from recollect.core.writing import ERASED, Acting, Write
 from recollect.errors import StoreBusyError
 from recollect.policy.duplicates import signature
+from recollect.policy.topics import Topic
 from recollect.records import USER_EDIT, Record
 from recollect.store.contract import Reader, State, Tombstone
 
@@ -52,12 +53,17 @@ class Copies(Protocol):
         ...
 
 
+Elsewhere = Callable[[Sequence[Topic]], dict[str, int]]
+"""Removes what is kept outside of a memory after something was erased in it, by topic or not; how much, by place."""
+
+
 class WatchedPerson(Person):
     """Sees what a write erased before it is committed: a kill in between leaves too little rather than too much."""
 
-    def __init__(self, copies: Callable[[], Copies], *rest: Any) -> None:
+    def __init__(self, copies: Callable[[], Copies], elsewhere: Elsewhere, *rest: Any) -> None:
         super().__init__(*rest)
         self.copies = copies
+        self.elsewhere = elsewhere
 
     @contextmanager
     def write(self, acting: Acting) -> Iterator[Write]:
@@ -69,6 +75,9 @@ class WatchedPerson(Person):
                 self._erase_copies(write)
                 if self.copies().erasure_pending:
                     write.add_pending()
+            if write.known.buried is not buried or write.topics:
+                for place, number in self.elsewhere(write.topics).items():
+                    write.places[place] = write.places.get(place, 0) + number
         if acting.actor == "upkeep":
             self.copies().upkeep()
 
@@ -107,7 +116,7 @@ class WatchedPerson(Person):
         ]
         if again:
             erase(write, self.files, again)
-            write.notices.append("Not stored: the person had this erased. Only they can ask to remember it again.")
+            write.notices.append(ERASED)
 
 
 def erased_before(write: Write, record: Record, holds: Callable[[str], bool]) -> bool:

@@ -389,8 +389,8 @@ class Transaction(Reader, Protocol):
         """
         ...
 
-    def drop_calls(self, before: datetime | None = None) -> int:
-        """Remove the calls before a moment, or all of them, and say how many it were."""
+    def drop_calls(self, before: datetime | None = None, *, ids: Sequence[str] | None = None) -> int:
+        """Remove the calls before a moment, those with these ids, or all; return how many there were."""
         ...
 
     def charge(self, spendings: Iterable[Spending]) -> None:
@@ -405,8 +405,8 @@ class Transaction(Reader, Protocol):
         """Store interactions; one whose id is there already stays as it is. They take no sequence numbers."""
         ...
 
-    def drop_interactions(self, before: datetime | None = None) -> int:
-        """Remove the interactions before a moment, or all of them, and say how many it were."""
+    def drop_interactions(self, before: datetime | None = None, *, ids: Sequence[str] | None = None) -> int:
+        """Remove the interactions before a moment, those with these ids, or all; return how many there were."""
         ...
 
     def put_run(self, run: ExtractionRun) -> None:
@@ -432,6 +432,17 @@ class Transaction(Reader, Protocol):
         """Remove all versions of these records, their vectors, and the text of their journal entries, beyond recovery.
 
         Returns how many versions and journal entries it was.
+        """
+        ...
+
+    def redact(self, entries: Iterable[JournalEntry]) -> None:
+        """Store journal entries again with less text than before, beyond recovery. They count as erased."""
+        ...
+
+    def drop_versions(self, versions: Iterable[tuple[str, int]]) -> int:
+        """Remove closed versions (record id, version) of records that stay, and the vectors of these records.
+
+        Returns how many versions it was. Vectors are made again.
         """
         ...
 

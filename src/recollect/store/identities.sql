@@ -156,14 +156,17 @@ DELETE FROM memory_links WHERE id = :id
 -- name: unbind
 DELETE FROM memory_identities WHERE user_id = :user_id
 
+-- name: bury_user
+INSERT INTO memory_erased_users (who, at) VALUES (:who, :at) ON CONFLICT (who) DO UPDATE SET at = excluded.at
+
+-- name: erased_user
+SELECT at FROM memory_erased_users WHERE who = :who
+
 -- name: fail
 INSERT INTO memory_link_failures (who, at) VALUES (:who, :now)
 
 -- name: failures_of
 SELECT at FROM memory_link_failures WHERE who = :who AND at > :since ORDER BY at DESC LIMIT :most
-
--- name: failures
-SELECT at FROM memory_link_failures WHERE at > :since ORDER BY at DESC LIMIT :most
 
 -- name: tidy_failures
 DELETE FROM memory_link_failures WHERE at <= :before

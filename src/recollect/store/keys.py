@@ -4,8 +4,8 @@ Key
     Lets a host application in. It belongs to a tenant, whose users are a world of their own, and may read, write or
     administer. Of its text only a hash is stored: it is told once, when it is made.
 
-An answer is kept sealed: it can be read only with the idempotency key of the request, which is not stored. So what was
-erased from a memory does not live on here. Knows nothing about HTTP or users.
+An answer is kept encrypted: it can be read only with the idempotency key of the request, which is not stored. So what
+was erased from a memory does not live on here. Knows nothing about HTTP or users.
 """
 
 from __future__ import annotations
@@ -17,12 +17,15 @@ import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
-from recollect.errors import InvalidInputError, NotFoundError
+from recollect.errors import InvalidInputError, MissingExtraError, NotFoundError
 from recollect.store.beside import Beside, Nowhere, Tables
 from recollect.store.rows import load_queries, readable
 from recollect.times import Clock, from_text, to_text, utc_now
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 KEYS = Tables(
     name="keys",
@@ -40,6 +43,7 @@ KEPT = timedelta(hours=24)
 """How long an answer is kept for a request that may be repeated."""
 
 _TENANT = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
+_NONCE = 12
 _WRITTEN = re.compile(r"rk_([0-9a-f]{16})_([0-9a-f]{48})")
 
 
@@ -179,13 +183,13 @@ class Keys:
                 now=to_text(now),
             )
 
-    def forget_answers(self, user: str) -> None:
-        """Something of this user was erased: keep no answer about them, sealed or not."""
+    def forget_answers(self, user: str) -> int:
+        """Something of this user was erased: keep no answer about them, encrypted or not. Returns how many it were."""
         with self._store.read() as view:
-            if view is None:
-                return
+            if view is None or not view.rows("answers_of", user_id=user):
+                return 0
         with self._store.write(erases=True) as view:
-            view.run("forget_answers", user_id=user, nothing=b"")
+            return view.run("forget_answers", user_id=user, nothing=b"")
 
     @property
     def erasure_pending(self) -> bool:
@@ -215,30 +219,32 @@ class Repeated:
         return f"http-{self._derived('call').hex()[:26]}"
 
     def seal(self, body: bytes) -> bytes:
-        """So that only who has the idempotency key can read it."""
-        salt = secrets.token_bytes(16)
-        hidden = _xor(body, self._stream(salt, len(body)))
-        return salt + self._mark(salt + hidden) + hidden
+        """Encrypt an answer so that only who has the idempotency key can read it (AES-256-GCM)."""
+        nonce = secrets.token_bytes(_NONCE)
+        return nonce + self._cipher().encrypt(nonce, body, self.user.encode())
 
-    def unseal(self, sealed: bytes) -> bytes:
-        """The inverse of `seal`."""
-        salt, mark, hidden = sealed[:16], sealed[16:48], sealed[48:]
-        if not hmac.compare_digest(mark, self._mark(salt + hidden)):
-            raise NotFoundError("what was answered to this request cannot be read any more")
-        return _xor(hidden, self._stream(salt, len(hidden)))
+    def unseal(self, sealed: bytes) -> bytes | None:
+        """The inverse of `seal`; None if it cannot be read with this key, or was made by Recollect 0.1."""
+        cipher = self._cipher()
+        from cryptography.exceptions import InvalidTag
 
-    def _stream(self, salt: bytes, length: int) -> bytes:
-        return hashlib.shake_256(self._derived("seal") + salt).digest(length)
+        try:
+            return cipher.decrypt(sealed[:_NONCE], sealed[_NONCE:], self.user.encode())
+        except (InvalidTag, ValueError):
+            return None
 
-    def _mark(self, data: bytes) -> bytes:
-        return hmac.digest(self._derived("mark"), data, "sha256")
+    def _cipher(self) -> AESGCM:
+        try:
+            from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+            from cryptography.hazmat.primitives.hashes import SHA256
+            from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+        except ImportError:
+            raise MissingExtraError("web", "keeping answers for requests that are repeated") from None
+        info = f"recollect answer {self.user}".encode()
+        return AESGCM(HKDF(algorithm=SHA256(), length=32, salt=None, info=info).derive(self.key.encode()))
 
     def _derived(self, what: str) -> bytes:
         return hmac.digest(self.key.encode(), f"{what} {self.user}".encode(), "sha256")
-
-
-def _xor(one: bytes, other: bytes) -> bytes:
-    return (int.from_bytes(one, "big") ^ int.from_bytes(other, "big")).to_bytes(len(one), "big")
 
 
 def _hash(secret: str) -> str:

@@ -36,6 +36,9 @@ INSERT INTO memory_http_answers (id, user_id, request, status, sealed, made_at)
 VALUES (:id, :user_id, :request, :status, :sealed, :now)
 ON CONFLICT (id) DO NOTHING
 
+-- name: answers_of
+SELECT id FROM memory_http_answers WHERE user_id = :user_id LIMIT 1
+
 -- name: forget_answers
 -- That there was one stays: what was erased must not be done again by a request that comes late.
 UPDATE memory_http_answers SET user_id = '', sealed = :nothing WHERE user_id = :user_id

@@ -389,8 +389,26 @@ WITH erased_records AS (
     erased_journal AS (
         UPDATE memory_journal SET before = NULL, after = NULL, reason = NULL, source = NULL, call = NULL,
             erased = true
-        WHERE user_id = %(user_id)s AND record_id = ANY(%(ids)s) AND NOT erased RETURNING 1)
+        WHERE user_id = %(user_id)s AND record_id = ANY(%(ids)s) AND (NOT erased OR before IS NOT NULL
+            OR after IS NOT NULL OR reason IS NOT NULL OR source IS NOT NULL) RETURNING 1)
 SELECT (SELECT count(*) FROM erased_records), (SELECT count(*) FROM erased_journal)
+
+-- name: redact
+UPDATE memory_journal SET before = %s, after = %s, reason = %s, source = %s, erased = true
+WHERE user_id = %s AND seq = %s
+
+-- name: drop_version
+DELETE FROM memory WHERE user_id = %s AND id = %s AND version = %s AND NOT latest
+
+-- name: erase_vectors
+DELETE FROM memory_vectors WHERE user_id = %s AND record_id = ANY(%s)
+
+-- name: erase_calls
+WITH dropped AS (DELETE FROM memory_calls WHERE user_id = %s AND id = ANY(%s) RETURNING 1) SELECT count(*) FROM dropped
+
+-- name: erase_interactions
+WITH dropped AS (DELETE FROM memory_interactions WHERE user_id = %s AND id = ANY(%s) RETURNING 1)
+SELECT count(*) FROM dropped
 
 -- name: check
 -- What the keys and constraints of the tables cannot rule out.

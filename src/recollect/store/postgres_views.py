@@ -15,6 +15,7 @@ from recollect.store.postgres_words import KeepsWords, ReadsWords, conditions_of
 from recollect.store.rows import (
     call_from_row,
     call_to_row,
+    dump_record,
     entry_from_row,
     entry_to_row,
     file_from_row,
@@ -294,7 +295,9 @@ class PostgresTransaction(PostgresReader, KeepsWords):
     def log_calls(self, calls: Iterable[ToolCall]) -> None:
         self._each("log_call", ((self._user_id, *call_to_row(call)) for call in calls))
 
-    def drop_calls(self, before: datetime | None = None) -> int:
+    def drop_calls(self, before: datetime | None = None, *, ids: Sequence[str] | None = None) -> int:
+        if ids is not None:
+            return int(self._rows(_SQL["erase_calls"], list(ids))[0][0])
         [(number,)] = self._rows(_SQL["drop_calls"], "infinity" if before is None else to_text(before))
         return int(number)
 
@@ -310,7 +313,9 @@ class PostgresTransaction(PostgresReader, KeepsWords):
     def put_interactions(self, interactions: Iterable[Interaction]) -> None:
         self._each("put_interaction", ((self._user_id, *interaction_to_row(one)) for one in interactions))
 
-    def drop_interactions(self, before: datetime | None = None) -> int:
+    def drop_interactions(self, before: datetime | None = None, *, ids: Sequence[str] | None = None) -> int:
+        if ids is not None:
+            return int(self._rows(_SQL["erase_interactions"], list(ids))[0][0])
         [(number,)] = self._rows(_SQL["drop_interactions"], "infinity" if before is None else to_text(before))
         return int(number)
 
@@ -346,6 +351,18 @@ class PostgresTransaction(PostgresReader, KeepsWords):
         words = self.drop_words(record_ids)
         versions, journal = self.db.execute(_SQL["erase"], values).fetchone() or (0, 0)
         return {"versions": versions, "journal": journal} | ({"words": words} if words else {})
+
+    def redact(self, entries: Iterable[JournalEntry]) -> None:
+        rows = [
+            (dump_record(one.before), dump_record(one.after), one.reason, one.source, self._user_id, one.seq)
+            for one in entries
+        ]
+        self._each("redact", rows)
+
+    def drop_versions(self, versions: Iterable[tuple[str, int]]) -> int:
+        keys = list(versions)
+        self.db.execute(_SQL["erase_vectors"], (self._user_id, [record_id for record_id, _ in keys]))
+        return sum(self.db.execute(_SQL["drop_version"], (self._user_id, *key)).rowcount for key in keys)
 
     def after_commit(self, hook: Callable[[], None]) -> None:
         self._hooks.append(hook)

@@ -99,6 +99,9 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 -- Without a moment, all of them: a letter comes after every moment.
 DELETE FROM calls WHERE at < coalesce(?, 'Z')
 
+-- name: erase_calls
+DELETE FROM calls WHERE id IN (SELECT value FROM json_each(?))
+
 -- name: tally_calls
 -- The step is where a latency is counted.
 SELECT substr(at, 1, 10), tool, status, outcome, {step}, count(*) FROM calls GROUP BY 1, 2, 3, 4, 5
@@ -147,6 +150,9 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING
 -- name: drop_interactions
 -- Without a moment, all of them: a letter comes after every moment.
 DELETE FROM interactions WHERE at < coalesce(?, 'Z')
+
+-- name: erase_interactions
+DELETE FROM interactions WHERE id IN (SELECT value FROM json_each(?))
 
 -- name: runs
 SELECT id, run_date, interactions_processed, memories_written, memories_updated, tokens_used, duration_ms, status,
@@ -207,7 +213,14 @@ DELETE FROM records WHERE id IN (SELECT value FROM json_each(?))
 -- name: erase_journal
 -- Who, when and which record stay; what was said goes.
 UPDATE journal SET before = NULL, after = NULL, reason = NULL, source = NULL, call = NULL, erased = 1
-WHERE record_id IN (SELECT value FROM json_each(?)) AND erased = 0
+WHERE record_id IN (SELECT value FROM json_each(?))
+    AND (erased = 0 OR before IS NOT NULL OR after IS NOT NULL OR reason IS NOT NULL OR source IS NOT NULL)
+
+-- name: redact
+UPDATE journal SET before = ?, after = ?, reason = ?, source = ?, erased = 1 WHERE seq = ?
+
+-- name: drop_version
+DELETE FROM records WHERE id = ? AND version = ? AND latest = 0
 
 -- name: salvage_schema
 -- From a damaged database, as far as it can be read.

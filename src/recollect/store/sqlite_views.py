@@ -18,6 +18,7 @@ from recollect.store.rows import (
     call_to_row,
     data_to_row,
     dump,
+    dump_record,
     entry_from_row,
     entry_to_row,
     file_from_row,
@@ -337,7 +338,10 @@ class SqliteTransaction(SqliteReader):
     def log_calls(self, calls: Iterable[ToolCall]) -> None:
         self.db.executemany(_SQL["log_call"], map(call_to_row, calls))
 
-    def drop_calls(self, before: datetime | None = None) -> int:
+    def drop_calls(self, before: datetime | None = None, *, ids: Sequence[str] | None = None) -> int:
+        if ids is not None:
+            self.erased = True
+            return self.db.execute(_SQL["erase_calls"], (json.dumps(list(ids)),)).rowcount
         moment = None if before is None else to_text(before)
         return self.db.execute(_SQL["drop_calls"], (moment,)).rowcount
 
@@ -353,8 +357,12 @@ class SqliteTransaction(SqliteReader):
     def put_interactions(self, interactions: Iterable[Interaction]) -> None:
         self.db.executemany(_SQL["put_interaction"], map(interaction_to_row, interactions))
 
-    def drop_interactions(self, before: datetime | None = None) -> int:
-        number = self.db.execute(_SQL["drop_interactions"], (None if before is None else to_text(before),)).rowcount
+    def drop_interactions(self, before: datetime | None = None, *, ids: Sequence[str] | None = None) -> int:
+        if ids is not None:
+            number = self.db.execute(_SQL["erase_interactions"], (json.dumps(list(ids)),)).rowcount
+        else:
+            moment = None if before is None else to_text(before)
+            number = self.db.execute(_SQL["drop_interactions"], (moment,)).rowcount
         self.erased = self.erased or number > 0  # they tell of the person: not even the write-ahead log may keep them
         return number
 
@@ -383,6 +391,17 @@ class SqliteTransaction(SqliteReader):
         versions = self.db.execute(_SQL["erase_records"], (ids,)).rowcount
         self.erased = True
         return {"versions": versions, "journal": journal}
+
+    def redact(self, entries: Iterable[JournalEntry]) -> None:
+        rows = [(dump_record(one.before), dump_record(one.after), one.reason, one.source, one.seq) for one in entries]
+        self.db.executemany(_SQL["redact"], rows)
+        self.erased = True
+
+    def drop_versions(self, versions: Iterable[tuple[str, int]]) -> int:
+        keys = list(versions)
+        self.db.execute(_SQL["erase_vectors"], (json.dumps([record_id for record_id, _ in keys]),))
+        self.erased = True
+        return sum(self.db.execute(_SQL["drop_version"], key).rowcount for key in keys)
 
     def after_commit(self, hook: Callable[[], None]) -> None:
         self.hooks.append(hook)

@@ -395,8 +395,12 @@ class MemoryTransaction(MemoryReader):
     def log_calls(self, calls: Iterable[ToolCall]) -> None:
         self.data.calls.update((call.id, call) for call in calls)
 
-    def drop_calls(self, before: datetime | None = None) -> int:
-        kept = {call.id: call for call in self.data.calls.values() if before is not None and call.at >= before}
+    def drop_calls(self, before: datetime | None = None, *, ids: Sequence[str] | None = None) -> int:
+        kept = {
+            call.id: call
+            for call in self.data.calls.values()
+            if (call.id not in ids if ids is not None else before is not None and call.at >= before)
+        }
         dropped = len(self.data.calls) - len(kept)
         self.data.calls = kept
         return dropped
@@ -422,8 +426,12 @@ class MemoryTransaction(MemoryReader):
         for one in interactions:
             self.data.interactions.setdefault(one.id, replace(one, reported_at=_reported(one)))
 
-    def drop_interactions(self, before: datetime | None = None) -> int:
-        kept = {one.id: one for one in self.data.interactions.values() if before is not None and one.at >= before}
+    def drop_interactions(self, before: datetime | None = None, *, ids: Sequence[str] | None = None) -> int:
+        kept = {
+            one.id: one
+            for one in self.data.interactions.values()
+            if (one.id not in ids if ids is not None else before is not None and one.at >= before)
+        }
         dropped = len(self.data.interactions) - len(kept)
         self.data.interactions = kept
         return dropped
@@ -460,12 +468,27 @@ class MemoryTransaction(MemoryReader):
             del self.data.closed[key]
         for record_id in latest:
             del self.data.latest[record_id]
-        scrubbed = [entry for entry in self.data.journal.values() if entry.record_id in gone and not entry.erased]
+        scrubbed = [
+            entry
+            for entry in self.data.journal.values()
+            if entry.record_id in gone
+            and (not entry.erased or entry.before or entry.after or entry.reason or entry.source)
+        ]
         for entry in scrubbed:
             self.data.journal[entry.seq] = replace(
                 entry, before=None, after=None, reason=None, source=None, call=None, erased=True
             )
         return {"versions": len(closed) + len(latest), "journal": len(scrubbed)}
+
+    def redact(self, entries: Iterable[JournalEntry]) -> None:
+        for entry in entries:
+            self.data.journal[entry.seq] = replace(entry, erased=True)
+
+    def drop_versions(self, versions: Iterable[tuple[str, int]]) -> int:
+        keys = list(versions)
+        gone = {record_id for record_id, _ in keys}
+        self.data.vectors = {key: row for key, row in self.data.vectors.items() if key[1] not in gone}
+        return sum(self.data.closed.pop(key, None) is not None for key in keys)
 
     def after_commit(self, hook: Callable[[], None]) -> None:
         self.hooks.append(hook)

@@ -179,6 +179,9 @@ class MemoryQueue(Queue):
     def erase_user(self, user_id: str) -> int:
         return self._remove(lambda entry: entry.job.user_id == user_id)
 
+    def erase_jobs(self, wanted: Callable[[Job], bool]) -> int:
+        return self._remove(lambda entry: wanted(entry.job))
+
     def tidy(self) -> int:
         now, keeping = self.now(), self.keeping
 

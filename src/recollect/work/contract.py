@@ -331,6 +331,10 @@ class Queue(ABC):
         return False
 
     @abstractmethod
+    def erase_jobs(self, wanted: Callable[[Job], bool]) -> int:
+        """Remove the jobs for which this is true, running ones too; return how many there were."""
+
+    @abstractmethod
     def tidy(self) -> int:
         """Remove finished jobs and results that are kept no longer; gives how many jobs."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import select
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from datetime import datetime, timedelta
@@ -199,6 +199,11 @@ class DistributedQueue(Queue):
     def erase_user(self, user_id: str) -> int:
         with self._transaction() as db:
             return db.execute(_SQL["erase_user"], (user_id,)).rowcount
+
+    def erase_jobs(self, wanted: Callable[[Job], bool]) -> int:
+        with self._transaction() as db:
+            found = [job.id for job in map(from_row, db.execute(_SQL["every_job"]).fetchall()) if wanted(job)]
+            return sum(db.execute(_SQL["erase_job"], (job_id,)).rowcount for job_id in found)
 
     def tidy(self) -> int:
         now = self.now()

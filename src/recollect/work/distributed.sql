@@ -186,6 +186,12 @@ DELETE FROM memory_jobs WHERE id = %s AND state <> 'running'
 -- name: erase_user
 DELETE FROM memory_jobs WHERE user_id = %s
 
+-- name: every_job
+SELECT {columns} FROM memory_jobs
+
+-- name: erase_job
+DELETE FROM memory_jobs WHERE id = %s
+
 -- name: tidy
 DELETE FROM memory_jobs
 WHERE (state = 'done' AND finished_at < CASE WHEN once THEN %(once)s::timestamptz ELSE %(done)s::timestamptz END)

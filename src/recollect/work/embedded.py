@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -162,6 +162,11 @@ class EmbeddedQueue(Queue):
     @property
     def pending(self) -> bool:
         return self._file.pending
+
+    def erase_jobs(self, wanted: Callable[[Job], bool]) -> int:
+        with self._file.write(erases=True) as db:
+            found = [job.id for job in map(from_row, db.execute(_SQL["every_job"]).fetchall()) if wanted(job)]
+            return sum(db.execute(_SQL["erase_job"], (job_id,)).rowcount for job_id in found)
 
     def tidy(self) -> int:
         now = self.now()

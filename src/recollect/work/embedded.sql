@@ -145,6 +145,12 @@ DELETE FROM jobs WHERE id = ? AND state <> 'running'
 -- name: erase_user
 DELETE FROM jobs WHERE user_id = ?
 
+-- name: every_job
+SELECT {columns} FROM jobs
+
+-- name: erase_job
+DELETE FROM jobs WHERE id = ?
+
 -- name: tidy
 DELETE FROM jobs WHERE (state = 'done' AND finished_at < CASE WHEN once THEN :once ELSE :done END)
     OR (state = 'dead' AND finished_at < :dead)

@@ -6,7 +6,7 @@ concluded once, upkeep removes what is there. Knows no backend; it is handed a w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from itertools import islice
 from typing import Any
@@ -16,6 +16,7 @@ from recollect.agents.extract import NOT_YET, Extracted, Extractor, by_rules, ex
 from recollect.config import Config
 from recollect.core.memory import Memory
 from recollect.errors import QueueFullError
+from recollect.policy.topics import Topic, strings_in
 from recollect.times import Clock, from_text, utc_now
 from recollect.work.contract import GiveUpError, Handler, Job, Queue, RetryLaterError, Task
 from recollect.work.schedule import Cron, Entry, Schedule
@@ -24,6 +25,8 @@ EXTRACT, EXTRACT_EVERYONE = "extract", "extract everyone"
 UPKEEP, UPKEEP_EVERYONE = "upkeep", "upkeep everyone"
 CONCLUDE = "conclude"
 _AT_ONCE = 200
+_STRUCTURE = frozenset({"agent", "call", "language_code", "people", "suite", "tool", "type", "user"})
+"""Of what jobs hold, names that the person did not give."""
 _FULL_SECONDS, _FAILED_SECONDS = 5.0, 60.0
 
 
@@ -37,6 +40,15 @@ def conclude_task(user_id: str, session: str, title: str | None = None) -> Task:
     """Keep what a discussion brought."""
     payload = {"session": session} | ({"title": title} if title else {})
     return Task(name=CONCLUDE, user_id=user_id, payload=payload, key=f"{CONCLUDE}:{user_id}:{session}")
+
+
+def speaks_of(job: Job, topics: Sequence[Topic]) -> bool:
+    """Whether a job speaks of one of these topics: in what is to be done, what came of it, or what went wrong."""
+    texts = [*strings_in(job.payload, names=False, skip=_STRUCTURE), *strings_in(job.result, names=False)]
+    texts += [job.error] if job.error else []
+    if job.name == CONCLUDE and job.key:
+        texts.append(job.key.removeprefix(f"{CONCLUDE}:{job.user_id}:"))
+    return any(topic.is_in(texts) for topic in topics)
 
 
 def upkeep_task(user_id: str) -> Task:

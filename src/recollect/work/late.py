@@ -65,6 +65,12 @@ class LateCalls:
         with self._guard:
             return self._results.pop((user_id, session, chat), [])
 
+    def forget(self, user_id: str) -> None:
+        """Something of this user was erased: keep no result about them."""
+        with self._guard:
+            for key in [key for key in self._results if key[0] == user_id]:
+                del self._results[key]
+
     def resume_if_any(self) -> None:
         """Work on what other processes left in the queue, if there is anything."""
         try:

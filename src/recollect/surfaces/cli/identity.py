@@ -27,7 +27,7 @@ app.add_typer(
     _link,
     name="link",
     rich_help_panel=WHOLE,
-    epilog="recollect link show\nrecollect link enter K7QM-2XWD\nrecollect link confirm",
+    epilog="recollect link show\nrecollect link enter K7QM2-XWDPA\nrecollect link confirm",
 )
 
 
@@ -54,7 +54,7 @@ def show(session: Session, as_: _As = None) -> None:
     session.out.aside("Then confirm here: recollect link confirm")
 
 
-@_link_command("recollect link enter K7QM-2XWD", "recollect link enter K7QM-2XWD --as telegram:12345")
+@_link_command("recollect link enter K7QM2-XWDPA", "recollect link enter K7QM2-XWDPA --as telegram:12345")
 def enter(
     session: Session,
     code: Annotated[str, typer.Argument(help="What the other channel shows.", metavar="CODE", show_default=False)],

@@ -142,11 +142,9 @@ def erase(
         raise InvalidInputError("erase", "give one or more REFS, --topic WORDS, or --everything")
     if everything:
         return _erase_user(session, yes, dry_run)
-    names = list(refs or ())
     if topic is not None:
-        names = [record.id for record in session.known.erase_topic(topic, dry_run=True)[0]]
-        if not names:
-            raise NotFoundError(f"nothing is remembered about {topic!r}")
+        return _erase_topic(session, topic, yes, dry_run)
+    names = list(refs or ())
     outcome = session.rehearse(lambda trial: trial.erase(*names))
     ids = outcome.receipt.ids
     if not yes or dry_run:
@@ -156,6 +154,26 @@ def erase(
             return NO
         outcome = session.known.erase(*ids)
     return _erased(session, outcome, dry_run)
+
+
+def _erase_topic(session: Session, topic: str, yes: bool, dry_run: bool) -> int:
+    """List what speaks of a topic, ask, and erase exactly that."""
+    found, receipt = session.rehearse(lambda trial: trial.erase_topic(topic))
+    if receipt is None:
+        raise NotFoundError(f"nothing is remembered about {topic!r}")
+    if not yes or dry_run:
+        _list(session, found)
+    if not dry_run:
+        question = f"Erase {_these(len(found))} and every other mention" if found else "Erase every mention"
+        if not session.agreed(f"{question} for good?", yes):
+            return NO
+        with session.known.batch() as memory:
+            now, _ = memory.erase_topic(topic, dry_run=True)
+            if [record.id for record in now] != [record.id for record in found]:
+                raise InvalidInputError("erase", "the memory has changed since this was listed; list it again")
+            found, receipt = memory.erase_topic(topic)
+        assert receipt is not None
+    return _erased(session, Erased(message=f"Erased {memories(len(found))}.", receipt=receipt), dry_run)
 
 
 def _erase_user(session: Session, yes: bool, dry_run: bool) -> int:

@@ -79,8 +79,7 @@ class Session:
         if self._opened is None:
             import recollect
 
-            where, files = self._where()
-            self._opened = recollect.open(where, files=files)
+            self._opened = recollect.open(config=self.config)
         return self._opened
 
     @property
@@ -88,22 +87,14 @@ class Session:
         """The settings in force, without opening anything."""
         from recollect.config import Config
 
-        where, files = self._where()
-        if where is None:
-            return Config.load()
-        if where.startswith(_POSTGRES):
-            return Config.load(database_url=where, files=files is not None, memory_dir=files)
-        return Config.load(memory_dir=Path(where), database_url="")
-
-    def _where(self) -> tuple[str | None, Path | None]:
-        if self.files is None:
-            return self.root, None
-        from recollect.config import Config
-
-        where = self.root or Config.load().database_url
-        if not where.startswith(_POSTGRES):
-            raise InvalidInputError("--files", "goes with PostgreSQL; a folder (--root) holds its files itself")
-        return where, self.files
+        try:
+            return Config.resolve(self.root, self.files)
+        except InvalidInputError as error:
+            if error.field != "files":
+                raise
+            raise InvalidInputError(
+                "--files", "goes with PostgreSQL; a folder (--root) holds its files itself"
+            ) from None
 
     @property
     def whose(self) -> str:

@@ -88,7 +88,7 @@ def _kept(keys: Keys, known: Repeated, request: str) -> Answer | None:
             field="Idempotency-Key",
         )
     if found[2] is None:
-        said = "this was done; something of this user was erased since, and what was answered with it"
+        said = "this was done, and what was answered is no longer kept: something of this user was erased since"
         raise Problem(409, "NotFoundError", said)
     return Answer(found[1], found[2], headers=dict(_REPLAYED))
 

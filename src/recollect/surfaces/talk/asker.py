@@ -14,13 +14,13 @@ from hashlib import blake2b
 
 from recollect.app import Recollect
 from recollect.core.memory import Memory
+from recollect.core.mentions import records_about, topic_of
 from recollect.document.memory_md import label_of
-from recollect.errors import NotFoundError
+from recollect.errors import InvalidInputError, NotFoundError
 from recollect.identity.nouns import Identity
 from recollect.records import DailyEntry, Fact, Message, Note, Record
 from recollect.surfaces.talk.fitting import WIDTH, fitted, lines_of
 from recollect.surfaces.talk.page import Choice, Line, drawn
-from recollect.text import terms
 
 SHOWN = ("fact", "note", "observation", "episode", "daily")
 """The kinds that are shown. Messages are looked through too; working memory is the agents' own."""
@@ -51,16 +51,17 @@ class Asker:
         last: dict[str, Record | None] = {}
         for entry in self.memory.history():
             if entry.after is not None or entry.erased or entry.op in ("erase", "expire"):
-                last[entry.record_id] = None if entry.erased else entry.after
+                last[entry.record_id] = entry.after
         return [record for record in last.values() if record is not None and self.is_active(record)]
 
     def speaking_of(self, topic: str) -> list[Record]:
-        """What has all the words of a topic, conversations included."""
-        wanted = frozenset(terms(topic))
-        if not wanted:
-            return []
-        found = self.remembered(*SHOWN, "message")
-        return [record for record in found if wanted <= frozenset(terms(whole(record)))]
+        """What speaks of a topic, conversations included: what erasing it would remove, as far as it is shown."""
+        remembered = self.remembered(*SHOWN, "message")
+        try:
+            found = {record.id for record in records_about(remembered, topic_of(remembered, topic))}
+        except InvalidInputError:
+            return []  # there is no word in it
+        return [record for record in remembered if record.id in found]
 
     def is_active(self, record: Record) -> bool:
         """Whether it is remembered now."""

@@ -41,7 +41,7 @@ def link(asker: Asker, argument: str) -> Page:
     except LinkError as error:
         return _problem(asker, error)
     except InvalidInputError:
-        return usage("That doesn't look like a code; they are like K7QM-2XWD.", "link K7QM-2XWD")
+        return usage("That doesn't look like a code; they are like K7QM2-XWDPA.", "link K7QM2-XWDPA")
     except ConfigError:
         return page(Line("Channels cannot be linked here.", "bad"))
 

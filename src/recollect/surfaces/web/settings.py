@@ -97,7 +97,18 @@ def remove(asked: Asked) -> Response:
         return then(asked, "timeline", "forgotten", run)
     if asked.form.get("sure") != "1":
         raise InvalidInputError("sure", "must be ticked: what is erased does not come back")
-    return _receipt(asked, asked.known.erase(*names).receipt)
+    return _receipt(asked, _erase(asked, names, asked.form.get("topic", "").strip()))
+
+
+def _erase(asked: Asked, names: list[str], topic: str) -> Receipt:
+    """Erase these records; if they are all that speaks of a topic, every other mention of it as well."""
+    with asked.known.batch() as mine:
+        about = {record.id for record in mine.erase_topic(topic, dry_run=True)[0]} if topic else set()
+        if about == set(names):
+            receipt = mine.erase_topic(topic)[1]
+            assert receipt is not None
+            return receipt
+        return mine.erase(*names).receipt
 
 
 def remove_example(asked: Asked) -> Response:
