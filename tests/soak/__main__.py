@@ -7,6 +7,7 @@ import json
 import os
 import select
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.soak import schedules, warm
+from tests.soak import kills, schedules, warm
 
 Counts = dict[str, int]
 Job = Callable[["Share"], None]
@@ -75,7 +76,18 @@ def explain(
     return f"seed {schedule.seed}, {len(schedule.steps)} steps, shrunk to {len(smaller.steps)}:\n{told}\n  {wrong}\n  {replay}"
 
 
-MODES: dict[str, tuple[Job, int]] = {"schedules": (run_schedules, 2000)}
+def run_kills(share: Share) -> None:
+    left = share.count // share.jobs + (share.job < share.count % share.jobs)
+    number = 0
+    while left > 0 and time.monotonic() < share.ends_at:
+        seed = f"{share.seed}:{share.job}/{share.jobs}:{number}"
+        counts, wrong = kills.one_folder(share.folder / str(number), seed, left, share.options.processes, not share.options.no_editor)
+        share.tell(counts.__dict__, wrong and f"seed {seed} (instants differ from run to run): {wrong}")
+        left -= counts.kills
+        number += 1
+
+
+MODES: dict[str, tuple[Job, int]] = {"schedules": (run_schedules, 2000), "kills": (run_kills, 10000)}
 """What each mode does, and how often unless told."""
 
 
@@ -107,6 +119,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--length", type=int, default=24, help="schedules: the most steps of one")
     parser.add_argument("--everyday", action="store_true", help="schedules: mostly the Python API, which is quick to start")
     parser.add_argument("--shrink", type=float, default=30, help="schedules: seconds to look for a shorter replay; 0: none")
+    parser.add_argument("--processes", type=int, default=8, help="kills: how many there are at a time, at most")
+    parser.add_argument("--no-editor", action="store_true", help="kills: nobody saves MEMORY.md meanwhile")
     parser.add_argument("--stop", type=int, default=5, help="end after so many violations; 0: never")
     parser.add_argument("--replay", help="schedules: a schedule as JSON, or a file that holds one")
     return parser.parse_args()
@@ -136,6 +150,7 @@ def run_mode(mode: str, options: argparse.Namespace, folder: Path) -> Counts:
         pid = os.fork()
         if pid == 0:
             os.close(reading)
+            os.setpgid(0, 0)  # so that it can be ended with everything it started
             code = 1
             try:
                 work(Share(job, options.jobs, options.seed, count, ends_at, place, options, writing))
@@ -151,7 +166,11 @@ def run_mode(mode: str, options: argparse.Namespace, folder: Path) -> Counts:
                 os._exit(code)
         os.close(writing)
         pipes[reading] = (pid, b"")
-    counts, failed = follow(mode, pipes, began, options.stop)
+    try:
+        counts, failed = follow(mode, pipes, began, options.stop)
+    except KeyboardInterrupt:
+        end_jobs(pipes)
+        raise
     if failed:
         counts["violations"] = counts.get("violations", 0) + failed
     print(f"{mode}: {summary(counts, began)}, seed {options.seed}: {'FAILED' if counts['violations'] else 'ok'}", flush=True)
@@ -183,11 +202,16 @@ def follow(mode: str, pipes: dict[int, tuple[int, bytes]], began: float, stop: i
             told = time.monotonic()
             print(f"{mode}: {summary(counts, began)}", flush=True)
         if stop and counts["violations"] >= stop:
-            for pid, _ in pipes.values():
-                os.kill(pid, 2)
-            stop = 0
-            broken = -len(pipes)
-    return counts, max(broken, 0)
+            end_jobs(pipes)
+            return counts, 0
+    return counts, broken
+
+
+def end_jobs(pipes: dict[int, tuple[int, bytes]]) -> None:
+    for reading, (pid, _) in pipes.items():
+        os.killpg(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(reading)
 
 
 def summary(counts: Counts, began: float) -> str:

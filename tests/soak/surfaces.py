@@ -513,6 +513,7 @@ class Mcp(Surface):
         self.child = Child(lambda: _run_server(arguments), self.errors)
         self.number = 0
         self.waiting: list[int] = []
+        self.results: dict[int, dict[str, Any]] = {}
         client = {"name": "soak", "version": "1"}
         self._call("initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client})
         if self._result(PATIENCE) is not None:
@@ -531,13 +532,15 @@ class Mcp(Surface):
     def _result(self, patience: float) -> dict[str, Any] | None:
         assert self.child is not None
         wanted = self.waiting.pop(0)
-        while True:
+        while wanted not in self.results:  # answers come in any order
             line = self._line(self.child, patience)
             if line is None:
                 return None
             said = json.loads(line)
-            if said.get("id") == wanted:
-                return {"isError": True, "content": [{"text": str(said["error"])}]} if "error" in said else said["result"]
+            failed = {"isError": True, "content": [{"text": str(said.get("error"))}]}
+            if "id" in said:
+                self.results[said["id"]] = said.get("result", failed)
+        return self.results.pop(wanted)
 
     def send(self, op: Op) -> None:
         self.op = op
