@@ -11,12 +11,11 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from tests.soak import kills, schedules, warm
+from tests.soak import editor, kills, schedules, warm
 
 Counts = dict[str, int]
 Job = Callable[["Share"], None]
@@ -35,9 +34,9 @@ class Share:
     options: argparse.Namespace
     pipe: int
 
-    def numbers(self) -> Any:
-        """The numbers of what is this job's to do, until there is no more time."""
-        for number in range(self.job, self.count, self.jobs):
+    def numbers(self, size: int = 1) -> Iterator[int]:
+        """The numbers of the pieces of work of this size that are this job's to do, until there is no more time."""
+        for number in range(self.job, -(-self.count // size), self.jobs):
             if time.monotonic() > self.ends_at:
                 return
             yield number
@@ -87,7 +86,18 @@ def run_kills(share: Share) -> None:
         number += 1
 
 
-MODES: dict[str, tuple[Job, int]] = {"schedules": (run_schedules, 2000), "kills": (run_kills, 10000)}
+def run_editor(share: Share) -> None:
+    for number in share.numbers(editor.SAVES_IN_A_FOLDER):
+        seed = f"{share.seed}:{number}"
+        counts, wrong = editor.one_folder(share.folder / str(number), seed)
+        share.tell(counts.__dict__, wrong and f"seed {seed} (instants differ from run to run): {wrong}")
+
+
+MODES: dict[str, tuple[Job, int]] = {
+    "schedules": (run_schedules, 2000),
+    "kills": (run_kills, 10000),
+    "editor": (run_editor, 4000),
+}
 """What each mode does, and how often unless told."""
 
 

@@ -27,7 +27,7 @@ RECORDS_IN_A_FOLDER = 120
 # -- the processes that are killed -----------------------------------------------------------------------------------
 
 
-def write_forever(root: str, seed: str, reads_first: bool, changes: int) -> int:
+def write_forever(root: str, seed: str, reads_first: bool, changes: int, born: float) -> int:
     """Read, perhaps; then write, and say before each change what it will be and after it that it is done."""
     random = Random(seed)
     app = recollect.open(root)
@@ -57,7 +57,7 @@ def write_forever(root: str, seed: str, reads_first: bool, changes: int) -> int:
             keyed = verb == "scratch" or (verb == "remember" and random.random() < 0.6)
             key = f"about {new_token(random)[:8]}" if keyed else None
             op = Op(verb, text, key=key, number=number, tool=random.random() < 0.3)
-        tell(about=record, token=token, verb=op.verb)
+        tell(about=record, token=token, verb=op.verb, ready=0 if number else time.monotonic() - born)
         began = time.monotonic()
         try:
             fields = do_with_api(app, op)
@@ -76,13 +76,25 @@ def write_forever(root: str, seed: str, reads_first: bool, changes: int) -> int:
 
 
 @dataclass
+class Pace:
+    """How long things take on this machine, lately, so that kills come where something happens."""
+
+    took: float = 0.01
+    """A change."""
+    ready: float = 0.03
+    """From the start of a process to its first change."""
+
+
+PACE = Pace()
+
+
+@dataclass
 class Told:
     """What the processes said: which tokens each record may have now. An empty token means that it is gone."""
 
     records: dict[str, set[str]] = field(default_factory=dict)
     coming: dict[str, str] = field(default_factory=dict)
     errors: list[str] = field(default_factory=list)
-    took: float = 0.01
 
     def hear(self, line: bytes) -> None:
         said = json.loads(line)
@@ -91,9 +103,11 @@ class Told:
             before = self.records.get(record, {""})
             self.records[record] = before | {said["token"]}
             self.coming[record] = said["token"]
+            if said["ready"]:
+                PACE.ready = 0.8 * PACE.ready + 0.2 * said["ready"]
         elif said["done"]:
             self.records[record] = {self.coming[record]}
-            self.took = 0.9 * self.took + 0.1 * said["took"]
+            PACE.took = 0.9 * PACE.took + 0.1 * said["took"]
         else:
             self.errors.append(said["error"])
 
@@ -178,7 +192,9 @@ class Folder:
             seed = f"{self.seed}.{self.rounds}.{at}"
             changes = random.randint(1, 6)
             child = Child(
-                lambda seed=seed, first=reads_first, changes=changes: write_forever(str(self.root), seed, first, changes),
+                lambda seed=seed, first=reads_first, changes=changes, born=time.monotonic(): write_forever(
+                    str(self.root), seed, first, changes, born
+                ),
                 self.place / "errors",
             )
             child.close_input()
@@ -186,8 +202,9 @@ class Folder:
             counts.processes += 1
             counts.read_first += reads_first
         wrong = None
+        time.sleep(PACE.ready * random.choice((0, 0.5, 1, 1, 1, 1.5)))
         while writers and wrong is None:
-            time.sleep(told.took * random.choice((0.3, 1, 3)) * random.random())
+            time.sleep(PACE.took * random.choice((0.3, 1, 3)) * random.random())
             if random.random() < 0.4 and self.editor:
                 counts.saves += self._save()
             if random.random() < 0.12:  # one may end in peace

@@ -82,15 +82,16 @@ WEIGHTS = {
 def make_schedule(seed: str, length: int, everyday: bool) -> Schedule:
     """A schedule that depends on its seed alone."""
     random = Random(seed)
-    weights = (20, 2, 1, 1, 1) if everyday else (6, 2, 3, 2, 2)
-    surfaces = tuple(random.choices(("api", "cli", "shell", "mcp", "http"), weights, k=random.randint(2, 4)))
+    shares = (20, 2, 1, 1, 1) if everyday else (6, 2, 3, 2, 2)
+    surfaces = tuple(random.choices(("api", "cli", "shell", "mcp", "http"), shares, k=random.randint(2, 4)))
     steps = []
     for n in range(random.randint(max(3, length // 2), length)):
         do = random.choices(tuple(WEIGHTS), tuple(WEIGHTS.values()))[0]
         step: Step = {"n": n, "do": do, "at": random.randrange(len(surfaces)), "pick": round(random.random(), 4)}
         if do in ("write", "write_undo", "kill_write", "pair"):
             verbs = ("remember", "note", "observe", "episode", "say", "jot", "scratch")
-            step["verb"] = random.choices(verbs, (12, 3, 2, 2, 2, 2, 1))[0]
+            weights = (12, 3, 2, 2, 0, 0, 0) if do == "write_undo" else (12, 3, 2, 2, 2, 2, 1)
+            step["verb"] = random.choices(verbs, weights)[0]
             step["keyed"] = random.random() < 0.7
             step["tool"] = random.random() < 0.3
             if do in ("kill_write", "pair"):
