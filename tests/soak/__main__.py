@@ -80,7 +80,9 @@ def run_kills(share: Share) -> None:
     number = 0
     while left > 0 and time.monotonic() < share.ends_at:
         seed = f"{share.seed}:{share.job}/{share.jobs}:{number}"
-        counts, wrong = kills.one_folder(share.folder / str(number), seed, left, share.options.processes, not share.options.no_editor)
+        counts, wrong = kills.one_folder(
+            share.folder / str(number), seed, left, share.options.processes, not share.options.no_editor
+        )
         share.tell(counts.__dict__, wrong and f"seed {seed} (instants differ from run to run): {wrong}")
         left -= counts.kills
         number += 1
@@ -89,7 +91,7 @@ def run_kills(share: Share) -> None:
 def run_editor(share: Share) -> None:
     for number in share.numbers(editor.SAVES_IN_A_FOLDER):
         seed = f"{share.seed}:{number}"
-        counts, wrong = editor.one_folder(share.folder / str(number), seed)
+        counts, wrong = editor.one_folder(share.folder / str(number), seed, not share.options.fresh)
         share.tell(counts.__dict__, wrong and f"seed {seed} (instants differ from run to run): {wrong}")
 
 
@@ -118,7 +120,9 @@ def main() -> int:
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m tests.soak", description="Long proofs from outside, each with a seed.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.soak", description="Long proofs from outside, each with a seed."
+    )
     parser.add_argument("mode", choices=[*MODES, "all"])
     parser.add_argument("--seed", default="1", help="what the random choices depend on")
     parser.add_argument("--count", type=int, help="how many schedules, kills, saves or cases")
@@ -127,10 +131,15 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--dir", help="the folder to work in; a temporary one otherwise")
     parser.add_argument("--json", action="store_true", help="print the counts as JSON at the end")
     parser.add_argument("--length", type=int, default=24, help="schedules: the most steps of one")
-    parser.add_argument("--everyday", action="store_true", help="schedules: mostly the Python API, which is quick to start")
-    parser.add_argument("--shrink", type=float, default=30, help="schedules: seconds to look for a shorter replay; 0: none")
+    parser.add_argument(
+        "--everyday", action="store_true", help="schedules: mostly the Python API, which is quick to start"
+    )
+    parser.add_argument(
+        "--shrink", type=float, default=30, help="schedules: seconds to look for a shorter replay; 0: none"
+    )
     parser.add_argument("--processes", type=int, default=8, help="kills: how many there are at a time, at most")
     parser.add_argument("--no-editor", action="store_true", help="kills: nobody saves MEMORY.md meanwhile")
+    parser.add_argument("--fresh", action="store_true", help="editor: each save follows at once on reading the file")
     parser.add_argument("--stop", type=int, default=5, help="end after so many violations; 0: never")
     parser.add_argument("--replay", help="schedules: a schedule as JSON, or a file that holds one")
     return parser.parse_args()
@@ -183,7 +192,10 @@ def run_mode(mode: str, options: argparse.Namespace, folder: Path) -> Counts:
         raise
     if failed:
         counts["violations"] = counts.get("violations", 0) + failed
-    print(f"{mode}: {summary(counts, began)}, seed {options.seed}: {'FAILED' if counts['violations'] else 'ok'}", flush=True)
+    print(
+        f"{mode}: {summary(counts, began)}, seed {options.seed}: {'FAILED' if counts['violations'] else 'ok'}",
+        flush=True,
+    )
     return counts
 
 

@@ -9,6 +9,7 @@ import sys
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -60,6 +61,7 @@ class Person:
 
     file: Path
     random: Random
+    keeps_buffers: bool
     added: set[str] = field(default_factory=set)
     deleted: set[str] = field(default_factory=set)
     buffers: list[str] = field(default_factory=list)
@@ -67,9 +69,11 @@ class Person:
     def edit(self, counts: Counts, api: Api) -> None:
         """Open the file or take up an old buffer, change something, save."""
         random = self.random
-        stale = bool(self.buffers) and random.random() < 0.3
+        stale = bool(self.buffers) and random.random() < 0.3 and self.keeps_buffers
         if stale:
-            api.ask(Op("show"))  # a person who writes over what they just saved, before anybody saw it, has taken it back
+            api.ask(
+                Op("show")
+            )  # a person who writes over what they just saved, before anybody saw it, has taken it back
         try:
             text = self.buffers.pop(random.randrange(len(self.buffers))) if stale else self.file.read_text()
         except FileNotFoundError:
@@ -82,7 +86,9 @@ class Person:
         token = new_token(random)
         text = text.replace(heading, f"{heading}- {random.choice(PHRASES).format(token)}\n", 1)
         lines = text.splitlines(keepends=True)
-        facts = [at for at, line in enumerate(lines) if (found := tokens_in(line)) and found[0] not in {token} | self.deleted]
+        facts = [
+            at for at, line in enumerate(lines) if (found := tokens_in(line)) and found[0] not in {token} | self.deleted
+        ]
         gone = None
         if facts and random.random() < 0.2:
             at = random.choice(facts)
@@ -96,7 +102,7 @@ class Person:
         counts.stale_saves += stale
 
 
-def one_folder(place: Path, seed: str) -> tuple[Counts, str | None]:
+def one_folder(place: Path, seed: str, stale: bool) -> tuple[Counts, str | None]:
     """Agents write and a person saves, for a while. Return the counts and what is wrong, if anything is."""
     random = Random(seed)
     root = place / "memory"
@@ -106,10 +112,10 @@ def one_folder(place: Path, seed: str) -> tuple[Counts, str | None]:
     began = time.monotonic()
     api.ask(Op("remember", "Keeps a diary"))
     pace = time.monotonic() - began
-    agents = [
-        Child(lambda seed=f"{seed}.{at}": write_until_told(str(root), seed), place / "errors") for at in range(random.randint(1, 3))
-    ]
-    person = Person(root / USER / "MEMORY.md", random)
+    agents = []
+    for at in range(random.randint(1, 3)):
+        agents.append(Child(partial(write_until_told, str(root), f"{seed}.{at}"), place / "errors"))
+    person = Person(root / USER / "MEMORY.md", random, stale)
     while counts.saves < SAVES_IN_A_FOLDER:
         time.sleep(random.random() * pace * random.choice((0.1, 0.5, 2)))
         person.edit(counts, api)

@@ -10,6 +10,7 @@ import sys
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -191,12 +192,8 @@ class Folder:
             reads_first = random.random() < 0.65
             seed = f"{self.seed}.{self.rounds}.{at}"
             changes = random.randint(1, 6)
-            child = Child(
-                lambda seed=seed, first=reads_first, changes=changes, born=time.monotonic(): write_forever(
-                    str(self.root), seed, first, changes, born
-                ),
-                self.place / "errors",
-            )
+            write = partial(write_forever, str(self.root), seed, reads_first, changes, time.monotonic())
+            child = Child(write, self.place / "errors")
             child.close_input()
             writers.append(Writer(child, reads_first))
             counts.processes += 1

@@ -166,4 +166,6 @@ class Model:
                 return None
         nearest = min(self.states, key=lambda state: len({token for _, token in self.file_lines(state)} ^ seen.keys()))
         wanted = {token for _, token in self.file_lines(nearest)}
-        return f"MEMORY.md lacks {sorted(wanted - seen.keys())} and has {sorted((seen - Counter(wanted)).keys())} too much"
+        return (
+            f"MEMORY.md lacks {sorted(wanted - seen.keys())} and has {sorted((seen - Counter(wanted)).keys())} too much"
+        )

@@ -29,7 +29,13 @@ WRITES = {
     "jot": "daily",
     "scratch": "scratch",
 }
-PHRASES = ("Keeps {} in the cellar", "Is fond of {}", "Met {} on a train", "Has heard of {} before", "Wants to paint {}")
+PHRASES = (
+    "Keeps {} in the cellar",
+    "Is fond of {}",
+    "Met {} on a train",
+    "Has heard of {} before",
+    "Wants to paint {}",
+)
 
 Step = dict[str, Any]
 
@@ -250,7 +256,7 @@ class Run:
     def _new_write(self, step: Step, number: int) -> tuple[Op, Item, str]:
         token = new_token(self.random)
         verb = step["verb"]
-        keyed = step["keyed"] and verb == "remember" or verb == "scratch"
+        keyed = (step["keyed"] and verb == "remember") or verb == "scratch"
         key = f"about {new_token(self.random)[:8]}" if keyed else None
         text = token if key and self.random.random() < 0.3 else self.random.choice(PHRASES).format(token)
         op = Op(verb, text, WRITES[verb], key, number=number, tool=step["tool"])
@@ -261,7 +267,7 @@ class Run:
 
     def _prepare(self, step: Step, at: int, avoid: int | None = None) -> Prepared | None:
         """A change for this process, with what it does to the state; None if there is nothing that it could do."""
-        change = step.get("change", step["do"])
+        change = str(step.get("change", step["do"]))
         if change in ("write", "write_undo"):
             op, item, token = self._new_write(step, int(step["pick"] * 1000))
             if not self._able(at, op):
@@ -270,10 +276,9 @@ class Run:
             return Prepared(op, number, token, None)
         targets = []
         for number, token in sorted(self.model.certain()):
-            item = self.model.items[number]
-            op = self._change_op(change, number, step)
-            if number != avoid and op is not None and self._able(at, op):
-                targets.append((number, token, op))
+            possible = self._change_op(change, number, step)
+            if number != avoid and possible is not None and self._able(at, possible):
+                targets.append((number, token, possible))
         if not targets:
             return None
         number, token, op = targets[int(step["pick"] * len(targets))]
@@ -317,9 +322,8 @@ class Run:
         item = self.model.items[prepared.number]
         item.id = item.id or answer.id
         item.undoable = (answer.seq, prepared.before) if answer.seq else None
-        if prepared.op.verb == "erase":
-            if prepared.before:
-                self.model.erased.add(prepared.before)
+        if prepared.op.verb == "erase" and prepared.before:
+            self.model.erased.add(prepared.before)
 
     def _do_change(self, step: Step) -> Prepared | None:
         at = step["at"]
@@ -543,7 +547,9 @@ class Run:
             self.model.items[prepared.number].undoable = None
             if prepared.op.verb in WRITES:
                 self.model.items[prepared.number].id = None
-        self._tell(f"{slot.name} {at} is killed in {prepared}: {'acknowledged' if answer.acknowledged else 'not answered'}")
+        self._tell(
+            f"{slot.name} {at} is killed in {prepared}: {'acknowledged' if answer.acknowledged else 'not answered'}"
+        )
 
     def _end(self) -> None:
         """Everybody leaves, and somebody new finds everything in order and nothing that was erased."""

@@ -743,7 +743,9 @@ def read_http_answer(op: Op, said: dict[str, Any]) -> Answer:
     """The body of a response that is no error, as an answer."""
     result = said.get("result", said)
     if op.tool and as_tool(op):
-        answer = read_tool_answer(str(result.get("text", result.get("content"))), result.get("status") not in ("ok", "queued"))
+        answer = read_tool_answer(
+            str(result.get("text", result.get("content"))), result.get("status") not in ("ok", "queued")
+        )
         if op.verb == "search" and answer.error is None:
             return Answer(records=tuple(("", str(found.get("content"))) for found in json.loads(answer.text)))
         return answer

@@ -21,7 +21,12 @@ import recollect
 from recollect.testing import MemoryStore
 
 USER = "u1"
-LOADED_FIRST = ("uvicorn.lifespan.on", "uvicorn.protocols.http.httptools_impl", "mcp.server.stdio", "starlette.applications")
+LOADED_FIRST = (
+    "uvicorn.lifespan.on",
+    "uvicorn.protocols.http.httptools_impl",
+    "mcp.server.stdio",
+    "starlette.applications",
+)
 
 
 def load() -> None:
