@@ -95,6 +95,7 @@ class Told:
 
     records: dict[str, set[str]] = field(default_factory=dict)
     coming: dict[str, str] = field(default_factory=dict)
+    watched: dict[str, set[str]] = field(default_factory=dict)
     errors: list[str] = field(default_factory=list)
 
     def hear(self, line: bytes) -> None:
@@ -104,6 +105,8 @@ class Told:
             before = self.records.get(record, {""})
             self.records[record] = before | {said["token"]}
             self.coming[record] = said["token"]
+            if record in self.watched:
+                self.watched[record].add(said["token"])
             if said["ready"]:
                 PACE.ready = 0.8 * PACE.ready + 0.2 * said["ready"]
         elif said["done"]:
@@ -112,10 +115,14 @@ class Told:
         else:
             self.errors.append(said["error"])
 
+    def watch(self) -> None:
+        """From now on somebody looks: what each record may be is what it may be now, or becomes until `check`."""
+        self.watched = {record: set(possible) for record, possible in self.records.items()}
+
     def check(self, seen: set[str]) -> str | None:
-        """Compare with what somebody sees who began to look after all this was said."""
+        """Compare with what somebody saw who began to look at `watch`, and has ended before all this was said."""
         lost = []
-        for record, possible in self.records.items():
+        for record, possible in self.watched.items():
             there = possible & seen
             if not there and "" not in possible:
                 lost.append(f"{record}: one of {sorted(possible)}")
@@ -215,7 +222,7 @@ class Folder:
             for writer in (killed, *writers):
                 writer.drain(told)
             killed.child.dispose()
-            wrong = self._check(quiet=not writers)
+            wrong = self._check(writers)
         for writer in writers:
             writer.child.dispose()
         counts.writes += len(told.records) - before
@@ -250,11 +257,14 @@ class Folder:
         self.saved.append(token)
         return 1
 
-    def _check(self, quiet: bool) -> str | None:
+    def _check(self, writers: list[Writer]) -> str | None:
         """Open anew, in a new process, and look."""
         api = Api(self.root, self.place / "errors")
         try:
+            self.told.watch()
             answer = api.ask(Op("read"))
+            for writer in writers:
+                writer.drain(self.told)
             if wrong := self._wrong_answer("read", answer):
                 return wrong
             seen = [token for _, text in answer.records for token in tokens_in(text)]
@@ -263,7 +273,7 @@ class Folder:
                 return f"seen twice: {twice}"
             if wrong := self.told.check(set(seen)):
                 return wrong
-            if not quiet:
+            if writers:
                 return None
             text = self.file.read_text() if self.file.exists() else ""
             if seen and not (text.startswith("# User Memory") and "## Key Facts" in text and text.endswith("\n")):
