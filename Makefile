@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 APT := -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3
 
-.PHONY: setup run test test-long check browser screenshots format bench clean
+.PHONY: setup run test test-long check soak browser screenshots format bench clean
 
 setup: .venv/ready
 
@@ -52,6 +52,10 @@ screenshots: setup browser
 format: setup
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+
+# The long proofs, outside the everyday run: SEED=2 MINUTES=30 make soak
+soak: setup
+	@$(BIN)/python -m tests.soak all --seed $(or $(SEED),1) --minutes $(or $(MINUTES),5)
 
 bench: setup
 	@$(BIN)/python benchmarks/writing.py

@@ -1,0 +1,46 @@
+"""Several processes and a person with an editor on one folder, from outside: the everyday slice of `python -m tests.soak`."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent.parent
+
+
+def soak(*arguments: str, folder: Path) -> dict[str, int]:
+    """Run one mode and return its counts. What it found is in the message if it found anything."""
+    command = [sys.executable, "-m", "tests.soak", *arguments, "--json", "--dir", str(folder)]
+    ran = subprocess.run(command, cwd=HERE, env=dict(os.environ), capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr[-4000:]
+    counts: dict[str, int] = json.loads(ran.stdout.splitlines()[-1])
+    return counts
+
+
+@pytest.mark.parametrize("seed", ["a", "b"])
+def test_F8_every_process_sees_exactly_what_was_acknowledged(tmp_path: Path, seed: str) -> None:
+    counts = soak(
+        "schedules", "--everyday", "--seed", seed, "--count", "100", "--length", "12", "--jobs", "1", folder=tmp_path
+    )
+    assert counts["schedules"] == 100
+    assert counts["looks"] > 500 and counts["kills"] > 10 and counts["saves"] > 10
+
+
+def test_F8_every_surface_sees_exactly_what_was_acknowledged(tmp_path: Path) -> None:
+    counts = soak("schedules", "--seed", "surfaces", "--count", "6", "--jobs", "1", folder=tmp_path)
+    assert counts["schedules"] == 6
+
+
+def test_F8_a_kill_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+    counts = soak("kills", "--seed", "a", "--count", "60", "--jobs", "1", folder=tmp_path)
+    assert counts["kills"] >= 60 and counts["read_first"] * 2 >= counts["processes"]
+
+
+def test_F4_what_a_person_saves_is_kept_while_agents_write(tmp_path: Path) -> None:
+    counts = soak("editor", "--seed", "a", "--count", "80", "--jobs", "1", folder=tmp_path)
+    assert counts["saves"] >= 80
