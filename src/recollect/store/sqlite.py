@@ -39,7 +39,7 @@ from recollect.store.sqlite_connections import (
     migrate,
     raise_mapped,
 )
-from recollect.store.sqlite_salvage import salvage
+from recollect.store.sqlite_salvage import copies, repair
 from recollect.store.sqlite_tally import SqliteTally
 from recollect.store.sqlite_views import SqliteReader, SqliteTransaction
 from recollect.store.tenants import some_of
@@ -279,21 +279,23 @@ class SqliteUser:
         self._read_guard.release()
         self._write_guard.release()
 
-    def set_aside(self) -> Salvage:
+    def repair(self) -> Salvage:
         with mapped_errors(self.folder), self.locked():
             self.close()
-            found = salvage(self.path)
-            self._begins_anew = True
+            found = repair(self.path, self.user_id)
+            self._begins_anew = not self.exists()
             return found if found.aside else replace(found, lost=self._store.knows(self))
 
     def _check_not_lost(self) -> None:
         """A known user whose files are there, but whose database is gone: nobody should go on as if it were new."""
-        if self._begins_anew or not is_empty(self.path) or not (self.folder / "MEMORY.md").exists():
+        if self._begins_anew:
             return
-        if self._store.knows(self):
-            raise StoreCorruptError(
-                f"{self.path} is gone; run `recollect rebuild` to restore what MEMORY.md and the daily notes hold"
-            )
+        if self.path.exists() and not self.path.is_file():
+            raise StoreCorruptError(f"{self.path} is not a file; run `recollect rebuild` to begin with a new one")
+        if not is_empty(self.path):
+            return
+        if copies(self.path) or ((self.folder / "MEMORY.md").exists() and self._store.knows(self)):
+            raise StoreCorruptError(f"{self.path} is gone; run `recollect rebuild` to restore all that can be read")
 
     def _writing(self) -> sqlite3.Connection:
         if self._writer is None or not self._writer.fresh():

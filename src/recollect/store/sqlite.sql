@@ -213,15 +213,10 @@ DELETE FROM records WHERE id IN (SELECT value FROM json_each(?))
 UPDATE journal SET before = NULL, after = NULL, reason = NULL, source = NULL, call = NULL, erased = 1
 WHERE record_id IN (SELECT value FROM json_each(?)) AND erased = 0
 
--- name: salvage_schema
--- From a damaged database, as far as it can be read.
-PRAGMA user_version
-
--- name: salvage_state
-SELECT mode, secret FROM state
-
--- name: salvage_counts
-SELECT kind, count(*) FROM records WHERE latest = 1 AND status = 'active' GROUP BY kind
+-- name: drop_stray_vectors
+-- After a repair: of records or embedders that could not be read.
+DELETE FROM vectors
+WHERE embedder NOT IN (SELECT id FROM embedders) OR record_id NOT IN (SELECT id FROM records)
 
 -- name: register_user
 -- In the root database.
