@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ from recollect.store.contract import FileState, Query, Reader, Transaction
 from recollect.times import utc_now
 
 _RACY_SECONDS = 0.1
+_COPIES = "memory.db.damaged-*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,18 +318,13 @@ class DiskFiles:
             disk = self._look(path)
             self._sheets[name] = _Sheet(page_of(name, ""), disk, write.state.seq, dirty=True)
         self._applied = len(write.changes)
-        return {"daily notes": len(names), "MEMORY.md": 1}
+        copies = list(self.folder.glob(_COPIES))
+        for copy in copies:  # everything is to go, and everything is what they hold
+            write.tx.after_commit(lambda copy=copy: _remove(copy))  # type: ignore[misc]
+        return {"daily notes": len(names), "MEMORY.md": 1} | ({"damaged copies": len(copies)} if copies else {})
 
-    def drop_damaged_copies(self, write: Write) -> int:
-        copies = list(self.folder.glob("memory.db.damaged-*"))
-
-        def drop() -> None:
-            for copy in copies:
-                with suppress(OSError):
-                    copy.unlink()
-
-        write.tx.after_commit(drop)
-        return len(copies)
+    def damaged_copies(self) -> list[str]:
+        return sorted(path.name for path in self.folder.glob(_COPIES) if not path.name.endswith(("-wal", "-shm")))
 
     # looking
 
@@ -434,6 +431,11 @@ class DiskFiles:
     def _paths(self, name: str) -> tuple[Path, Path]:
         path = self.folder / name
         return path, path.with_name(f".{path.name}.new")
+
+
+def _remove(path: Path) -> None:
+    with suppress(OSError):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def _fingerprint(data: bytes) -> str:

@@ -39,7 +39,7 @@ from recollect.store.sqlite_connections import (
     migrate,
     raise_mapped,
 )
-from recollect.store.sqlite_salvage import copies, repair
+from recollect.store.sqlite_salvage import copies, erase_from_copies, repair
 from recollect.store.sqlite_tally import SqliteTally
 from recollect.store.sqlite_views import SqliteReader, SqliteTransaction
 from recollect.store.tenants import some_of
@@ -307,6 +307,8 @@ class SqliteUser:
                 self._check_owner(writer.db)
                 if (writer.db.execute(_SQL["last_op"]).fetchone() or ("",))[0] in ("erase", "expire"):
                     empty_log(writer.db, patience=0.2)
+                    erased = [row[1] for row in writer.db.execute(_SQL["tombstones"])]
+                    erase_from_copies(self.path, erased)
                 if new or not (self._store.root / "recollect.db").exists():
                     self._store.register(self)
             except BaseException:

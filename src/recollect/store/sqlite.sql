@@ -205,6 +205,9 @@ DELETE FROM vectors WHERE record_id IN (SELECT value FROM json_each(?))
 -- name: erase_recalls
 DELETE FROM recalls WHERE record_id IN (SELECT value FROM json_each(?))
 
+-- name: contents
+SELECT content FROM records WHERE id IN (SELECT value FROM json_each(?))
+
 -- name: erase_records
 DELETE FROM records WHERE id IN (SELECT value FROM json_each(?))
 

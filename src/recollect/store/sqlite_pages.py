@@ -13,7 +13,7 @@ from pathlib import Path
 
 _MAGIC = b"SQLite format 3\0"
 _PAGE_SIZE = 4096
-_HEADER, _FRAME_HEADER, _LOG_HEADER = 100, 24, 32
+_HEADER, FRAME_HEADER, LOG_HEADER = 100, 24, 32
 _LOG_MAGIC = 0x377F0682
 TABLE_LEAF, TABLE_INTERIOR, INDEX_LEAF, INDEX_INTERIOR = 0x0D, 0x05, 0x0A, 0x02
 _KINDS = frozenset({TABLE_LEAF, TABLE_INTERIOR, INDEX_LEAF, INDEX_INTERIOR})
@@ -172,17 +172,17 @@ class PageFile:
         Each frame's checksum continues the one of the frame before, which is stored there. So a damaged frame does not
         make those after it doubtful, though SQLite stops at it.
         """
-        if len(self._log) < _LOG_HEADER + _FRAME_HEADER:
+        if len(self._log) < LOG_HEADER + FRAME_HEADER:
             return
-        size = _FRAME_HEADER + self.page_size
+        size = FRAME_HEADER + self.page_size
         magic, salts, seed = self._log[:4], self._log[16:24], self._log[24:32]
         if int.from_bytes(magic, "big") & ~1 != _LOG_MAGIC:
-            magic, salts = _LOG_MAGIC.to_bytes(4, "big"), self._log[_LOG_HEADER + 8 : _LOG_HEADER + 16]
+            magic, salts = _LOG_MAGIC.to_bytes(4, "big"), self._log[LOG_HEADER + 8 : LOG_HEADER + 16]
         order = ">" if magic[3] & 1 else "<"
         pending: dict[int, int | None] = {}
         broken = 0
-        for begin in range(_LOG_HEADER, len(self._log) - size + 1, size):
-            header, data = self._log[begin : begin + 24], begin + _FRAME_HEADER
+        for begin in range(LOG_HEADER, len(self._log) - size + 1, size):
+            header, data = self._log[begin : begin + 24], begin + FRAME_HEADER
             number, commit = struct.unpack(">II", header[:8])
             ours = header[8:16] == salts
             good = ours and header[16:24] == _checksum(header[:8], self._log[data : begin + size], seed, order)
