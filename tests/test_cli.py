@@ -1220,8 +1220,8 @@ def test_F9_rebuild_says_what_could_not_be_recovered(cli: Cli) -> None:
     would = cli("rebuild", "--dry-run")
     done = cli("rebuild", "--yes")
     assert would.stdout == done.stdout
-    assert done.stdout.startswith("Restored: 1 fact.\nNot recovered:\n")
-    assert "notes, observations" in done.stdout
+    assert done.stdout.startswith("Restored: 1 fact, 1 of them from the files.\nNot recovered:\n")
+    assert "everything but the facts" in done.stdout
     assert "memory.db.damaged-" in done.stderr
     assert cli.json("get", "role")["content"] == "Engineer"
     assert cli("verify").stdout == "me: in order\n"
@@ -1236,7 +1236,7 @@ def test_F9_a_lost_database_is_rebuilt(cli: Cli) -> None:
     answer = cli.json("rebuild", "--yes")
     assert answer["restored"] == {"fact": 1} and answer["lost"] == rehearsed["lost"]
     assert any("paused" in lost for lost in answer["lost"])
-    assert any("journal" in lost for lost in answer["lost"])
+    assert any("all history" in lost for lost in answer["lost"])
     cli("rebuild", "--user", "nobody", "--yes", code=3)
     cli("rebuild", "--user", "nobody", "--dry-run", code=3)
 

@@ -93,7 +93,7 @@ class _GatedUser:
 
     def __getattr__(self, name: str) -> Any:
         inner = getattr(self._user, name)
-        if name not in ("read", "write", "exists", "check", "set_aside"):
+        if name not in ("read", "write", "exists", "check", "repair"):
             return inner
 
         def gated(*args: Any) -> Any:

@@ -34,6 +34,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -64,6 +65,7 @@ _IN_THE_WAY = frozenset(
 )
 """What is wrong with the place of a file and not with the disk: then the file stays behind, and the memory does not."""
 _UNREAD = "files not erased, because they cannot be read"
+_COPIES = "memory.db.damaged-*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -582,18 +584,13 @@ class DiskFiles:
             committed = state.fingerprint if state else ""
             self._sheets[name] = _Sheet(place, page_of(name, ""), disk, (), committed, dirty=True)
         self._applied = len(write.changes)
-        return {"daily notes": len(names), "MEMORY.md": 1}
+        copies = list(self.folder.glob(_COPIES))
+        for copy in copies:  # everything is to go, and everything is what they hold
+            write.tx.after_commit(lambda copy=copy: _remove(copy))  # type: ignore[misc]
+        return {"daily notes": len(names), "MEMORY.md": 1} | ({"damaged copies": len(copies)} if copies else {})
 
-    def drop_damaged_copies(self, write: Write) -> int:
-        copies = list(self.folder.glob("memory.db.damaged-*"))
-
-        def drop() -> None:
-            for copy in copies:
-                with suppress(OSError):
-                    copy.unlink()
-
-        write.tx.after_commit(drop)
-        return len(copies)
+    def damaged_copies(self) -> list[str]:
+        return sorted(path.name for path in self.folder.glob(_COPIES) if not path.name.endswith(("-wal", "-shm")))
 
     # looking
 
@@ -724,6 +721,11 @@ def _place_at(path: Path) -> _Place:
 
 def _versions(state: FileState) -> tuple[Version, ...]:
     return (*state.versions, (state.seq,))
+
+
+def _remove(path: Path) -> None:
+    with suppress(OSError):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def _lines_of(name: str) -> str:

@@ -160,6 +160,12 @@ class Drafts:
         text = check.text("content", content, check.MAX_FACT)
         first = next((record for record in records if record.key), records[0])
         sure = max(r.confidence for r in records) if confidence is None else check.share("confidence", confidence)
+        told = {name: value for record in (*records[::-1], first) for name, value in record.metadata.items()}
+        if isinstance(first, Episode):
+            there = dict.fromkeys(
+                who for record in records if isinstance(record, Episode) for who in record.participants
+            )
+            first = replace(first, participants=tuple(there))
         return replace(
             first,
             id=new_id(first.kind),
@@ -174,19 +180,27 @@ class Drafts:
             trusted=all(record.trusted for record in records),
             tags=tuple(dict.fromkeys(tag for record in records for tag in record.tags)),
             messages=tuple(dict.fromkeys(message for record in records for message in record.messages)),
+            excerpt=first.excerpt or next((record.excerpt for record in records if record.excerpt), None),
             tier="file" if first.kind == "fact" else None,
-            metadata=first.metadata | {"merged_from": [record.id for record in records]},
+            metadata=told | {"merged_from": [record.id for record in records]},
         )
 
-    def changes(self, record: Record, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The fields of a record that a caller wants changed; what they left at None stays."""
+    def changes(self, record: Record, given: Mapping[str, Any], reason: str) -> dict[str, Any]:
+        """The fields of a record that a caller wants changed; what they left at None stays.
+
+        Only a fact with another value loses the excerpt and the messages that supported the old one.
+        """
         changes: dict[str, Any] = {}
         if given["content"] is not None:
             in_a_file = record.kind in ("fact", "daily")
             text = check.text("content", given["content"], check.MAX_FACT if in_a_file else check.MAX_TEXT)
             changes["content"] = one_block(text) if in_a_file else text
             # what is said now is said by whoever says it now
-            changes |= {"agent": self._acting.agent, "trusted": self._acting.trusted, "excerpt": None, "messages": ()}
+            changes |= {"agent": self._acting.agent, "trusted": self._acting.trusted}
+            if record.kind == "fact" and reason != "refinement":
+                changes |= {"excerpt": None, "messages": ()}
+            else:  # most of it is what was there before
+                changes["trusted"] = record.trusted and self._acting.trusted
             changes["source"] = "explicit"
             changes["session"] = self._acting.session or record.session
         for name in ("confidence", "importance"):

@@ -15,8 +15,20 @@ from recollect.store.contract import Query, Tombstone
 __all__ = ["about", "clear", "erase", "erase_topic"]
 
 
-def erase(write: Write, files: Files, records: Sequence[Record], *, op: str = "erase", bury: bool = True) -> Erased:
-    """Remove these records everywhere. With tombstones, so that they are not learned again."""
+def erase(
+    write: Write,
+    files: Files,
+    records: Sequence[Record],
+    *,
+    op: str = "erase",
+    bury: bool = True,
+    keeps_copies: bool = True,
+) -> Erased:
+    """Remove these records everywhere. With tombstones, so that they are not learned again.
+
+    A database that a repair set aside stays, unless ``keeps_copies`` says that the caller deletes it; the records are
+    overwritten in it.
+    """
     ids = [record.id for record in records]
     if any(record.kind == "daily" for record in records):
         # an edit of a note that was not taken over yet would bring back what is erased below it
@@ -34,7 +46,11 @@ def erase(write: Write, files: Files, records: Sequence[Record], *, op: str = "e
         write.changes.append(Change(record, None))
     if bury:
         write.known.buried = {tombstone.hash for tombstone in write.tx.tombstones()}
-        places["damaged copies"] = files.drop_damaged_copies(write)
+    for copy in files.damaged_copies() if keeps_copies else ():
+        write.notices.append(
+            f"{copy}, which a repair set aside in the person's folder, is still there. All of this that can be read was"
+            " overwritten in it; what cannot be read may hold more of it. Delete the file to be sure"
+        )
     return Erased(
         message=f"Erased {len(ids)} record(s); only tombstones stay." if bury else f"Removed {len(ids)} record(s).",
         receipt=Receipt(at=write.now, ids=tuple(ids), places=places),
@@ -95,7 +111,7 @@ def clear(write: Write, files: Files) -> Erased:
     for name in write.tx.consents():
         write.withdraw(name)
         beside["consents"] += 1
-    outcome = erase(write, files, write.tx.find(Query(statuses=())))
+    outcome = erase(write, files, write.tx.find(Query(statuses=())), keeps_copies=False)
     places = write.places = outcome.receipt.places | files.reset(write)
     places.update({place: number for place, number in beside.items() if number})
     return Erased(

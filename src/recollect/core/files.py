@@ -68,11 +68,11 @@ class Files(Protocol):
         ...
 
     def reset(self, write: Write) -> dict[str, int]:
-        """An empty MEMORY.md and no daily notes."""
+        """An empty MEMORY.md, no daily notes, and no damaged copies of the database."""
         ...
 
-    def drop_damaged_copies(self, write: Write) -> int:
-        """Delete databases that were set aside; they hold what is to be erased."""
+    def damaged_copies(self) -> list[str]:
+        """The names of databases that a repair set aside."""
         ...
 
     def text(self, reader: Reader) -> str:
@@ -149,8 +149,8 @@ class NoFiles:
             write.notices.append(warning)
         return {"files left: this process keeps none, another one does": number} if number else {}
 
-    def drop_damaged_copies(self, write: Write) -> int:
-        return 0
+    def damaged_copies(self) -> list[str]:
+        return []
 
     def text(self, reader: Reader) -> str:
         page = MemoryPage.parse(template())

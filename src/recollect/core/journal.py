@@ -3,6 +3,7 @@ journal, records and files agree."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
@@ -11,7 +12,7 @@ from recollect.core.person import Person
 from recollect.core.writing import Write
 from recollect.errors import NotFoundError, UndoError
 from recollect.records import USER_EDIT, Fact, JournalEntry, Record, Undone, new_id
-from recollect.store.contract import Query, Reader
+from recollect.store.contract import LOST, Query, Reader
 
 Progress = Callable[[int, int], None]
 """Called with how much is done, and of how much."""
@@ -112,7 +113,12 @@ def last_target(reader: Reader) -> int | str:
 
 
 def _is_change(entry: JournalEntry) -> bool:
-    if entry.after is None or entry.op == "prune" or entry.after.kind == "scratch" or entry.actor.startswith("link:"):
+    if (
+        entry.after is None
+        or entry.op in ("prune", LOST)
+        or entry.after.kind == "scratch"
+        or entry.actor.startswith("link:")
+    ):
         return False  # a link of channels is undone as a whole
     return entry.after.kind != "message" or entry.op != "remember"
 
@@ -120,6 +126,8 @@ def _is_change(entry: JournalEntry) -> bool:
 def _take_back(write: Write, entry: JournalEntry, run: str | None) -> JournalEntry:
     if entry.erased:
         raise UndoError(f"entry {entry.seq} was erased; what is erased does not come back")
+    if entry.op == LOST:
+        raise UndoError(f"entry {entry.seq} could not be read when the database was repaired; it cannot be taken back")
     if entry.after is None:
         raise UndoError(f"entry {entry.seq} ({entry.op}) changed no record, so there is nothing to take back")
     current = write.tx.get(entry.record_id)
@@ -163,6 +171,7 @@ def verify(person: Person, progress: Progress | None = None) -> list[str]:
         entries = reader.entries()
         if [entry.seq for entry in entries] != list(range(1, state.seq + 1)):
             problems.append(f"the journal has gaps: {len(entries)} entries, last number {state.seq}")
+        lost = [entry.seq for entry in entries if entry.op == LOST]  # a repair said so, and the person was told
         last: dict[str, JournalEntry] = {}
         for done, entry in enumerate(entries):
             if progress and done % 1000 == 0:
@@ -170,7 +179,8 @@ def verify(person: Person, progress: Progress | None = None) -> list[str]:
             before = last.get(entry.record_id)
             if entry.record_id and not entry.erased and entry.after is not None:
                 expected = before.after if before else None
-                if entry.before != expected and not (before and before.erased):
+                known = entry.op != LOST and not _any_between(lost, before.seq if before else 0, entry.seq)
+                if known and entry.before != expected and not (before and before.erased):
                     problems.append(
                         f"journal entry {entry.seq}: its before is not what entry {before and before.seq} left"
                     )
@@ -187,3 +197,8 @@ def verify(person: Person, progress: Progress | None = None) -> list[str]:
     if progress:
         progress(len(entries), len(entries))
     return problems
+
+
+def _any_between(numbers: list[int], begin: int, end: int) -> bool:
+    place = bisect_right(numbers, begin)
+    return place < len(numbers) and numbers[place] < end

@@ -23,7 +23,7 @@ from recollect.core.files import MEMORY, daily_name
 from recollect.core.journal import Progress, last_target, undo, verify
 from recollect.core.rebuild import RebuildReport, rebuild
 from recollect.core.recalling import Recalling
-from recollect.core.references import find_record, find_records, find_to_change, is_id
+from recollect.core.references import find_record, find_records, find_to_change
 from recollect.core.transfer import ImportReport, export_archive, import_any
 from recollect.core.upkeep import UpkeepReport, mark_important, remove_expired, would_remove
 from recollect.core.writing import Write, pause_of
@@ -281,7 +281,7 @@ class Memory(Recalling):
         valid_from: Moment | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Outcome:
-        """A new version of a record, by id or key. A key that is not known yet is added.
+        """A new version of a record, by id or key. If there is no such record, the error names the nearest keys.
 
         The reason says what happens to the old value: after an update or contradiction it held until now,
         after a correction or refinement it never did. Category and type narrow down which record is meant
@@ -306,32 +306,11 @@ class Memory(Recalling):
         check.optional_one_of("category", category, CATEGORIES + OBSERVATION_CATEGORIES)
         check.optional_one_of("type", type, FACT_TYPES)
         with self._writing() as write:
-            try:
-                record = find_to_change(write.tx, check.line("ref", ref, 200), category, type)
-            except NotFoundError:
-                if content is None or is_id(ref):
-                    raise
-                adding = self.remember if self._open else Memory(self._person, self._acting, write).remember
-                outcome = adding(
-                    content,
-                    key=ref,
-                    category=category,
-                    type=type,
-                    confidence=1.0 if confidence is None else confidence,
-                    importance=0.5 if importance is None else importance,
-                    pinned=bool(pinned),
-                    tags=tags or (),
-                    source=source or "explicit",
-                    excerpt=excerpt,
-                    messages=messages or (),
-                    valid_from=since,
-                    metadata=metadata,
-                )
-            else:
-                changes = self._drafts.changes(record, given)
-                outcome = write.update(
-                    record, changes, reason=why_changed, note=check.optional_text("note", note), since=since
-                )
+            record = find_to_change(write.tx, check.line("ref", ref, 200), category, type)
+            changes = self._drafts.changes(record, given, why_changed)
+            outcome = write.update(
+                record, changes, reason=why_changed, note=check.optional_text("note", note), since=since
+            )
         return self._told(outcome, write)
 
     def edit(self, text: str, *, day: date | str | None = None, expect: str | None = None) -> Outcome:

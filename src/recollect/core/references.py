@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+
 from recollect.document.memory_md import key_of
 from recollect.errors import AmbiguousError, NotFoundError
 from recollect.records import RECORD_TYPES, Record
 from recollect.store.contract import Query, Reader
+
+_COMPARED = 2000
+"""How many of the latest facts are looked at for what may have been meant."""
 
 
 def is_id(ref: str) -> bool:
@@ -33,7 +38,7 @@ def find_records(
     if is_id(ref):
         record = reader.get(ref)
         if record is None:
-            raise NotFoundError(f"there is no record {ref}")
+            raise NotFoundError(f"there is no record {ref}{nearest(reader, ref)}")
         return [record]
     by_key = Query(
         kinds=("fact",),
@@ -47,8 +52,27 @@ def find_records(
         by_ending = (reader.get(record_id) for record_id in reader.ids_ending(ref.lower()))
         found = [record for record in by_ending if record and (any_status or record.status == "active")]
     if not found:
-        raise NotFoundError(f"nothing is remembered under {ref!r}")
+        raise NotFoundError(f"nothing is remembered under {ref!r}{nearest(reader, ref)}")
     return found
+
+
+def looks_like_id(ref: str) -> bool:
+    """Whether this is meant as an id or a number: then it is never the key of something new."""
+    kind, dash, _ = ref.strip().partition("-")
+    return ref.strip().lstrip("#").isdigit() or bool(dash and kind in RECORD_TYPES)
+
+
+def nearest(reader: Reader, ref: str) -> str:
+    """What may have been meant: keys of active facts that are spelt alike, or ids, as the end of a sentence."""
+    facts = reader.find(Query(kinds=("fact",), newest_first=True, limit=_COMPARED))
+    keys = list(dict.fromkeys(fact.key for fact in facts if fact.key))
+    alike = get_close_matches(key_of(ref), keys, n=3, cutoff=0.6)
+    alike += [key for key in keys if key not in alike and key_of(ref) and key_of(ref) in key.split()]
+    names = alike[:3]
+    if looks_like_id(ref) and not names:
+        ids = [record.id for record in facts]
+        names = get_close_matches(ref.strip().lower(), ids, n=3, cutoff=0.8)
+    return f"; the nearest: {', '.join(names)}" if names else ""
 
 
 def id_of(reader: Reader, ref: str) -> str:

@@ -94,23 +94,34 @@ class Tombstone:
     at: datetime
 
 
+LOST = "lost"
+"""The operation of a journal entry that stands for one that could not be read when a database was repaired."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Salvage:
-    """What could still be read of damaged data that was set aside: what the files do not tell."""
+    """What a repair could not read. Everything else is in the new database."""
 
     aside: Path | None = None
-    mode: str | None = None
-    secret: bytes | None = None
-    """What the hashes of the tombstones are keyed with; without it they recognise nothing."""
-    tombstones: tuple[Tombstone, ...] = ()
-    all_tombstones: bool = False
-    """Whether these are all there were."""
-    consents: dict[str, datetime] | None = None
-    """What the person consented to, if that could be read."""
+    """The damaged data, whole."""
     lost: bool = False
     """There was data, but nothing of it is left."""
-    counts: dict[str, int] | None = None
-    """Active records by kind, if they could be counted."""
+    mode: str | None = None
+    has_secret: bool = False
+    """Whether what the hashes of the tombstones are keyed with could be read; without it they recognise nothing."""
+    all_tombstones: bool = False
+    all_consents: bool = False
+    missing: dict[str, int] = field(default_factory=dict)
+    """How many rows are lost, by kind of record or by table."""
+    uncounted: tuple[str, ...] = ()
+    """Tables of which more may be missing than could be counted."""
+    older: dict[str, int] = field(default_factory=dict)
+    """Records of which only an earlier state may be left, by kind."""
+    gaps: tuple[tuple[int, int], ...] = ()
+    """Journal entries that are lost, from number to number."""
+    pages: int = 0
+    frames: int = 0
+    """Pages of the database, and entries of its write-ahead log, that could not be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -557,8 +568,8 @@ class UserStore(Protocol):
         """What is wrong with the stored data itself, as far as the database can tell."""
         ...
 
-    def set_aside(self) -> Salvage:
-        """Move damaged data out of the way, whole, and begin with none. Not every store can."""
+    def repair(self) -> Salvage:
+        """Move damaged data out of the way, whole, and begin with all of it that can be read. Not every store can."""
         ...
 
     def close(self) -> None:

@@ -194,7 +194,7 @@ class PostgresUser:
             return [str(error)]
         return [row[0] for row in rows]
 
-    def set_aside(self) -> Salvage:
+    def repair(self) -> Salvage:
         raise StoreError("a user's rows in PostgreSQL cannot be set aside; restore the database from a backup")
 
     def close(self) -> None:

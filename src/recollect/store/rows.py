@@ -79,8 +79,8 @@ def readable(load: Callable[[_Stored], _Loaded]) -> Callable[[_Stored], _Loaded]
             return load(stored)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise StoreCorruptError(
-                f"a stored row is damaged ({type(error).__name__}); run `recollect rebuild` to restore what"
-                " MEMORY.md and the daily notes hold"
+                f"a stored row is damaged ({type(error).__name__}); run `recollect rebuild` to restore all"
+                " that can be read"
             ) from error
 
     return loaded

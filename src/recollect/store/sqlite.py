@@ -39,7 +39,7 @@ from recollect.store.sqlite_connections import (
 )
 from recollect.store.sqlite_erasure import PATIENCE, Erasure, Finisher
 from recollect.store.sqlite_file import SqliteFile
-from recollect.store.sqlite_salvage import salvage
+from recollect.store.sqlite_salvage import copies, erase_from_copies, repair
 from recollect.store.sqlite_tally import SqliteTally
 from recollect.store.sqlite_views import SqliteReader, SqliteTransaction
 from recollect.store.tenants import some_of
@@ -319,21 +319,23 @@ class SqliteUser:
         self._read_guard.release()
         self._write_guard.release()
 
-    def set_aside(self) -> Salvage:
+    def repair(self) -> Salvage:
         with mapped_errors(self.folder), self.locked():
             self.close()
-            found = salvage(self.path)
-            self._begins_anew = True
+            found = repair(self.path, self.user_id)
+            self._begins_anew = not self.exists()
             return found if found.aside else replace(found, lost=self._store.knows(self))
 
     def _check_not_lost(self) -> None:
         """A known user whose files are there, but whose database is gone: nobody should go on as if it were new."""
-        if self._begins_anew or not is_empty(self.path) or not (self.folder / "MEMORY.md").exists():
+        if self._begins_anew:
             return
-        if self._store.knows(self):
-            raise StoreCorruptError(
-                f"{self.path} is gone; run `recollect rebuild` to restore what MEMORY.md and the daily notes hold"
-            )
+        if self.path.exists() and not self.path.is_file():
+            raise StoreCorruptError(f"{self.path} is not a file; run `recollect rebuild` to begin with a new one")
+        if not is_empty(self.path):
+            return
+        if copies(self.path) or ((self.folder / "MEMORY.md").exists() and self._store.knows(self)):
+            raise StoreCorruptError(f"{self.path} is gone; run `recollect rebuild` to restore all that can be read")
 
     def _writing(self) -> sqlite3.Connection:
         if self._writer is None or not self._writer.fresh():
@@ -341,6 +343,10 @@ class SqliteUser:
             writer = Handle.writing(self.path, _MIGRATIONS)
             try:
                 is_new = not self._check_owner(writer.db)
+                if self._erasure.pending and copies(
+                    self.path
+                ):  # whoever erased may have died before it got to the copies
+                    erase_from_copies(self.path, [row[1] for row in writer.db.execute(_SQL["tombstones"])])
                 # a new one is registered before its first write is done, also if an earlier attempt was killed
                 if is_new or not self._store.has_list:
                     self._store.register(self)

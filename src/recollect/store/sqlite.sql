@@ -207,6 +207,9 @@ DELETE FROM vectors WHERE record_id IN (SELECT value FROM json_each(?))
 -- name: erase_recalls
 DELETE FROM recalls WHERE record_id IN (SELECT value FROM json_each(?))
 
+-- name: contents
+SELECT content FROM records WHERE id IN (SELECT value FROM json_each(?))
+
 -- name: erase_records
 DELETE FROM records WHERE id IN (SELECT value FROM json_each(?))
 
@@ -222,15 +225,10 @@ UPDATE journal SET before = ?, after = ?, reason = ?, source = ?, erased = 1 WHE
 -- name: drop_version
 DELETE FROM records WHERE id = ? AND version = ? AND latest = 0
 
--- name: salvage_schema
--- From a damaged database, as far as it can be read.
-PRAGMA user_version
-
--- name: salvage_state
-SELECT mode, secret FROM state
-
--- name: salvage_counts
-SELECT kind, count(*) FROM records WHERE latest = 1 AND status = 'active' GROUP BY kind
+-- name: drop_stray_vectors
+-- After a repair: of records or embedders that could not be read.
+DELETE FROM vectors
+WHERE embedder NOT IN (SELECT id FROM embedders) OR record_id NOT IN (SELECT id FROM records)
 
 -- name: register_user
 -- In the root database.

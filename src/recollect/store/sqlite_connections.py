@@ -343,7 +343,7 @@ def _mapped(error: sqlite3.DatabaseError, folder: Path, path: Path | None) -> St
     undecodable = not name and "decode to UTF-8" in str(error)
     if misread or undecodable or name in _DAMAGED or name.startswith("SQLITE_CORRUPT"):
         return StoreCorruptError(
-            f"{where} is damaged ({error}); run `recollect rebuild` to restore what MEMORY.md and the daily notes hold"
+            f"{where} is damaged ({error}); run `recollect rebuild` to restore all that can be read"
         )
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return StoreBusyError()

@@ -11,6 +11,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
+from recollect.errors import StoreError
 from recollect.records import ExtractionRun, Interaction, JournalEntry, Record, Session, Spending, ToolCall, to_dict
 from recollect.store.contract import FileState, Query, State, Tombstone, VectorRow
 from recollect.store.rows import (
@@ -35,6 +36,7 @@ from recollect.store.rows import (
     to_row,
 )
 from recollect.store.sqlite_conditions import conditions_of
+from recollect.store.sqlite_salvage import copies, erase_from_copies
 from recollect.times import from_text, to_text, utc_now
 
 _SQL = load_queries(Path(__file__).parent / "sqlite.sql")
@@ -385,12 +387,30 @@ class SqliteTransaction(SqliteReader):
 
     def erase(self, record_ids: Sequence[str]) -> dict[str, int]:
         ids = json.dumps(list(record_ids))
+        copied = self._erase_from_copies(record_ids, ids)
         self.db.execute(_SQL["erase_vectors"], (ids,))
         self.db.execute(_SQL["erase_recalls"], (ids,))
         journal = self.db.execute(_SQL["erase_journal"], (ids,)).rowcount
         versions = self.db.execute(_SQL["erase_records"], (ids,)).rowcount
         self.erased = True
-        return {"versions": versions, "journal": journal}
+        return {"versions": versions, "journal": journal} | copied
+
+    def _erase_from_copies(self, record_ids: Sequence[str], ids: str) -> dict[str, int]:
+        """From databases that a repair set aside: once this is committed, or when the next process opens this one."""
+        path = Path(self.db.execute("PRAGMA database_list").fetchone()[2])
+        if not copies(path):
+            return {}
+        texts = [row[0] for row in self.db.execute(_SQL["contents"], (ids,))]
+
+        def overwrite() -> None:
+            try:
+                erase_from_copies(path, record_ids, texts)
+            except OSError as error:
+                names = ", ".join(copy.name for copy in copies(path))
+                raise StoreError(f"erased, but not from {names} ({error.strerror}); delete that yourself") from error
+
+        self.after_commit(overwrite)
+        return {"rows of damaged copies": erase_from_copies(path, record_ids, texts, dry_run=True)}
 
     def redact(self, entries: Iterable[JournalEntry]) -> None:
         rows = [(dump_record(one.before), dump_record(one.after), one.reason, one.source, one.seq) for one in entries]

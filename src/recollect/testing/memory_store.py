@@ -131,7 +131,7 @@ class MemoryUser:
     def check(self) -> list[str]:
         return []
 
-    def set_aside(self) -> Salvage:
+    def repair(self) -> Salvage:
         raise StoreError("a memory without files cannot be rebuilt from them; restore it from an export or a backup")
 
     def close(self) -> None:

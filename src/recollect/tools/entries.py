@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+from recollect.core.references import looks_like_id
 from recollect.errors import NotFoundError
 from recollect.policy.injection import neutral
 from recollect.records import Conflict, Demoted, Duplicate, Hit, Outcome, Record, Refused, Updated, Written
@@ -132,7 +133,14 @@ def update_memory(
     category: Annotated[Category | None, Arg(says="Category (optional, keeps current if not specified)")] = None,
 ) -> Answer:
     """Update an existing memory entry (modify value, change category, etc.)"""
-    outcome = scope.memory.update(key, value, category=category, source=f"tool:{scope.tool}")
+    source = f"tool:{scope.tool}"
+    with scope.memory.batch() as memory:
+        try:
+            outcome = memory.update(key, value, category=category, source=source)
+        except NotFoundError:
+            if looks_like_id(key):
+                raise
+            outcome = memory.remember(value, key=key, category=category, source=source)
     match outcome:
         case Updated(previous=previous):
             told = f"✓ Memory updated: {neutral(key)} (was: {neutral(previous.content)})"

@@ -126,6 +126,10 @@ def verify(session: Session, all: Everyone = False) -> int:
         for problem in found:
             session.out.line(f"  {problem}")
     session.out.document(answers if all else answers[0])
+    if worst != DONE:
+        session.out.aside(
+            "`recollect rebuild` repairs a memory: it keeps all that can be read, and says what it could not."
+        )
     return worst
 
 
@@ -157,19 +161,20 @@ def rebuild(
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> int:
-    """Restore a lost or damaged database from the files."""
+    """Repair a lost or damaged database."""
     session.may_ask(yes, dry_run)
     if dry_run:
         report = _rebuild_a_copy(session, force)
     else:
         memory = session.known
-        question = f"Set the database of {session.user!r} aside and build a new one from the files?"
+        question = f"Set the database of {session.user!r} aside and make a new one of all that can be read?"
         if not session.agreed(question, yes):
             return NO
         report = memory.rebuild(force=force)
     session.out.document(plain_data(report) | ({"dry_run": True} if dry_run else {}))
-    session.out.line(f"Restored: {counted(report.restored) or 'nothing'}.")
-    session.out.line("Not recovered:")
+    files = f", {report.from_files} of them from the files" if report.from_files else ""
+    session.out.line(f"Restored: {counted(report.restored) or 'nothing'}{files}.")
+    session.out.line("Not recovered:" if report.lost else "Nothing was lost.")
     for lost in report.lost:
         session.out.line(f"  {lost}")
     if report.aside is not None and not dry_run:
@@ -185,6 +190,7 @@ def _rebuild_a_copy(session: Session, force: bool) -> RebuildReport:
     import tempfile
 
     import recollect
+    from recollect.store.locks import FileLock
 
     config = session.config
     if config.database_url:
@@ -193,11 +199,23 @@ def _rebuild_a_copy(session: Session, force: bool) -> RebuildReport:
     if not folder.is_dir():
         raise NotFoundError(f"There is no memory for {session.user!r} yet.")
     with tempfile.TemporaryDirectory(prefix="recollect-") as copy:
-        shutil.copytree(folder, Path(copy) / folder.name)
+        lock = FileLock(folder / ".lock", timeout=30)
+        lock.acquire()  # this process has no connection, whose locks copying would drop, and others must not write
+        try:
+            shutil.copytree(folder, Path(copy) / folder.name, ignore=_uncopied)
+        finally:
+            lock.release()
+            lock.close()
         for known in config.memory_dir.glob("recollect.db*"):  # who is known there decides what counts as lost
             shutil.copy(known, copy)
         with recollect.open(copy) as trial:
             return replace(trial.user(session.user).rebuild(force=force), aside=None)
+
+
+def _uncopied(folder: str, names: list[str]) -> set[str]:
+    """What in a folder is not a file or folder, and the lock."""
+    paths = {name: Path(folder, name) for name in names}
+    return {name for name, path in paths.items() if name == ".lock" or not (path.is_file() or path.is_dir())}
 
 
 @command(WHOLE, "recollect rebuild-index", "recollect rebuild-index --all", name="rebuild-index")

@@ -313,8 +313,8 @@ def update(
     since: _Since = None,
     meta: Meta = None,
 ) -> int:
-    """Change a record; a key that is not known yet is added."""
-    outcome = session.memory.update(
+    """Change a record."""
+    outcome = session.known.update(
         ref,
         None if content is None else text_of(content),
         category=category,
