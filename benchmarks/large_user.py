@@ -27,6 +27,7 @@ import recollect
 from recollect.bench.fresh import resident
 from recollect.bench.talk import BEGIN, SPAN, Entry, Talk
 from recollect.records import RECORD_TYPES, JournalEntry, Record, new_id
+from recollect.search import vectors
 from recollect.search.embedders.embedder import unpack
 from recollect.store.contract import Query, WordReader
 from recollect.store.postgres import PostgresStore
@@ -123,6 +124,7 @@ def asked(url: str, limit: int, given: argparse.Namespace) -> dict[str, Any]:
     with recollect.open(url, clock=FrozenClock(BEGIN + SPAN), index_limit=limit, embedder=embedder) as app:
         memory, warm = app.user(USER), app.user("warm")
         if given.vectors:
+            vectors.EXACT = given.records  # the index compares all of them exactly, to measure the database by it
             memory.embed()  # by the first process; the others find them
         warm.note(questions[0])
         warm.search(questions[0])  # what every process loads, whoever is searched

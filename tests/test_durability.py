@@ -157,12 +157,17 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-_PARTS = [("sqlite", "disk", 4), ("sqlite", "memory", 9), ("postgres", "memory", 3)]
+_PARTS = [("sqlite", "disk", 1, 4), ("sqlite", "memory", 2, 9), ("postgres", "memory", 1, 3)]
+"""Where, how many times in the everyday run, and how many times in the long one."""
 
 
 @pytest.mark.parametrize(
     ("url", "folder", "part"),
-    [(url, folder, part) for url, folder, parts in _PARTS for part in range(parts)],
+    [
+        pytest.param(url, folder, part, marks=[pytest.mark.slow] if part >= everyday else [])
+        for url, folder, everyday, parts in _PARTS
+        for part in range(parts)
+    ],
     indirect=["url", "folder"],
 )
 def test_F8_a_kill_at_any_instant_loses_nothing(spawner: Spawner, folder: Path, url: str | None, part: int) -> None:

@@ -221,6 +221,7 @@ def test_every_verb_answers_or_says_what_is_wrong(app: Recollect) -> None:
     assert memory.verify() == []
 
 
+@pytest.mark.hypothesis
 def test_several_bad_arguments_at_once_do_not_hide_each_other(app: Recollect) -> None:
     memory = app.user("u1")
     names = [name for name in _verbs(Memory) if name not in (*_APART, "export", "import_")]  # no files anywhere

@@ -1274,6 +1274,7 @@ def test_W1_U5_a_long_body_is_read_beside_the_loop(tmp_path: Path) -> None:
 # whatever the document allows, and what it does not
 
 
+@pytest.mark.hypothesis
 def test_U5_the_server_does_what_its_document_says(tmp_path: Path) -> None:
     """For each operation a few requests that fit the document, and a few that do not, judged by every check there is."""
     import schemathesis
@@ -1282,7 +1283,7 @@ def test_U5_the_server_does_what_its_document_says(tmp_path: Path) -> None:
     from schemathesis import GenerationMode
 
     few = settings(
-        deadline=None, database=None, derandomize=True, phases=[Phase.generate],
+        deadline=None, database=None, phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )  # fmt: skip
     numbers = {GenerationMode.POSITIVE: 2, GenerationMode.NEGATIVE: 1}

@@ -134,6 +134,7 @@ ANY = st.recursive(
 )
 
 
+@pytest.mark.hypothesis
 def test_G6_whatever_a_model_says_nothing_is_raised(memory: Memory) -> None:
     said: list[str] = []
     with serving(lambda _: Say(said[-1] or " ")) as (model, _):

@@ -275,6 +275,7 @@ def check_answer(result: Result, tools: dict[str, Tool]) -> None:
         assert any(name in result.text for name in [*names, "arguments"]), (result.tool, result.text)
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("where", ["memory", "folder"])
 def test_R5_whatever_is_called_is_answered_and_logged_and_leaves_the_memory_whole(where: str, tmp_path: Path) -> None:
     with recollect.open(MemoryStore() if where == "memory" else tmp_path) as app:
