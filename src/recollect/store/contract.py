@@ -541,6 +541,10 @@ class UserStore(Protocol):
         """What is wrong with the stored data itself, as far as the database can tell."""
         ...
 
+    def lost(self) -> list[str]:
+        """What was acknowledged and is no longer stored, as far as the store can tell."""
+        ...
+
     def set_aside(self) -> Salvage:
         """Move damaged data out of the way, whole, and begin with none. Not every store can."""
         ...
