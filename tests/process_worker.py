@@ -100,6 +100,10 @@ class _Verbs:
         assert not code, out.getvalue()
         return json.loads(out.getvalue() or "null")
 
+    def try_command(self, *arguments: str) -> int:
+        with contextlib.redirect_stdout(io.StringIO()):
+            return run([*arguments, "--json", "--root", self._root, "--user", self._user])
+
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         return function(self.app, self.memory, *arguments)
 

@@ -30,7 +30,8 @@ def test_R7_a_log_that_a_reader_held_up_is_emptied_by_the_next_write(tmp_path: P
     with SqliteStore(tmp_path).user("u").write() as tx:
         record = write(tx, fact("the zebra incident"))
     reading, erasing = SqliteStore(tmp_path), SqliteStore(tmp_path)
-    with reading.user("u").read():
+    with reading.user("u").read() as reader:
+        assert reader.find(Query()) == [record]
         with erasing.user("u").write() as tx:
             tx.erase([record.id])
         assert tx.pending

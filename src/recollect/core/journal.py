@@ -165,6 +165,7 @@ def verify(person: Person, progress: Progress | None = None) -> list[str]:
     problems = person.user.check()
     if problems:
         return problems
+    problems += person.user.lost()
     with person.read() as reader:
         state = reader.state()
         records = {record.id: record for record in reader.find(Query(statuses=()))}

@@ -568,6 +568,10 @@ class UserStore(Protocol):
         """What is wrong with the stored data itself, as far as the database can tell."""
         ...
 
+    def lost(self) -> list[str]:
+        """What was acknowledged and is no longer stored, as far as the store can tell."""
+        ...
+
     def repair(self) -> Salvage:
         """Move damaged data out of the way, whole, and begin with all of it that can be read. Not every store can."""
         ...

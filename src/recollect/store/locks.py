@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from recollect.errors import StoreBusyError
 
@@ -34,6 +36,11 @@ else:
 
     def _unlock(fd: int) -> None:
         fcntl.flock(fd, fcntl.LOCK_UN)
+
+
+_T = TypeVar("_T")
+_NOTE, _NOTE_SIZE = 64, 64
+"""Where the note is in the file, and how long it can be."""
 
 
 class FileLock:
@@ -76,6 +83,31 @@ class FileLock:
         if not self._depth:
             _unlock(self._fd)
 
+    def note(self, text: str) -> None:
+        """Write a line into the file, in place of the last one, for whoever holds the lock next. Hold the lock."""
+        self._at(_NOTE, lambda: os.write(self._fd, text.encode("ascii").ljust(_NOTE_SIZE)[:_NOTE_SIZE]))
+
+    def noted(self) -> str:
+        """The line that was noted last; empty if none was. Hold the lock."""
+        return _text(self._at(_NOTE, lambda: os.read(self._fd, _NOTE_SIZE)))
+
+    def noted_by_others(self) -> str:
+        """`noted`, for who does not hold the lock; empty if it cannot be read."""
+        try:
+            with open(self.path, "rb") as file:
+                file.seek(_NOTE)
+                return _text(file.read(_NOTE_SIZE))
+        except OSError:
+            return ""
+
+    def _at(self, place: int, act: Callable[[], _T]) -> _T:
+        """Windows locks a byte where the file stands, so it goes back to where it stood."""
+        os.lseek(self._fd, place, os.SEEK_SET)
+        try:
+            return act()
+        finally:
+            os.lseek(self._fd, 0, os.SEEK_SET)
+
     def close(self) -> None:
         """Let go of the file; the next `acquire` opens it again."""
         if self._fd >= 0 and self._pid == os.getpid():
@@ -101,3 +133,7 @@ class FileLock:
         except FileNotFoundError:
             return False
         return (there.st_ino, there.st_dev) == (here.st_ino, here.st_dev)
+
+
+def _text(note: bytes) -> str:
+    return note.decode("ascii", errors="replace").strip()

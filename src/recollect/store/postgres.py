@@ -194,6 +194,9 @@ class PostgresUser:
             return [str(error)]
         return [row[0] for row in rows]
 
+    def lost(self) -> list[str]:
+        return []
+
     def repair(self) -> Salvage:
         raise StoreError("a user's rows in PostgreSQL cannot be set aside; restore the database from a backup")
 

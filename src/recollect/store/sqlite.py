@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import date
+from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
 from weakref import WeakValueDictionary
@@ -23,7 +24,7 @@ from weakref import WeakValueDictionary
 from recollect.errors import StoreBusyError, StoreCorruptError, StoreError, storage_error
 from recollect.figures import Tally
 from recollect.records import PENDING
-from recollect.store.contract import Salvage
+from recollect.store.contract import Salvage, State
 from recollect.store.forks import close_before_forks
 from recollect.store.locks import FileLock
 from recollect.store.rows import (
@@ -223,6 +224,27 @@ class SqliteUser:
         transaction.db.execute("COMMIT")
         if not self._writer.fresh():
             raise StoreError(f"{self.path} was removed or replaced during a write, which may be lost; do it again")
+        self._acknowledge(transaction.state())
+
+    def _acknowledge(self, state: State) -> None:
+        """Note outside the database how far it goes, so that `lost` notices if it goes less far one day."""
+        life, seq = _life(state), state.seq
+        with suppress(OSError):  # a full disk; the write is done
+            noted_life, noted_seq = _acknowledged(self.lock.noted())
+            if noted_life != life or noted_seq < seq:
+                self.lock.note(f"{life} {seq}")
+
+    def lost(self) -> list[str]:
+        # read before the database is looked at, which can only go further then
+        life, acknowledged = _acknowledged(self.lock.noted_by_others())
+        with self.read() as reader:
+            state = reader.state()
+        if life != _life(state) or acknowledged <= state.seq:
+            return []
+        return [
+            f"memory.db ends with change {state.seq}, but {acknowledged} were acknowledged: an older copy was put in"
+            " its place, or its log was removed; restore a newer copy, or go on without the last changes"
+        ]
 
     def empty_log(self, transaction: SqliteTransaction) -> None:
         """After the commit: empty the log if it may hold what was erased, by this transaction or before."""
@@ -323,6 +345,7 @@ class SqliteUser:
         with mapped_errors(self.folder), self.locked():
             self.close()
             found = repair(self.path, self.user_id)
+            self.lock.note("")  # what begins now has other numbers
             self._begins_anew = not self.exists()
             return found if found.aside else replace(found, lost=self._store.knows(self))
 
@@ -429,6 +452,16 @@ class SqliteWriting:
                     self._db.execute("ROLLBACK")
         finally:
             self._user.release()
+
+
+def _acknowledged(note: str) -> tuple[str, int]:
+    life, _, seq = note.partition(" ")
+    return life, int(seq) if seq.isdecimal() else 0
+
+
+def _life(state: State) -> str:
+    """Tells one life of a user from another, which begins when they are erased or rebuilt."""
+    return blake2b(state.secret + to_text(state.created_at).encode(), digest_size=8).hexdigest()
 
 
 def _owner_of(folder: Path) -> str | None:

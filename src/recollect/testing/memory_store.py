@@ -131,6 +131,9 @@ class MemoryUser:
     def check(self) -> list[str]:
         return []
 
+    def lost(self) -> list[str]:
+        return []
+
     def repair(self) -> Salvage:
         raise StoreError("a memory without files cannot be rebuilt from them; restore it from an export or a backup")
 

@@ -3,7 +3,8 @@ settings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from recollect.errors import ConfigError, InvalidInputError, NotFoundError, RecollectError
+from recollect.errors import ConfigError, InvalidInputError, NotFoundError, RecollectError, StoreError
 from recollect.records import Spending
 from recollect.surfaces.cli.options import DryRun, Everyone, Since, Until, Yes
 from recollect.surfaces.cli.output import counted, plain_data, progress
@@ -186,7 +187,6 @@ def rebuild(
 
 def _rebuild_a_copy(session: Session, force: bool) -> RebuildReport:
     """The real thing, on a copy of the user's folder that is thrown away."""
-    import shutil
     import tempfile
 
     import recollect
@@ -200,22 +200,43 @@ def _rebuild_a_copy(session: Session, force: bool) -> RebuildReport:
         raise NotFoundError(f"There is no memory for {session.user!r} yet.")
     with tempfile.TemporaryDirectory(prefix="recollect-") as copy:
         lock = FileLock(folder / ".lock", timeout=30)
-        lock.acquire()  # this process has no connection, whose locks copying would drop, and others must not write
+        lock.acquire()  # others must not write meanwhile
         try:
-            shutil.copytree(folder, Path(copy) / folder.name, ignore=_uncopied)
+            # who is known there decides what counts as lost
+            _copy_live_files([folder, *config.memory_dir.glob("recollect.db*")], Path(copy))
         finally:
             lock.release()
             lock.close()
-        for known in config.memory_dir.glob("recollect.db*"):  # who is known there decides what counts as lost
-            shutil.copy(known, copy)
         with recollect.open(copy) as trial:
             return replace(trial.user(session.user).rebuild(force=force), aside=None)
 
 
-def _uncopied(folder: str, names: list[str]) -> set[str]:
-    """What in a folder is not a file or folder, and the lock."""
-    paths = {name: Path(folder, name) for name in names}
-    return {name for name, path in paths.items() if name == ".lock" or not (path.is_file() or path.is_dir())}
+_COPY = """
+import pathlib, shutil, sys
+*sources, target = map(pathlib.Path, sys.argv[1:])
+def unwanted(folder, names):
+    paths = {name: pathlib.Path(folder, name) for name in names}
+    return [name for name, path in paths.items() if name == ".lock" or not (path.is_file() or path.is_dir())]
+for source in sources:
+    if source.is_dir():
+        shutil.copytree(source, target / source.name, ignore=unwanted)
+    else:
+        shutil.copy(source, target / source.name)
+"""
+
+
+def _copy_live_files(sources: Sequence[Path], target: Path) -> None:
+    """Copy databases that may be in use, byte for byte, damage and all: in another process.
+
+    Here, closing them would drop the locks that SQLite holds on them for this process.
+    """
+    import subprocess
+
+    done = subprocess.run(
+        [sys.executable, "-c", _COPY, *map(str, sources), str(target)], capture_output=True, text=True
+    )
+    if done.returncode:
+        raise StoreError(f"the memory cannot be copied: {done.stderr.strip().splitlines()[-1]}")
 
 
 @command(WHOLE, "recollect rebuild-index", "recollect rebuild-index --all", name="rebuild-index")
