@@ -280,7 +280,7 @@ def rounds(opened: pytest.FixtureRequest) -> int:
 
 
 @pytest.mark.parametrize("chat", [WORK, GROUP])
-def test_C10_no_tool_tells_or_changes_anything_of_another_chat(
+def test_T5_no_tool_tells_or_changes_anything_of_another_chat(
     opened: Open, request: pytest.FixtureRequest, chat: str
 ) -> None:
     names = [tool.name for tool in tools_of()]
@@ -300,7 +300,7 @@ def test_C10_no_tool_tells_or_changes_anything_of_another_chat(
                 both.compare(ask, f"{name}({given})", ranked=bool(given.keys() & RANKING))
 
 
-def test_C10_no_verb_tells_or_changes_anything_of_another_chat(opened: Open, tmp_path: Path) -> None:
+def test_T5_no_verb_tells_or_changes_anything_of_another_chat(opened: Open, tmp_path: Path) -> None:
     public = {
         name
         for name, _ in inspect.getmembers(Memory, inspect.isfunction)
@@ -435,7 +435,7 @@ def _record(outcome: Any) -> Record:
 # consent
 
 
-def test_C10_with_consent_everything_is_found_and_withdrawing_closes_it_at_once(opened: Open) -> None:
+def test_T5_with_consent_everything_is_found_and_withdrawing_closes_it_at_once(opened: Open) -> None:
     app = opened()
     store_family(app)
     work, owner = caller(app, USER, session="work-talk", chat=WORK), app.user(USER)
@@ -466,7 +466,7 @@ def test_C10_with_consent_everything_is_found_and_withdrawing_closes_it_at_once(
         assert SECRET not in group.result(name, **given).text, name
 
 
-def test_C10_the_same_key_in_two_chats_is_two_facts(opened: Open) -> None:
+def test_T5_the_same_key_in_two_chats_is_two_facts(opened: Open) -> None:
     app = opened()
     fact = {"fact_type": "personal", "fact_key": "nickname", "confidence": 1}
     family, work = (caller(app, USER, "facts", chat=chat) for chat in (FAMILY, WORK))
@@ -485,7 +485,7 @@ def test_C10_the_same_key_in_two_chats_is_two_facts(opened: Open) -> None:
 # what moves
 
 
-def test_C10_what_is_said_in_a_chat_about_what_everybody_knows_is_not_told_in_another(opened: Open) -> None:
+def test_T5_what_is_said_in_a_chat_about_what_everybody_knows_is_not_told_in_another(opened: Open) -> None:
     app = opened()
     owner = app.user(USER)
     owner.remember("Engineer", key="role")
@@ -496,7 +496,7 @@ def test_C10_what_is_said_in_a_chat_about_what_everybody_knows_is_not_told_in_an
     assert "secret project" not in repr([family.history(), family.search("project", status="all").__repr__()])
 
 
-def test_C10_nothing_private_enters_a_group(opened: Open) -> None:
+def test_T5_nothing_private_enters_a_group(opened: Open) -> None:
     app = opened()
     owner, group = app.user(USER), app.user(USER).acting("agent", chat=GROUP)
     owner.remember("Is on sick leave", key="status")
@@ -510,7 +510,7 @@ def test_C10_nothing_private_enters_a_group(opened: Open) -> None:
     assert "illness" not in owner.acting(chat=WORK).show()  # nor in a chat: part of it was said in the group
 
 
-def test_C10_a_chat_with_others_is_a_group(opened: Open) -> None:
+def test_T5_a_chat_with_others_is_a_group(opened: Open) -> None:
     app = opened()
     app.user(USER).remember("Is on sick leave", key="status")
     app.user(8).remember("Looks for another job", key="plan")
@@ -524,7 +524,7 @@ def test_C10_a_chat_with_others_is_a_group(opened: Open) -> None:
     assert [fact.key for fact in app.user(8).acting(chat=WORK).read(kind="fact")] == ["plan"]
 
 
-def test_C10_an_edit_of_what_a_chat_sees_of_memory_md_leaves_the_rest_alone(tmp_path: Path) -> None:
+def test_T5_an_edit_of_what_a_chat_sees_of_memory_md_leaves_the_rest_alone(tmp_path: Path) -> None:
     with recollect.open(tmp_path) as app:
         owner = app.user(USER)
         owner.acting("agent", chat=FAMILY).remember("Angina", key="illness")
