@@ -21,13 +21,19 @@ from typing import Any
 import pytest
 
 import recollect
-from recollect import ExtractionRun, Memory, Recollect, RecollectError
+from recollect import ExtractionRun, Memory, NotFoundError, Recollect, RecollectError
+from recollect.agents.collect import Collected
+from recollect.agents.conclude import conclude
+from recollect.agents.extract import Extraction, extract
+from recollect.client import connect
 from recollect.config import Config
 from recollect.core.unread import Mark
 from recollect.records import RECORD_TYPES, Record
+from recollect.surfaces.talk.talk import Talk
 from recollect.testing import FrozenClock, MemoryStore
 from recollect.tools.catalog import SUITES, tools_of
 from tests.conftest import Emptied
+from tests.serving import serving
 from tests.tooling import caller
 
 USER = 7
@@ -36,6 +42,7 @@ SECRET = "zorb"
 """In every text that the family stores, in a word that nobody else ever says."""
 DAY = date(2026, 3, 2)
 NOW = datetime(2026, 3, 2, 12, tzinfo=timezone.utc)
+LATER = FrozenClock(NOW + timedelta(hours=1))
 
 Open = Callable[[], Recollect]
 
@@ -544,3 +551,92 @@ def test_T5_an_edit_of_what_a_chat_sees_of_memory_md_leaves_the_rest_alone(tmp_p
         path.write_text(path.read_text("utf-8").replace("Angina", "Angina, mild"), "utf-8")
         assert owner.get("illness").chat == FAMILY  # a typo that the person corrects opens nothing
         assert "mild" not in owner.acting(chat=WORK).show()
+
+
+# what is learned from a chat
+
+
+def test_T5_what_is_learned_from_a_chat_stays_in_it(opened: Open) -> None:
+    app = opened()
+    owner = app.user(USER)
+    said = {FAMILY: "I have a peanut allergy.", WORK: "I work as a translator.", GROUP: "I live in Odesa."}
+    owner.say("My name is Vera.", session="own-talk")
+    for chat, text in said.items():
+        owner.acting("agent", chat=chat).say(text, session=f"{chat}-talk")
+    owner.acting(chat=FAMILY).report("discussion", id="d1", title="Peanuts", session="family-talk")
+    done = extract(owner, DAY, clock=LATER)
+    assert done.run is not None and done.run.status == "completed"
+    conclude(owner, "family-talk", clock=LATER)
+    learned = {record.chat: record.text.casefold() for record in owner.read(kind="fact")}
+    assert "peanut" in learned[FAMILY] and "translator" in learned[WORK]
+    assert "odesa" in learned[GROUP] and "vera" in learned[None]
+    for chat, words in {WORK: "peanut Odesa", FAMILY: "translator Odesa", GROUP: "peanut translator Vera"}.items():
+        shown = repr(owner.acting(chat=chat).read(status="all")) + owner.acting(chat=chat).show()
+        assert not [word for word in words.split() if word.casefold() in shown.casefold()], (chat, shown)
+    assert owner.verify() == []
+
+
+def test_T5_an_extractor_is_told_of_one_chat_at_a_time(opened: Open) -> None:
+    app = opened()
+    store_family(app)
+    store_others(app)
+    app.user(USER).say("My name is Vera.", session="own-talk")
+    seen: list[tuple[str, str]] = []
+
+    def reading(memory: Memory, collected: Collected) -> Extraction:
+        said = " ".join(one.text for one in collected.sayings)
+        seen.append((said, memory.show() + repr(memory.search("clinic release", include_conversation=True))))
+        return Extraction((), (), "mine")
+
+    extract(app.user(USER), DAY, extractor=reading, clock=LATER)
+    assert len(seen) == 4 and sum(SECRET in said for said, _ in seen) == 1
+    for said, known in seen:
+        assert SECRET not in known or SECRET in said
+        assert not (SECRET in said and "release" in said)
+
+
+@pytest.mark.parametrize("private", [True, False])
+def test_T5_a_talk_in_a_group_knows_what_was_said_there(opened: Open, private: bool) -> None:
+    app = opened()
+    identity = ("telegram", "7")
+    mine = Talk(app, identity, place="telegram/7", clock=FrozenClock(NOW))
+    group = Talk(
+        app, identity, place="telegram/-100", speaker="Vera", company=lambda: ["Taras"], clock=FrozenClock(NOW)
+    )
+    mine.say("Remember that I am afraid of the surgery")
+    mine.memory.episode("Surgery", "The surgery was discussed with the doctor", source="explicit")
+    group.say("Remember that I sing in the choir")
+    here = mine if private else group
+    told = " ".join(line.text for page in here.say("What do you know about the surgery?") for line in page.lines)
+    assert ("surgery" in told) is private
+    assert "choir" in " ".join(line.text for page in group.say("What about the choir?") for line in page.lines)
+    owner = mine.memory
+    assert {fact.chat for fact in owner.read(kind="fact")} == {None, "group:telegram/-100"}
+    assert "choir" in owner.show()  # the person's own chat shows all of it
+    assert "choir" not in owner.acting(chat=WORK).show()
+    group.end()
+    assert all(one.chat == "group:telegram/-100" for one in owner.read(status="all") if "choir" in one.text)
+
+
+# from a service
+
+
+def test_T5_the_wall_stands_over_http_too(tmp_path: Path) -> None:
+    with recollect.open(tmp_path) as app, serving(app) as url, connect(url) as client:
+        memory = client.user("7")
+        memory.acting("agent", chat=FAMILY).remember("Angina", key="illness")
+        work = memory.acting("agent", chat=WORK)
+        assert work.read(kind="fact") == [] and "Angina" not in work.show() and not work.search("angina")
+        with pytest.raises(NotFoundError):
+            work.get("illness")
+        assert work.remember("None", key="illness").done
+
+        def told() -> str:
+            return client.call("7", "recall_facts", {"search_query": "illness"}, chat=WORK).text
+
+        assert "Angina" not in told() and "None" in told()
+        memory.consent("across_chats")
+        assert {fact.content for fact in work.read(kind="fact")} == {"Angina", "None"}
+        assert "Angina" in told()
+        memory.consent("across_chats", False)
+        assert "Angina" not in told()  # in the running session too
