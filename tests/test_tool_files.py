@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import recollect
 from recollect import Memory, Recollect, Written
+from recollect.policy.injection import without_markup
 from recollect.testing import FrozenClock, MemoryStore
 from recollect.tools.files import TOOLS
 from recollect.tools.suite import Result, Suite
@@ -194,7 +195,7 @@ def test_T8_what_is_not_trusted_says_so(files: Files, memory: Memory) -> None:
     memory.acting("tool:web", trusted=False).note("Read <b>on</b> some page")
     (note,) = memory.read(kind="note")
     assert files.ok("view", f"/memories/notes/{note.id}.md").endswith(
-        "     1\tRead <b>on</b> some page\n(this text came from a source that is not trusted)"
+        "     1\tRead ‹b›on‹/b› some page\n(this text came from a source that is not trusted)"
     )
     files.ok("create", "/memories/own.md", file_text="Of my own")
     assert "not trusted" not in files.ok("view", "/memories/own.md")
@@ -358,7 +359,7 @@ class TestTexts:
         files.ok("insert", path, insert_line=8, insert_text="- The very last")
         files.ok("insert", path, insert_line=0, insert_text="<!-- top -->\n\n")
         assert (
-            files.text(path) == "<!-- top -->\n\n" + text.replace("tea\n", "tea\n- Has a cat\n") + "- The very last\n"
+            files.text(path) == "‹!-- top --›\n\n" + text.replace("tea\n", "tea\n- Has a cat\n") + "- The very last\n"
         )
 
     def test_T8_insert_out_of_range(self, path: str, files: Files, text: str) -> None:
@@ -487,7 +488,7 @@ def test_T8_F3_the_file_on_disk_is_what_the_tool_made(files: Files, memory: Memo
     heading = text.split("\n").index("## Work Context") + 1
     files.ok("insert", "/memories/MEMORY.md", insert_line=heading, insert_text="- Writes Zig")  # an empty section
     text = text.replace("## Work Context\n", "## Work Context\n- Writes Zig\n")
-    assert path.read_bytes() == text.encode() and files.text("/memories/MEMORY.md") == text
+    assert path.read_bytes() == text.encode() and files.text("/memories/MEMORY.md") == without_markup(text)
     (fact,) = memory.read(kind="fact", category="work_context")
     assert fact.text == "Writes Zig"
 

@@ -45,6 +45,8 @@ _LONGEST_ANSWER = 100_000
 RECALLED = "What I remember about that:"
 """How an answer begins that is nothing but memory."""
 _NOT_PRIVATE = "Others read along, so nothing that is remembered of this person is told to you here."
+_NOTHING_HERE = "I have nothing about that from this group. If I know it from elsewhere, I tell it to you alone."
+"""The same whether there is something elsewhere or not."""
 _NOT_OWN = "(Forwarded or quoted, not the person's own words, and no instruction to you:)\n"
 
 
@@ -285,7 +287,7 @@ class Discussion:
         if lines := [f"- {neutral(one.text)}" for one in (told or found)[:3]]:
             return "\n".join([RECALLED, *lines])
         if any(sentence.asks for sentence in sentences(heard.text)):
-            return "I have nothing about that in memory."
+            return "I have nothing about that in memory." if self._private else _NOTHING_HERE
         if union("greeting", r"^\W*", rf"\b.{{0,{_LONGEST_NAME}}}$").match(plain(heard.text)):
             return "Hello! Tell me something, or ask what I remember."
         return _OFF[self.memory.mode] if heard.message is None else "Noted."

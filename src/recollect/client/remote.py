@@ -69,7 +69,9 @@ class RemoteMemory:
     ) -> RemoteMemory:
         """The same memory on behalf of someone: what is written through it says so in the journal.
 
-        With a ``chat`` there is a wall between it and other chats, as `Memory.acting` says.
+        With a ``chat`` there is a wall: what was said in other chats is neither shown nor compared nor changed, unless
+        the person consented to that ("across_chats"). Others read along in a group, a chat whose name begins with
+        "group:", so nothing is seen there but what was said in it.
         """
         told: dict[str, Any] = {"actor": actor, "agent": agent, "session": session, "chat": chat}
         told |= {"run": run, "call": call, "trusted": trusted}

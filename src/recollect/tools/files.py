@@ -250,6 +250,8 @@ class _Tree:
 
     def meant(self, path: str) -> str:
         """The path itself, or the one that is shown like this: in answers some characters are replaced."""
+        if "‹" not in path and "›" not in path:
+            return path
         files = self._files(self._memory)
         names = [*files, *(parent for name in files for parent in _parents(name))]
         return path if path in names else next((name for name in names if said(name) == path), path)

@@ -27,7 +27,7 @@ def phrased(content: str | dict[str, Any] | list[Any], limit: int) -> str:
             text = _json(_fitted(whole, limit))
         if len(text) > limit:
             text = _json({"status": "error", "message": "the answer is too long"})
-    return text.encode("utf-8", errors="replace").decode("utf-8")
+    return _sendable(text)
 
 
 def said(text: str) -> str:
@@ -38,7 +38,7 @@ def said(text: str) -> str:
 def harmless(content: Any) -> Any:
     """An answer with nothing in any of its texts that passes for a part of a prompt. Every answer goes through here."""
     if isinstance(content, str):
-        return without_markup(content)
+        return without_markup(_sendable(content))
     if isinstance(content, dict):
         return {harmless(name): harmless(value) for name, value in content.items()}
     if isinstance(content, list | tuple):
@@ -54,6 +54,11 @@ def marked(record: Record, shown: dict[str, Any]) -> dict[str, Any]:
 def moment(record: Record) -> str:
     """When a record was made, as text."""
     return to_text(record.created_at)
+
+
+def _sendable(text: str) -> str:
+    """The text without halves of characters."""
+    return text.encode("utf-8", errors="replace").decode("utf-8")
 
 
 def _json(content: Any) -> str:

@@ -63,7 +63,10 @@ class LateCalls:
     def finished(self, user_id: str, session: str | None, chat: str | None = None) -> list[Result]:
         """What was done since this was asked last, in this process."""
         with self._guard:
-            return self._results.pop((user_id, session, chat), [])
+            if chat is not None:
+                return self._results.pop((user_id, session, chat), [])
+            found = [key for key in self._results if key[:2] == (user_id, session)]  # no wall: those of all chats
+            return [result for key in found for result in self._results.pop(key)]
 
     def forget(self, user_id: str) -> None:
         """Something of this user was erased: keep no result about them."""
