@@ -168,8 +168,11 @@ class DiskFiles:
             disk = found.disk
             text = decode(disk.data) if disk else ""
             rendered = state is not None and disk is not None and disk.fingerprint == state.fingerprint
-            if disk is not None and not rendered and file_system.is_being_saved(place.path):
-                return self._blocked(write, name, "a program is just saving it")
+            if disk is not None and not rendered:
+                if file_system.is_being_saved(place.path):
+                    return self._blocked(write, name, "a program is just saving it")
+                if file_system.stat_of(place.path) != disk.stat:  # it was; half of a text says nothing
+                    return self._open(write, name, state)
         except OSError as error:
             return self._blocked(write, name, f"it cannot be read ({error.strerror})")
         except DocumentError as error:
@@ -227,10 +230,11 @@ class DiskFiles:
             if not found.disk or found.disk.fingerprint != state.fingerprint:  # so nobody has ever seen it
                 found.versions = (*state.versions, (state.previous_seq,))
         for old in [place.old, *self._busy.get(name, [])]:
+            busy = file_system.is_being_written(old)  # first: who has closed it will not write into it after this
             content = read_beside(old)
             if content is None or content.fingerprint == state.fingerprint:
                 self._let_go(name, place, old, content, found.disk, state)
-            elif file_system.is_being_written(old):
+            elif busy:
                 self._known_old[old] = content.stat
             else:
                 found.late.append((old, content))

@@ -53,10 +53,11 @@ class Place:
 
     def make_room(self, ours: str) -> Path | None:
         """Free the name of the old file. Unless it is a rendering of ours, it stays, under the name returned."""
+        busy = file_system.is_being_written(self.old)
         content = read_beside(self.old)
         if content is None:
             return None
-        if content.fingerprint == ours and not file_system.is_being_written(self.old):
+        if content.fingerprint == ours and not busy:
             file_system.remove(self.old)
             return None
         spare = file_system.spare_name(self.old)
@@ -79,9 +80,9 @@ class Place:
             os.rename(spare, self.old)
         # what came out: a person may have saved in between, or be just saving
         try:
+            busy = file_system.is_being_written(self.old)  # first: who has closed it will not write after the reading
             out = file_system.read(self.old, MAX_BYTES)
             same = out is not None and out.fingerprint == previous
-            busy = file_system.is_being_written(self.old)
         except OSError:  # it is no file any more
             out, same, busy = None, False, False
         if same and not busy:
@@ -101,8 +102,9 @@ class Place:
             return
         with suppress(FileNotFoundError):
             os.rename(self.path, self.old)
+            busy = file_system.is_being_written(self.old)
             left = file_system.read(self.old, MAX_BYTES)
-            if left is not None and not left.data and not file_system.is_being_written(self.old):
+            if left is not None and not left.data and not busy:
                 file_system.remove(self.old)
             else:
                 with suppress(FileExistsError):
