@@ -151,12 +151,12 @@ def _length(tmp_path: Path) -> int:
 
 
 def _schedules(style: str, parts: int, length: int) -> Iterator[list[int]]:
-    """When each part of a save happens: all orders of two parts, and of four a fixed choice."""
+    """When each part of a save happens: two parts at any two steps, the second of every fifth, and of four a fixed choice."""
     if parts == 2:
-        yield from ([first, last] for first in range(length + 1) for last in range(first, length + 1, 2))
+        yield from ([first, last] for first in range(length + 1) for last in range(first, length + 1, 5))
     else:
         choose = random.Random(style)
-        yield from (sorted(choose.choices(range(length + 1), k=parts)) for _ in range(150))
+        yield from (sorted(choose.choices(range(length + 1), k=parts)) for _ in range(60))
 
 
 @pytest.mark.parametrize("can_exchange", [True, False])
@@ -191,7 +191,7 @@ def test_F8_a_kill_at_any_step_loses_neither_the_save_nor_what_was_acknowledged(
     choose = random.Random(style)
     number = 0
     for kill_at in range(length):
-        for begin in sorted({0, *choose.choices(range(length + 1), k=3)}):
+        for begin in sorted({0, *choose.choices(range(length + 1), k=2)}):
             number += 1
             app, memory, path = _prepared(tmp_path / str(number))
             parts = Editor(path).styles()[style]
@@ -260,7 +260,7 @@ def test_F8_hundreds_of_saves_while_agents_write_lose_nothing(tmp_path: Path) ->
         """
     )
     editor = subprocess.Popen([sys.executable, "-c", script, str(path)], stdout=subprocess.PIPE, text=True)
-    stored = []
+    stored: list[str] = []
     choose = random.Random(11)
     with recollect.open(tmp_path, max_words=100_000) as app:
         memory = app.user("u1")

@@ -95,7 +95,6 @@ class DiskFiles:
         self._swept = False
         self._tells_reads: dict[Path, bool] = {}
         self._busy: dict[str, list[Path]] = {}  # files that were replaced while some program had them open
-        self._known_old: dict[Path, file_system.Stat | None] = {}  # what was looked at already, and must stay
 
     # what the person did
 
@@ -234,9 +233,7 @@ class DiskFiles:
             content = read_beside(old)
             if content is None or content.fingerprint == state.fingerprint:
                 self._let_go(name, place, old, content, found.disk, state)
-            elif busy:
-                self._known_old[old] = content.stat
-            else:
+            elif not busy:
                 found.late.append((old, content))
         if found.late:
             found.versions = remembered([*state.versions, (state.previous_seq,), *found.versions])
@@ -557,10 +554,9 @@ class DiskFiles:
         return disk.fingerprint == state.fingerprint
 
     def _is_something_beside(self, name: str, place: Place) -> bool:
-        """Whether there are old files that were not looked at as they are now."""
+        """Whether there are old files that nobody writes into any more, so that they can be settled."""
         for old in (place.old, *self._busy.get(name, ())):
-            found = file_system.stat_of(old)
-            if found is not None and found != self._known_old.get(old):
+            if file_system.stat_of(old) is not None and not file_system.is_being_written(old):
                 return True
         return False
 
