@@ -30,6 +30,7 @@ from typing import Any
 
 import recollect
 from recollect import Edited, Memory, Merged, Record, Refused, Updated, Written
+from recollect.core import file_system
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import FrozenClock, MemoryStore
 from recollect.times import utc_now
@@ -464,6 +465,8 @@ class _Points:
         sqlite3.connect = connect_counted  # type: ignore[assignment]
         for name in ("replace", "rename", "unlink", "rmdir", "mkdir"):
             setattr(os, name, self._around(name, getattr(os, name)))
+        for name in ("exchange", "move"):
+            setattr(file_system, name, self._around(name, getattr(file_system, name)))
         opened: set[int] = set()
         open_, write, close = os.open, os.write, os.close
 

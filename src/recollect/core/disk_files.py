@@ -4,22 +4,7 @@ Before a write, what the person edited is taken over and becomes ordinary change
 and the daily notes are written aside within the transaction and exchanged with the files in place right after the
 commit, all under the user's write lock.
 
-How a file gets into its place, and what each name says if the process dies there:
-
-1. ``.MEMORY.md.new`` is written, and the transaction is committed with its fingerprint. A file of this name with the
-   fingerprint that the database knows is committed but not in place; with any other it was never committed.
-2. It is renamed to ``.MEMORY.md.old``. This happens after the commit only, so a file of this name is either the
-   committed rendering, by its fingerprint, or
-3. after the two files changed places in one step, what was in place until then. If that is not what was read before
-   the write, a person saved in between; if some program has it open, they are just saving. Then the two change back,
-   and the next write takes the person's text over. What is in ``.MEMORY.md.old`` for any other reason, because the
-   process died or a program wrote into the old file late, is taken over by the next write as well.
-4. ``.MEMORY.md.old`` is deleted, once it is what it was and nobody has it open.
-
-Whoever changes this order loses a person's save or an acknowledged write: a file is only ever deleted after its
-content was recognised as ours, and nothing is ever renamed over a file that was not looked at. Where two files cannot
-change places in one step, the old one gets a second name before it is replaced; a file that is renamed into place
-between those two steps is lost, one that is written into is not.
+`recollect.core.file_places` says how a file gets into its place, and what is there if the process dies.
 
 A file on disk that we did not render was edited by a person, from one of the versions that somebody may have
 (`recollect.core.versions`). A version that nobody has read is not among them: where the file system notes that a file
@@ -40,10 +25,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 
 from recollect.core import file_system
+from recollect.core.file_places import Place, place_at, read_beside
 from recollect.core.file_system import Content, fingerprint_of
 from recollect.core.files import MEMORY, NoFiles, daily_name, day_of, is_daily, page_of
 from recollect.core.pages import MemoryPage, Page
@@ -56,7 +42,6 @@ from recollect.records import DailyEntry, Fact, Record
 from recollect.store.contract import FileState, Query, Reader, Transaction
 
 _RACY_SECONDS = 0.1
-_SAVING_SECONDS = 0.25
 _CALM_SECONDS = 2.0
 _EMPTY = fingerprint_of(b"")
 _IN_THE_WAY = frozenset(
@@ -68,20 +53,11 @@ _UNREAD = "files not erased, because they cannot be read"
 _COPIES = "memory.db.damaged-*"
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where a file is, through a symbolic link if it is one, and the names beside it."""
-
-    path: Path
-    new: Path
-    old: Path
-
-
 @dataclass(slots=True)
 class _Sheet:
     """A file in the course of a write."""
 
-    place: _Place
+    place: Place
     page: Page
     disk: Content | None
     versions: tuple[Version, ...]
@@ -125,7 +101,6 @@ class DiskFiles:
         self._swept = False
         self._tells_reads: dict[Path, bool] = {}
         self._busy: dict[str, list[Path]] = {}  # files that were replaced while some program had them open
-        self._known_old: dict[Path, file_system.Stat | None] = {}  # what was looked at already, and must stay
 
     # what the person did
 
@@ -198,8 +173,11 @@ class DiskFiles:
             disk = found.disk
             text = decode(disk.data) if disk else ""
             rendered = state is not None and disk is not None and disk.fingerprint == state.fingerprint
-            if disk is not None and not rendered and self._is_being_saved(place.path):
-                return self._blocked(write, name, "a program is just saving it")
+            if disk is not None and not rendered:
+                if file_system.is_being_saved(place.path):
+                    return self._blocked(write, name, "a program is just saving it")
+                if file_system.stat_of(place.path) != disk.stat:  # it was; half of a text says nothing
+                    return self._open(write, name, state)
         except OSError as error:
             return self._blocked(write, name, f"it cannot be read ({error.strerror})")
         except DocumentError as error:
@@ -244,51 +222,38 @@ class DiskFiles:
             write.notices.append(f"{name} {how} and was written again from memory; nothing was forgotten")
         return None
 
-    def _settle(self, name: str, place: _Place, state: FileState | None) -> _Found:
+    def _settle(self, name: str, place: Place, state: FileState | None) -> _Found:
         """The file on disk and the versions it may come from, after finishing what a crash interrupted."""
         disk = self._look(name, place)
         if state is None:
             return _Found(disk, ((0,),))
         found = _Found(disk, _versions(state))
-        waiting = self._committed_aside(place, state, disk)
+        waiting = place.committed_aside(state.fingerprint, disk)
         if waiting is not None:
             if waiting != place.old:
                 self._make_room(name, place, "")
                 os.rename(waiting, place.old)
             if (disk.fingerprint if disk else "") == state.previous_fingerprint:
-                self._exchange(place, state.previous_fingerprint, unread=True)
+                place.exchange(state.previous_fingerprint, unread=True)
                 found.disk = self._look(name, place)
             if not found.disk or found.disk.fingerprint != state.fingerprint:  # so nobody has ever seen it
                 found.versions = (*state.versions, (state.previous_seq,))
         for old in [place.old, *self._busy.get(name, [])]:
-            content = _read_beside(old)
+            busy = file_system.is_being_written(old)  # first: who has closed it will not write into it after this
+            content = read_beside(old)
             if content is None or content.fingerprint == state.fingerprint:
                 self._let_go(name, place, old, content, found.disk, state)
-            elif file_system.is_being_written(old):
-                self._known_old[old] = content.stat
-            else:
+            elif not busy:
                 found.late.append((old, content))
         if found.late:
             found.versions = remembered([*state.versions, (state.previous_seq,), *found.versions])
         if name != MEMORY and state.fingerprint == _EMPTY and found.disk and not found.disk.data:
-            self._remove_empty(place)
+            place.remove_empty()
             found.disk = self._look(name, place)
         return found
 
-    def _committed_aside(self, place: _Place, state: FileState, disk: Content | None) -> Path | None:
-        """The rendering that is committed and not in place yet. What was never committed is deleted."""
-        written = _read_beside(place.new)
-        if written is not None:
-            if written.fingerprint == state.fingerprint and (disk is None or disk.fingerprint != state.fingerprint):
-                return place.new
-            file_system.remove(place.new)
-        kept = _read_beside(place.old)
-        if kept is None or kept.fingerprint != state.fingerprint:
-            return None
-        return place.old if disk is None or disk.fingerprint != state.fingerprint else None
-
     def _let_go(
-        self, name: str, place: _Place, old: Path, content: Content | None, disk: Content | None, state: FileState
+        self, name: str, place: Place, old: Path, content: Content | None, disk: Content | None, state: FileState
     ) -> None:
         """A rendering of ours that is in place as well is deleted; one that is not stays until the next is."""
         if content is not None and disk is not None and disk.fingerprint == state.fingerprint:
@@ -297,7 +262,7 @@ class DiskFiles:
             self._busy[name].remove(old)
 
     def _of_calm_hands(
-        self, write: Write, place: _Place, disk: Content | None, state: FileState | None
+        self, write: Write, place: Place, disk: Content | None, state: FileState | None
     ) -> tuple[Version, ...]:
         """The present version, if it was opened and saved by somebody who took their time.
 
@@ -312,7 +277,7 @@ class DiskFiles:
             return ()
         return ((state.seq,),) if read_at - entry.at.timestamp() >= _CALM_SECONDS else ()
 
-    def _take_over_late(self, write: Write, name: str, place: _Place, found: _Found, *, certain: bool) -> Page | None:
+    def _take_over_late(self, write: Write, name: str, place: Place, found: _Found, *, certain: bool) -> Page | None:
         """Make what somebody saved beside part of this write; the last of these pages, as it would be the file now."""
         state = self._memory_state if name == MEMORY else write.tx.file(name)
         saved: Page | None = None
@@ -339,18 +304,6 @@ class DiskFiles:
             file_system.remove(path)
         if path in self._busy.get(name, []):
             self._busy[name].remove(path)
-
-    def _is_being_saved(self, path: Path) -> bool:
-        """Whether a program goes on writing into a file; one that is about to finish is waited for."""
-        until = time.monotonic() + _SAVING_SECONDS
-        while file_system.is_being_written(path):
-            changed = file_system.stat_of(path)
-            if changed is None or not file_system.changed_lately(changed[0]):
-                return False  # it is merely held open
-            if time.monotonic() > until:
-                return True
-            time.sleep(0.005)
-        return False
 
     def _blocked(self, write: Write, name: str, problem: str) -> None:
         self._sheets[name] = None
@@ -430,7 +383,7 @@ class DiskFiles:
             return False
         return file_system.is_unread(sheet.place.path) and self._notes_reads(sheet.place)
 
-    def _notes_reads(self, place: _Place) -> bool:
+    def _notes_reads(self, place: Place) -> bool:
         folder = place.path.parent
         if folder not in self._tells_reads:
             self._tells_reads[folder] = file_system.tells_reads(folder)
@@ -446,7 +399,7 @@ class DiskFiles:
                 made = file_system.stat_of(place.new)
                 os.rename(place.new, place.old)
                 previous = sheet.disk.fingerprint if sheet.disk else ""
-                in_place = self._exchange(place, previous, unread=unread, erased=sheet.erased)
+                in_place = place.exchange(previous, unread=unread, erased=sheet.erased)
             if not in_place:
                 self._seen.pop(name, None)
                 if sheet.given:
@@ -455,7 +408,7 @@ class DiskFiles:
                     )
                 return
             if not data and name != MEMORY:
-                self._remove_empty(place)
+                place.remove_empty()
             elif made is not None:
                 self._seen[name] = Content(
                     made, time.time(), data, fingerprint, sheet.disk.mode if sheet.disk else 0o644, 0
@@ -464,60 +417,10 @@ class DiskFiles:
             self._seen.pop(name, None)
             notices.append(f"{name} could not be brought up to date ({error.strerror}); the next write tries again")
 
-    def _make_room(self, name: str, place: _Place, ours: str) -> None:
-        """Free the name of the old file. What is there stays under another, unless it is a rendering of ours."""
-        content = _read_beside(place.old)
-        if content is not None and content.fingerprint == ours and not file_system.is_being_written(place.old):
-            file_system.remove(place.old)
-        elif content is not None:
-            spare = file_system.spare_name(place.old)
-            os.rename(place.old, spare)
+    def _make_room(self, name: str, place: Place, ours: str) -> None:
+        spare = place.make_room(ours)
+        if spare is not None:
             self._busy.setdefault(name, []).append(spare)
-
-    def _exchange(self, place: _Place, previous: str, *, unread: bool, erased: bool = False) -> bool:
-        """Put our rendering, which has the name of the old file, into place; whether it is there now."""
-        if not previous:
-            try:
-                file_system.move(place.old, place.path)
-            except FileExistsError:
-                return False  # made in this very moment
-            return True
-        can_return = file_system.exchange(place.old, place.path)
-        if not can_return:
-            spare = file_system.spare_name(place.old)
-            os.link(place.path, spare)  # so that whoever has it open writes into something that is looked at
-            os.replace(place.old, place.path)
-            os.rename(spare, place.old)
-        # what came out: a person may have saved in between, or be just saving
-        try:
-            out = file_system.read(place.old, MAX_BYTES)
-            same = out is not None and out.fingerprint == previous
-            busy = file_system.is_being_written(place.old)
-        except OSError:  # it is no file any more
-            out, same, busy = None, False, False
-        if same and not busy:
-            if erased or not unread or file_system.is_unread(place.old):
-                file_system.remove(place.old)
-            return True  # else it was read in the last moment: it stays, to tell the next write
-        if not can_return:
-            return True  # the next write takes it over from where it is
-        if same and out is not None and not file_system.changed_lately(out.stat[0]):
-            return True  # some program merely has it open; what it may write is taken over from there
-        file_system.exchange(place.old, place.path)
-        return False
-
-    def _remove_empty(self, place: _Place) -> None:
-        """Remove a note that has no entries any more, unless somebody has just written into it."""
-        if os.path.lexists(place.old):
-            return
-        with suppress(FileNotFoundError):
-            os.rename(place.path, place.old)
-            left = file_system.read(place.old, MAX_BYTES)
-            if left is not None and not left.data and not file_system.is_being_written(place.old):
-                file_system.remove(place.old)
-            else:
-                with suppress(FileExistsError):
-                    file_system.move(place.old, place.path)
 
     def discard(self, *, keep: bool = False) -> None:
         for sheet in self._sheets.values():
@@ -624,7 +527,7 @@ class DiskFiles:
             try:
                 page = page_of(name, decode(data))
             except DocumentError:  # it could not be read when it was exported either; it is what the person has
-                tx.after_commit(lambda place=place, data=data: _put(place, data))  # type: ignore[misc]
+                tx.after_commit(lambda place=place, data=data: place.put(data))  # type: ignore[misc]
             else:
                 sheet = _Sheet(place, page, self._look(name, place), (), shows=seq)
                 try:
@@ -682,15 +585,14 @@ class DiskFiles:
             return False
         return disk.fingerprint == state.fingerprint
 
-    def _is_something_beside(self, name: str, place: _Place) -> bool:
-        """Whether there are old files that were not looked at as they are now."""
+    def _is_something_beside(self, name: str, place: Place) -> bool:
+        """Whether there are old files that nobody writes into any more, so that they can be settled."""
         for old in (place.old, *self._busy.get(name, ())):
-            found = file_system.stat_of(old)
-            if found is not None and found != self._known_old.get(old):
+            if file_system.stat_of(old) is not None and not file_system.is_being_written(old):
                 return True
         return False
 
-    def _look(self, name: str, place: _Place, *, as_reader: bool = False) -> Content | None:
+    def _look(self, name: str, place: Place, *, as_reader: bool = False) -> Content | None:
         seen = file_system.read(place.path, MAX_BYTES, as_reader=as_reader)
         if seen is not None:
             self._seen[name] = seen
@@ -702,9 +604,9 @@ class DiskFiles:
         except OSError:
             return None
 
-    def _place(self, name: str) -> _Place:
+    def _place(self, name: str) -> Place:
         path = file_system.target_of(self.folder / name)
-        return _place_at(path)
+        return place_at(path)
 
     def _daily_names(self) -> list[str]:
         names = []
@@ -712,11 +614,6 @@ class DiskFiles:
             if is_daily(name := f"memory/{path.name}"):
                 names.append(name)
         return sorted(names)
-
-
-@lru_cache(1024)
-def _place_at(path: Path) -> _Place:
-    return _Place(path, path.with_name(f".{path.name}.new"), path.with_name(f".{path.name}.old"))
 
 
 def _versions(state: FileState) -> tuple[Version, ...]:
@@ -731,22 +628,6 @@ def _remove(path: Path) -> None:
 def _lines_of(name: str) -> str:
     """Where lines of a file were erased, for a receipt."""
     return "lines of MEMORY.md" if name == MEMORY else "lines of daily notes"
-
-
-def _read_beside(path: Path) -> Content | None:
-    """A file of ours beside the one in place. Whatever else has its name is put out of the way, and never followed."""
-    try:
-        return file_system.read(path, MAX_BYTES)
-    except OSError as error:
-        if error.errno != errno.EINVAL:
-            raise
-        os.rename(path, file_system.spare_name(path.with_name(f"{path.name}.odd")))
-        return None
-
-
-def _put(place: _Place, data: bytes) -> None:
-    file_system.create(place.new, data)
-    os.replace(place.new, place.path)
 
 
 @cache

@@ -28,6 +28,7 @@ _NO_FOLLOW: Final = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _NO_ATIME: Final[int] = getattr(os, "O_NOATIME", 0)
 _UNREAD_NS: Final = 1_000_000_000
 _QUIET_SECONDS: Final = 2.0
+_SAVING_SECONDS: Final = 0.25
 
 Stat = tuple[int, int, int]
 """Time of change, size, and inode."""
@@ -242,6 +243,19 @@ def is_being_written(path: Path) -> bool:
         return changed_lately(os.fstat(fd).st_mtime_ns)
     finally:
         os.close(fd)
+
+
+def is_being_saved(path: Path) -> bool:
+    """Whether a program goes on writing into a file; one that is about to finish is waited for."""
+    until = time.monotonic() + _SAVING_SECONDS
+    while is_being_written(path):
+        found = stat_of(path)
+        if found is None or not changed_lately(found[0]):
+            return False  # it is merely held open
+        if time.monotonic() > until:
+            return True
+        time.sleep(0.005)
+    return False
 
 
 def changed_lately(changed_ns: int) -> bool:

@@ -151,8 +151,10 @@ def import_any(
     person: Person, acting: Acting, path: Path, *, from_user: str | None, dry_run: bool, progress: Progress | None
 ) -> ImportReport:
     """Find out what kind of thing this is, and take it over."""
-    if not path.exists():
+    if not os.path.exists(path):
         raise InvalidInputError("path", f"there is nothing at {path}")
+    if not path.is_file() and not path.is_dir():
+        raise InvalidInputError("path", f"{path.name} is neither a file nor a folder")
     if path.is_file() and zipfile.is_zipfile(path):
         return _import_archive(person, acting, path, dry_run, progress)
     skipped: list[str] = []

@@ -85,8 +85,6 @@ def find_base(
     if len(likely) > 1:
         likely = _most_alike(_Walk(reader, now, versions, page, walk.entries), likely, lines, page)
     chosen = max(likely, key=lambda version: (agreements[version][1], walk.place[version]))
-    if walk.forgot_some and walk.place[chosen] == min(walk.place[version] for version in agreements):
-        return None
     records: dict[str, Record] = {}
     deletable: set[str] | None = None
     for version, there in _Walk(reader, now, versions, page, walk.entries).back():
@@ -95,7 +93,15 @@ def find_base(
             deletable = ids if deletable is None else deletable & ids
             if version == chosen:
                 records = there.records()
+    if walk.forgot_some and _is_older(reader, lines - {page.line(record) for record in records.values()}, page):
+        return None
     return Base(chosen, records, deletable or set(), min(version[0] for version in likely))
+
+
+def _is_older(reader: Reader, lines: Set[Hashable], page: Shown) -> bool:
+    """Whether one of these lines is what a record used to say: then the text comes from before all versions."""
+    said = (entry.before for entry in reader.entries() if entry.before is not None and page.shows(entry.before))
+    return any(page.line(record) in lines for record in said)
 
 
 def _most_alike(walk: _Walk, likely: Set[Version], lines: Set[Hashable], page: Shown) -> set[Version]:
