@@ -17,6 +17,7 @@ import recollect
 from recollect import Recollect
 from recollect.agents.capture import capture
 from recollect.identity.nouns import Identity
+from recollect.surfaces.cli import reading, removing, writing  # noqa: F401  (their commands)
 from recollect.surfaces.cli.program import app as program
 from recollect.surfaces.talk.commands import Commands
 from tests.serving import serving
@@ -42,7 +43,7 @@ def app(tmp_path: Path) -> Iterator[Recollect]:
         yield app
 
 
-@pytest.fixture(params=SECRETS.values(), ids=SECRETS)
+@pytest.fixture(params=list(SECRETS.values()), ids=list(SECRETS))
 def secret(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -165,11 +166,13 @@ def test_no_line_of_the_command_line_and_of_a_chat_shows_a_refused_secret(
         ["history", "--json"],
     ):
         result = CliRunner().invoke(program, [*args, *root])
+        assert "No such command" not in result.output
         _clean(" ".join(args[:1]), result.output)
         assert result.exception is None or isinstance(result.exception, SystemExit)
     memory = app.user("me")
     for said in (f"Remember that {secret}", f"remember: {secret}", f"Please note: {secret}"):
-        _clean("reply", capture(memory, said).reply or "")
+        captured = capture(memory, said)
+        _clean("reply", "" if captured is None else captured.reply or "")
     commands = Commands(app, Identity("terminal", "me"))
     for typed in (f"/memory {secret}", f"/memory forget {secret}", f"/memory search {secret}"):
         commands.run(typed)  # what is asked for is not refused, but must not be stored
