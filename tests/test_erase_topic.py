@@ -9,15 +9,17 @@ from __future__ import annotations
 import io
 import json
 import random
+import sqlite3
 import unicodedata
 import zipfile
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import date, datetime, timezone
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
+from typer.testing import CliRunner
 
 import recollect
 from recollect import Memory, Recollect
@@ -25,10 +27,14 @@ from recollect.core.mentions import texts_of
 from recollect.errors import UndoError
 from recollect.identity.nouns import Identity
 from recollect.policy.topics import Topic
-from recollect.records import ExtractionRun, Refused
+from recollect.records import ExtractionRun, Record, Refused
+from recollect.store.keys import Repeated
+from recollect.surfaces.cli import reading, removing, writing  # noqa: F401  (their commands)
+from recollect.surfaces.cli.program import app as program
 from recollect.surfaces.talk.asker import Asker
 from recollect.surfaces.talk.forgetting import forget
 from recollect.surfaces.talk.page import drawn
+from recollect.testing.embedding import HashEmbedder
 from recollect.work.contract import Task
 from recollect.work.jobs import conclude_task
 
@@ -91,6 +97,12 @@ def _in_export(memory: Memory, folder: Path) -> list[str]:
         return [f"{name}: {needle}" for name in archive.namelist() for needle in _held(archive.read(name))]
 
 
+def _record(outcome: recollect.Outcome) -> Record:
+    record = getattr(outcome, "record", None)
+    assert isinstance(record, Record)
+    return record
+
+
 class Builder:
     """Fills a memory and remembers what must go and what must stay."""
 
@@ -120,14 +132,13 @@ class Builder:
             self.write_into_files()
 
     def keep(self, outcome: recollect.Outcome) -> None:
-        record = getattr(outcome, "record", None)
         if isinstance(outcome, recollect.Written):
-            self.kept[record.id] = record.text
+            self.kept[outcome.record.id] = outcome.record.text
 
-    def around(self) -> dict[str, object]:
+    def around(self) -> dict[str, Any]:
         """The word beside the text of a record rather than in it."""
         where = self.chance.choice(["excerpt", "tags", "metadata", "source"])
-        values = {"excerpt": self.text(True), "tags": ["depression"], "source": "depression diary"}
+        values: dict[str, Any] = {"excerpt": self.text(True), "tags": ["depression"], "source": "depression diary"}
         return {where: values.get(where, {"why": [self.text(True)], "depression": 1})}
 
     def fact(self) -> None:
@@ -146,7 +157,7 @@ class Builder:
         self.memory.observe(self.text(True), "finding", confidence=0.8)
 
     def episode(self) -> None:
-        said = self.memory.say(self.text(True), session="chat-3").record
+        said = _record(self.memory.say(self.text(True), session="chat-3"))
         self.memory.episode(self.text(False), self.text(False), messages=[said.id])
         self.memory.episode(self.text(True), self.text(False), participants=["Depression group"])
         self.memory.remember(self.text(False), key=f"learned {self.made}", messages=[said.id])
@@ -166,17 +177,17 @@ class Builder:
         """What said it once and says something else now stays, but not what it said."""
         key = f"changed {self.made}"
         self.memory.remember(self.text(True), key=key)
-        record = self.memory.update(key, self.text(False), note=self.text(True)).record
+        record = _record(self.memory.update(key, self.text(False), note=self.text(True)))
         self.kept[record.id] = record.text
 
     def forgotten(self) -> None:
-        record = self.memory.remember(self.text(True), key=f"gone {self.made}").record
+        record = _record(self.memory.remember(self.text(True), key=f"gone {self.made}"))
         self.memory.forget(record.id, reason="depression is over")
-        plain = self.memory.remember(self.text(False), key=f"plain {self.made}").record
+        plain = _record(self.memory.remember(self.text(False), key=f"plain {self.made}"))
         self.memory.forget(plain.id, reason=self.text(True))
 
     def merged(self) -> None:
-        one, other = (self.memory.note(self.text(True)).record, self.memory.note(self.text(False)).record)
+        one, other = _record(self.memory.note(self.text(True))), _record(self.memory.note(self.text(False)))
         if one.id != other.id:
             self.memory.merge([one.id, other.id], self.text(True))
 
@@ -351,7 +362,8 @@ def test_what_was_erased_by_topic_does_not_come_back(app: Recollect, tmp_path: P
     memory.erase_topic("depression")
     again = memory.import_(before)
     assert again.refused >= 1 and again.interactions == 0
-    assert not memory.report("read", id="event-1", title="On depression").fresh
+    reported = memory.report("read", id="event-1", title="On depression")
+    assert "erased" in reported.message and memory.interactions() == []
     agent = memory.acting("agent")
     assert isinstance(agent.remember("Ich habe eine Depression", key="health", source="tool:x"), Refused)
     assert isinstance(agent.remember("was depressed", key="mood", source="batch_extraction"), Refused)
@@ -412,5 +424,72 @@ def test_a_topic_matches_by_word_and_not_by_chance() -> None:
 
 
 def test_every_text_of_a_record_counts(app: Recollect) -> None:
-    record = app.user("u1").remember("x", key="k", tags=["t"], excerpt="e", metadata={"m": ["v"]}).record
-    assert {"x", "k", "t", "e", "m", "v"} <= set(texts_of(replace(record, label="l")))
+    record = _record(app.user("u1").remember("x", key="k", tags=["t"], excerpt="e", metadata={"m": ["v"]}))
+    assert {"x", "k", "t", "e", "m", "v"} <= set(texts_of(record))
+
+
+def test_what_waits_in_the_lines_of_a_bot_goes_as_well(app: Recollect) -> None:
+    app.user("telegram:7").remember("has a depression")
+
+    def put(line: str, text: str) -> None:
+        update = {"message": {"text": text, "chat": {"type": "private"}}}
+        with app.queue() as queue:
+            queue.put(Task(name="telegram", user_id=f"telegram 99 {line}", payload={"update": update}))
+
+    put("person 7", "my depression is back")
+    put("chat 7", "You told me of a depression.")
+    put("person 7", "hello")
+    put("person 77", "a depression, but of somebody else")
+    _, receipt = app.user("telegram:7").erase_topic("depression")
+    assert receipt is not None and receipt.places["jobs"] == 2
+    with app.queue() as queue:
+        assert queue.depth()["ready"] == 2
+    assert app.erase_user("telegram:7").places["jobs"] == 1
+    with app.queue() as queue:
+        assert queue.depth()["ready"] == 1
+
+
+def test_kept_answers_go_however_something_is_erased(app: Recollect) -> None:
+    memory = app.user("u1")
+    memory.remember("has a depression", key="health")
+    mine = Repeated("u1", "a key made up")
+    for erase in (lambda: memory.erase("health"), lambda: memory.erase_topic("depression"), memory.clear):
+        memory.remember("has a depression", key="health")
+        app.keys.keep_answer(mine, "digest", 200, b"has a depression")
+        erase()
+        kept = app.keys.answer(mine)
+        assert kept is not None and kept[2] is None  # that it was done is known, and not what was answered
+        mine = Repeated("u1", f"{mine.key} again")
+
+
+def test_the_command_line_lists_asks_and_erases_exactly_that(app: Recollect, tmp_path: Path) -> None:
+    memory = app.user("me")
+    memory.remember("Ich habe eine Depression", key="health")
+    memory.report("read", title="On depression")
+    memory.note("likes tea")
+    root = ["--root", str(tmp_path / "root")]
+    listed = CliRunner().invoke(program, ["erase", "--topic", "depression", "--dry-run", *root])
+    assert listed.exit_code == 0 and "Depression" in listed.output and "interactions" in listed.output
+    assert memory.get("health") and memory.interactions()
+    done = CliRunner().invoke(program, ["erase", "--topic", "depression", "--yes", *root])
+    assert done.exit_code == 0, done.output
+    assert [record.text for record in memory.read()] == ["likes tea"] and memory.interactions() == []
+    nothing = CliRunner().invoke(program, ["erase", "--topic", "depression", "--yes", *root])
+    assert nothing.exit_code != 0
+
+
+def test_vectors_of_what_was_erased_are_gone(tmp_path: Path) -> None:
+    with recollect.open(tmp_path / "root", embedder=HashEmbedder()) as app:
+        memory = app.user("u1")
+        memory.remember("depressed", key="mood")
+        memory.embed()
+        memory.update("mood", "cheerful")
+        memory.note("a long depression")
+        memory.embed()
+        memory.erase_topic("depression")
+        memory.embed()
+        with sqlite3.connect(tmp_path / "root" / "u1" / "memory.db") as db:
+            rows = db.execute("SELECT record_id, version FROM vectors").fetchall()
+            latest = db.execute("SELECT id, version FROM records WHERE latest = 1").fetchall()
+        db.close()
+    assert sorted(rows) == sorted(latest) and len(rows) == 1

@@ -171,7 +171,7 @@ def test_U2_a_store_of_ones_own_joins_nobody() -> None:
 
 def test_U2_a_code_is_short_unambiguous_and_only_its_hash_is_stored(world: World) -> None:
     code = world.identities.start_link(TERMINAL)
-    assert len(normal(code.text)) == 8
+    assert len(normal(code.text)) == LENGTH
     assert not set("01OIL") & set(ALPHABET)
     assert code.until == world.clock() + timedelta(minutes=10)
     stored = world.bytes()

@@ -21,7 +21,8 @@ import pytest
 
 import recollect
 from recollect import InvalidInputError, NotFoundError, Recollect
-from recollect.errors import ConfigError
+from recollect.errors import ConfigError, MissingExtraError
+from recollect.identity.sealing import sealed
 from recollect.store.beside import Tables
 from recollect.store.beside_postgres import PostgresBeside
 from recollect.store.keys import KEPT, KEYS, Key, Keys, Repeated
@@ -181,6 +182,15 @@ def test_U5_a_seal_that_was_tampered_with_opens_nothing() -> None:
         assert mine.unseal(broken) is None
     assert mine.unseal(b"") is None and mine.unseal(b"what 0.1 had sealed in its own way") is None
     assert Repeated("u2", mine.key).unseal(sealed) is None
+
+
+def test_U5_without_the_extra_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "cryptography"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    for needs in (lambda: Repeated("u1", "a key made up").seal(b"x"), lambda: sealed(b"s" * 32, "token", {})):
+        with pytest.raises(MissingExtraError, match=r"pip install 'recollect\[web\]'"):
+            needs()
 
 
 # the command line

@@ -441,6 +441,14 @@ class QueueContract:
         assert queue.settle([Done(lease, "something about u1")]) == (lease.job.id,)
         assert queue.job(lease.job.id) is None and sorted(drain(queue)) == ["nobody", "other"]
 
+    def test_R7_jobs_go_by_what_they_say(self, queue: Queue) -> None:
+        queue.put_many([task(user_id="u1"), task(user_id="u1", payload={"text": "tea"}), task("other", user_id="u2")])
+        lease = take_one(queue)
+        assert queue.erase_jobs(lambda job: job.user_id == "u1" and job.payload != lease.job.payload) == 1
+        assert queue.erase_jobs(lambda job: job.id == lease.job.id) == 1  # running
+        assert queue.settle([Done(lease, "something")]) == (lease.job.id,)
+        assert queue.job(lease.job.id) is None and drain(queue) == ["other"]
+
     # schedules
 
     def test_W3_of_all_who_advance_a_schedule_one_puts_its_task(self, make: Make, clock: FrozenClock) -> None:

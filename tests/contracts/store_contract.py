@@ -392,6 +392,41 @@ class StoreContract:
             assert reader.tombstones() == [Tombstone(hash="h1", record_id=kyiv.id, at=T0)]
             assert reader.tombstones(["h2"]) == [] and len(reader.tombstones(["h2", "h1"])) == 1
 
+    def test_R7_an_old_version_goes_and_the_record_stays(self, store: Store) -> None:
+        user = store.user("u")
+        with user.write() as tx:
+            kyiv = write(tx, fact("Kyiv", key="location"), reason="said so")
+            tx.keep(replace(kyiv, status="superseded", valid_until=T0))
+            lviv = write(tx, replace(kyiv, content="Lviv", version=2), "update", kyiv)
+            tx.put_vectors("e", [(kyiv.id, 1, b"v1")])
+        with user.write() as tx:
+            assert tx.drop_versions([(kyiv.id, 1), (kyiv.id, 2), ("nothing", 1)]) == 1
+            [made, changed] = tx.entries()
+            tx.redact([replace(made, after=None, reason=None), replace(changed, before=None)])
+        with user.read() as reader:
+            assert reader.versions(kyiv.id) == [lviv] and reader.get(kyiv.id) == lviv
+            [made, changed] = reader.entries()
+            assert (made.before, made.after, made.reason, made.erased) == (None, None, None, True)
+            assert (changed.before, changed.after, changed.erased) == (None, lviv, True)
+            assert reader.vectors("e") == []
+        with user.write() as tx:  # and what was left of it goes with the record
+            assert tx.erase([kyiv.id])["journal"] >= 1
+        with user.read() as reader:
+            assert all((entry.before, entry.after, entry.source) == (None,) * 3 for entry in reader.entries())
+
+    def test_R7_interactions_and_calls_go_by_their_ids(self, store: Store) -> None:
+        user = store.user("u")
+        with user.write() as tx:
+            tx.put_interactions([interaction("one"), interaction("other")])
+            tx.log_calls([tool_call("one"), tool_call("other")])
+        with user.write() as tx:
+            assert tx.drop_interactions(ids=[]) == tx.drop_calls(ids=[]) == 0
+            assert tx.drop_interactions(ids=["one", "none"]) == tx.drop_calls(ids=["one", "none"]) == 1
+        with user.read() as reader:
+            assert [one.id for one in reader.interactions()] == [one.id for one in reader.calls()] == ["other"]
+        day = T0.date()
+        assert sum(store.tally("default", day, day).calls.values()) == 1
+
     def test_F6_last_recalled(self, store: Store) -> None:
         user = store.user("u")
         with user.write() as tx:

@@ -44,6 +44,7 @@ from recollect.records import (
 from recollect.store.contract import Query, Transaction
 
 ERASED = "Not stored: the person had this erased. Only they can ask to remember it again."
+_SHORT_LABEL = 12
 _PROSE = frozenset({"fact", "daily", "note", "observation", "episode"})
 _IN_PLACE = frozenset({"correction", "refinement"})
 
@@ -306,7 +307,7 @@ class Write:
             record_id=after.id,
             before=before,
             after=after,
-            reason=reason,
+            reason=None if reason is None else _masked_label(reason),
             source=after.source,
             run=run or self.acting.run,
             call=self.acting.call,
@@ -322,7 +323,7 @@ class Write:
             actor=self.acting.actor,
             op=op,
             record_id=record_id,
-            reason=reason,
+            reason=None if reason is None else _masked_label(reason),
             run=self.acting.run,
             call=self.acting.call,
         )
@@ -350,6 +351,8 @@ class Write:
             changes["content"] = cleaned
         if record.excerpt and (cleaned := mask(record.excerpt)) != record.excerpt:
             changes["excerpt"] = cleaned
+        if (cleaned := _masked_label(record.source)) != record.source:
+            changes["source"] = cleaned
         if record.metadata and (hidden := masked(record.metadata)) != record.metadata:
             changes["metadata"] = hidden
         return replace(record, **changes) if changes else record
@@ -489,6 +492,11 @@ def _conflict(known: Fact) -> str:
 def _margin(record: Record) -> str:
     """What is written beside the text: the title of a note, and the tags."""
     return "\n".join([*filter(None, [getattr(record, "title", None)]), *record.tags])
+
+
+def _masked_label(text: str) -> str:
+    """A source or a reason without secrets; most are too short to hold one."""
+    return mask(text) if len(text) > _SHORT_LABEL else text
 
 
 def masked(value: Any) -> Any:

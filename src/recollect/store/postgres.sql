@@ -398,7 +398,8 @@ UPDATE memory_journal SET before = %s, after = %s, reason = %s, source = %s, era
 WHERE user_id = %s AND seq = %s
 
 -- name: drop_version
-DELETE FROM memory WHERE user_id = %s AND id = %s AND version = %s AND NOT latest
+WITH dropped AS (DELETE FROM memory WHERE user_id = %s AND id = %s AND version = %s AND NOT latest RETURNING 1)
+SELECT count(*) FROM dropped
 
 -- name: erase_vectors
 DELETE FROM memory_vectors WHERE user_id = %s AND record_id = ANY(%s)

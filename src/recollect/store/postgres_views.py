@@ -362,7 +362,7 @@ class PostgresTransaction(PostgresReader, KeepsWords):
     def drop_versions(self, versions: Iterable[tuple[str, int]]) -> int:
         keys = list(versions)
         self.db.execute(_SQL["erase_vectors"], (self._user_id, [record_id for record_id, _ in keys]))
-        return sum(self.db.execute(_SQL["drop_version"], (self._user_id, *key)).rowcount for key in keys)
+        return sum(int(self._rows(_SQL["drop_version"], *key)[0][0]) for key in keys)
 
     def after_commit(self, hook: Callable[[], None]) -> None:
         self._hooks.append(hook)

@@ -8,7 +8,9 @@ from typing import Any
 
 from starlette.responses import Response
 
+from recollect.core.writing import secret_in
 from recollect.errors import InvalidInputError, NotFoundError
+from recollect.policy.secrets import find_secrets, mask
 from recollect.records import CATEGORIES, Edited, Merged, Outcome, Record, Refused
 from recollect.surfaces.web.differences import lines_changed, words_changed
 from recollect.surfaces.web.pages import Asked, page, then
@@ -47,6 +49,9 @@ def edit(asked: Asked) -> Response:
     outcome = asked.memory.edit(text, day=day, expect=current)
     if isinstance(outcome, Refused):
         latest = _file(asked)
+        if outcome.reason == "secret":
+            text = _without_secrets(text, latest)
+            values |= {"text": text, "compared": digest(_plain(text))}
         values |= {"problem": outcome.message, "rows": lines_changed(latest, text), "expect": digest(latest)}
         return page(asked, "editor.html", status=409 if outcome.reason == "changed" else 422, **values)
     run = outcome.run if isinstance(outcome, Edited) else None
@@ -79,6 +84,15 @@ def _as_in(current: str, text: str) -> str:
     return plain.replace("\n", "\r\n") if "\r\n" in current else plain
 
 
+def _without_secrets(text: str, current: str) -> str:
+    """A refused text as it may be shown again: secrets masked in what is new; the rest is in the file already."""
+    known = set(current.splitlines())
+    lines = text.splitlines(keepends=True)
+    masked = "".join(line if line.rstrip("\r\n") in known else mask(line) for line in lines)
+    left = "".join(line for line in masked.splitlines(keepends=True) if line.rstrip("\r\n") not in known)
+    return mask(masked) if find_secrets(left) else masked  # one over several lines, such as a block with a key
+
+
 def _plain(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
@@ -98,7 +112,9 @@ def change(asked: Asked) -> Response:
     content, seen = _plain(asked.field("content")).strip(), asked.field("seq")
     reason = "correction" if asked.form.get("reason") == "correction" else "update"
     record, problem = _named(asked, asked.memory.get(asked.path["id"])), ""
-    if _is_compared(asked, content):
+    if refused := secret_in(content):  # before it is compared, and so before it is shown
+        content, problem = mask(content), refused.message
+    elif _is_compared(asked, content):
         with asked.memory.batch() as mine:  # so that nobody is in between looking and writing
             record = mine.get(record.id)
             outcome = mine.update(record.id, content, reason=reason) if str(record.seq) == seen else None

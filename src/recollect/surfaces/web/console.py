@@ -40,6 +40,7 @@ from recollect.errors import (
     UndoError,
 )
 from recollect.identity.entrance import Entrance, NotWelcomeError, Visitor
+from recollect.policy.secrets import mask
 from recollect.surfaces.web import changing, operating, reading, settings
 from recollect.surfaces.web.live import Live
 from recollect.surfaces.web.pages import Asked, page, plain_page
@@ -253,8 +254,10 @@ class _Console:
     def _trouble(asked: Asked, status: int, said: str) -> Response:
         titles = {403: "Not allowed", 404: "Not found", 409: "It has changed", 422: "Not like that"}
         titles[503] = "Busy"
+        written = mask(asked.form.get("content", ""))  # it may have been refused because of a secret in it
         try:
-            return page(asked, "trouble.html", status=status, title=titles.get(status, "That failed"), said=said)
+            title = titles.get(status, "That failed")
+            return page(asked, "trouble.html", status=status, title=title, said=mask(said), written=written)
         except Exception:  # not even the frame can be read
             return plain_page("alone.html", base=asked.base, mark="", status=status, title="That failed", said=said)
 
