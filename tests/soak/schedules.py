@@ -611,9 +611,9 @@ def save_file(path: Path, text: str, style: str) -> None:
         new.write_text(text, newline="")
         new.rename(path)
     else:
-        with path.open("r+" if path.exists() else "w", newline="") as file:
-            file.truncate(0)
-            file.write(text)
+        target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        os.write(target, text.encode())
+        os.close(target)
 
 
 # -- many ------------------------------------------------------------------------------------------------------------
