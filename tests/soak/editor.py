@@ -159,7 +159,7 @@ def check(api: Api, person: Person, acknowledged: set[str]) -> str | None:
     seen = [token for _, text in answer.records for token in tokens_in(text)]
     twice = [token for token, count in Counter(seen).items() if count > 1]
     if twice:
-        return f"seen twice: {[text for _, text in answer.records if set(tokens_in(text)) & set(twice)]}"
+        return f"seen twice: {[text for _, text in answer.records if set(tokens_in(text)) & set(twice)]}{story(api, twice)}"
     text = person.file.read_text()
     if not all(heading in text for heading in HEADINGS):
         return f"MEMORY.md is not whole: {text!r}"
@@ -168,6 +168,11 @@ def check(api: Api, person: Person, acknowledged: set[str]) -> str | None:
         return f"saved by the person, and neither in memory nor in the file: {lost} of {len(person.added)}"
     lost = sorted(acknowledged - person.deleted - set(seen))
     if lost:
-        return f"acknowledged, not deleted by the person, and not there: {len(lost)} of {len(acknowledged)}: {lost[:8]}"
+        return f"acknowledged, not deleted by the person, and not there: {len(lost)} of {len(acknowledged)}: {story(api, lost)}"
     problems = api.ask(Op("verify"))
     return f"verify: {problems.problems} {problems.error or ''}" if problems.problems or problems.error else None
+
+
+def story(api: Api, tokens: list[str]) -> str:
+    """What the journal says of these."""
+    return "".join(f"\n    {token}: {api.ask(Op('history', token)).text}" for token in tokens[:5])
