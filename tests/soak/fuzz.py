@@ -17,6 +17,7 @@ import traceback
 import urllib.parse
 import zipfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -96,7 +97,7 @@ def tool_cases(place: Path, random: Random) -> Iterator[Case]:
             name = tool["name"] if random.random() < 0.99 else values.text(random)[:40]
             yield (
                 f"{name}({arguments!r:.600})",
-                lambda name=name, arguments=arguments: call_tool(tools, name, arguments),
+                partial(call_tool, tools, name, arguments),
             )
 
 
@@ -132,7 +133,7 @@ def verb_cases(place: Path, random: Random) -> Iterator[Case]:
             )
             yield (
                 f"{verb}({told})",
-                lambda verb=verb, positional=positional, named=named: call_verb(memory, verb, positional, named),
+                partial(call_verb, memory, verb, positional, named),
             )
             if verb in ("pause", "clear"):
                 memory.resume()
@@ -245,42 +246,42 @@ def markdown(random: Random) -> bytes:
     parts = [random.choice(MARKDOWN) for _ in range(random.randint(1, 25))]
     if random.random() < 0.3:
         parts.insert(random.randrange(len(parts)), values.text(random))
-    data = "".join(parts).encode("utf-8", "surrogatepass")
+    data = bytearray("".join(parts).encode("utf-8", "surrogatepass"))
     if random.random() < 0.1:
-        data = bytearray(data)
         for _ in range(random.randint(1, 5)):
             data[random.randrange(len(data))] = random.randrange(256)
     return bytes(data)
 
 
 def file_cases(place: Path, random: Random) -> Iterator[Case]:
-    """MEMORY.md and daily notes with random content: reading changes not a byte."""
+    """MEMORY.md and daily notes with random content: reading changes not a byte.
+
+    Each file is that of a new user, of whom nothing else is known: what agents stored would have to go into the file.
+    """
     root = place / "memory"
     app = recollect.open(root)
-    memory = app.user(USER)
-    memory.remember("Likes green tea", key="drink")
-    memory.jot("Went for a walk")
-    file, daily = root / USER / "MEMORY.md", root / USER / "memory"
+    editor = recollect.open(MemoryStore()).user("editor")
     for number in range(CASES_IN_A_CHUNK):
         data = markdown(random)
-        if number % 3 == 0:
+        if number % 5:
             edited = data.decode("utf-8", "surrogateescape")
-            yield f"edit({edited!r:.1500})", lambda edited=edited: call_verb(memory, "edit", [edited], {})
-        elif number % 3 == 1 and daily.exists():
-            note = daily / "2026-02-12.md"
-            yield f"{note.name} = {data!r:.1500}", lambda data=data, note=note: read_file(memory, note, data)
-        else:
-            yield f"MEMORY.md = {data!r:.1500}", lambda data=data: read_file(memory, file, data)
+            yield f"edit({edited!r:.1500})", partial(call_verb, editor, "edit", [edited], {})
+            continue
+        memory = app.user(f"u{number}")
+        file = root / f"u{number}" / ("memory/2026-02-12.md" if number % 3 else "MEMORY.md")
+        yield f"{file.name} = {data!r:.1500}", partial(read_file, memory, file, data)
     app.close()
 
 
 def read_file(memory: recollect.Memory, file: Path, data: bytes) -> None:
+    file.parent.mkdir(parents=True)
     file.write_bytes(data)
     with contextlib.suppress(recollect.RecollectError):
         memory.read()
         memory.show()
         memory.daily("2026-02-12")
         memory.search("tea")
+        memory.note("Somebody writes")
     if file.name == "MEMORY.md" and is_empty(data):
         return  # an empty file is written anew
     now = file.read_bytes() if file.exists() else b""
@@ -307,7 +308,7 @@ def import_cases(place: Path, random: Random) -> Iterator[Case]:
         for number in range(CASES_IN_A_CHUNK):
             name, data = damaged(random, good)
             path = place / f"import-{number % 7}{name}"
-            yield f"import {path.name} {data!r:.800}", lambda path=path, data=data: import_file(app, path, data)
+            yield f"import {path.name} {data!r:.800}", partial(import_file, app, path, data)
 
 
 def damaged(random: Random, good: bytes) -> tuple[str, bytes]:
@@ -405,7 +406,7 @@ def http_cases(place: Path, random: Random) -> Iterator[Case]:
         for _ in range(CASES_IN_A_CHUNK):
             method, path, operation = random.choice(operations)
             case = http_case(random, method, path, operation, schemas)
-            yield f"{case!r:.1200}", lambda case=case: ask_server(server, *case)
+            yield f"{case!r:.1200}", partial(ask_server, server, *case)
     finally:
         server.kill()
 
