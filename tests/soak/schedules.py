@@ -496,7 +496,11 @@ class Run:
             for buffer in self.unseen:
                 buffer.base = self.model.pending.lines
             self.unseen = []
+        before = frozenset().union(*self.model.states)
         self.model.settle()
+        after = frozenset().union(*self.model.states)
+        for number, _ in before ^ after:
+            self.model.items[number].undoable = None  # the person's change comes first now
 
     # -- ends
 
