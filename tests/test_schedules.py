@@ -7,8 +7,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from random import Random
 
 import pytest
+
+import recollect
+from tests.soak.model import new_token
 
 HERE = Path(__file__).parent.parent
 
@@ -44,3 +48,20 @@ def test_F8_a_kill_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
 def test_F4_what_a_person_saves_is_kept_while_agents_write(tmp_path: Path) -> None:
     counts = soak("editor", "--seed", "a", "--count", "80", "--jobs", "1", folder=tmp_path)
     assert counts["saves"] >= 80
+
+
+@pytest.mark.parametrize("between", [1, 10, 60, 200])
+def test_F4_saving_a_buffer_deletes_nothing_that_was_stored_since_it_was_opened(tmp_path: Path, between: int) -> None:
+    """The person opens the file, agents store so many facts, the person adds a line and saves."""
+    random = Random(between)
+    memory = recollect.open(tmp_path).user("u1")
+    memory.remember("Keeps a diary")
+    file = tmp_path / "u1" / "MEMORY.md"
+    opened = file.read_text()
+    stored = [new_token(random) for _ in range(between)]
+    for token in stored:
+        assert memory.remember(f"Is fond of {token}").done
+    file.write_text(opened.replace("## Key Facts\n", "## Key Facts\n- Wants to paint a bridge\n"))
+    known = " ".join(record.text for record in memory.read())
+    assert "Wants to paint a bridge" in known
+    assert [token for token in stored if token not in known] == []

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.soak import editor, kills, schedules, warm
+from tests.soak import editor, fuzz, kills, schedules, warm
 
 Counts = dict[str, int]
 Job = Callable[["Share"], None]
@@ -95,10 +95,18 @@ def run_editor(share: Share) -> None:
         share.tell(counts.__dict__, wrong and f"seed {seed} (instants differ from run to run): {wrong}")
 
 
+def run_fuzz(share: Share) -> None:
+    for number in share.numbers(fuzz.CASES_IN_A_CHUNK):
+        area = share.options.area or fuzz.area_of(number)
+        counts, wrong = fuzz.one_chunk(area, f"{share.seed}:{number}", share.folder / str(number))
+        share.tell(counts, wrong)
+
+
 MODES: dict[str, tuple[Job, int]] = {
     "schedules": (run_schedules, 2000),
     "kills": (run_kills, 10000),
     "editor": (run_editor, 4000),
+    "fuzz": (run_fuzz, 1_000_000),
 }
 """What each mode does, and how often unless told."""
 
@@ -140,13 +148,19 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--processes", type=int, default=8, help="kills: how many there are at a time, at most")
     parser.add_argument("--no-editor", action="store_true", help="kills: nobody saves MEMORY.md meanwhile")
     parser.add_argument("--fresh", action="store_true", help="editor: each save follows at once on reading the file")
+    parser.add_argument("--area", choices=list(fuzz.AREAS), help="fuzz: this area alone")
     parser.add_argument("--stop", type=int, default=5, help="end after so many violations; 0: never")
-    parser.add_argument("--replay", help="schedules: a schedule as JSON, or a file that holds one")
+    parser.add_argument("--replay", help="a schedule as JSON or a file that holds one; for fuzz AREA/SEED")
     return parser.parse_args()
 
 
 def replay(text: str, folder: Path) -> int:
-    """Run one schedule and tell its story."""
+    """Run one schedule, or one chunk of generated cases, and tell its story."""
+    if "/" in text and text.partition("/")[0] in fuzz.AREAS:
+        area, _, seed = text.partition("/")
+        counts, chunk_wrong = fuzz.one_chunk(area, seed, folder / "chunk")
+        print(counts, chunk_wrong or "no violation", sep="\n")
+        return 1 if chunk_wrong else 0
     schedule = schedules.Schedule.from_json(text if text.startswith("{") else Path(text).read_text())
     pool = schedules.Pool(folder)
     _, wrong, story = schedules.try_schedule(schedule, folder, pool)

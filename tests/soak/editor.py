@@ -81,8 +81,9 @@ class Person:
         heading = random.choice(HEADINGS)
         if heading not in text:
             return  # an editor that shows half a file: whoever checks will see whether it stays so
-        if random.random() < 0.2 and len(self.buffers) < 3:
-            self.buffers.append(text)
+        if self.keeps_buffers and random.random() < 0.2 and len(self.buffers) < 3:
+            api.ask(Op("show"))  # so that what is on the screen is a version that was seen, and not only saved
+            self.buffers.append(self.file.read_text())
         token = new_token(random)
         text = text.replace(heading, f"{heading}- {random.choice(PHRASES).format(token)}\n", 1)
         lines = text.splitlines(keepends=True)
@@ -158,7 +159,7 @@ def check(api: Api, person: Person, acknowledged: set[str]) -> str | None:
     seen = [token for _, text in answer.records for token in tokens_in(text)]
     twice = [token for token, count in Counter(seen).items() if count > 1]
     if twice:
-        return f"seen twice: {twice}"
+        return f"seen twice: {[text for _, text in answer.records if set(tokens_in(text)) & set(twice)]}{story(api, twice)}"
     text = person.file.read_text()
     if not all(heading in text for heading in HEADINGS):
         return f"MEMORY.md is not whole: {text!r}"
@@ -167,6 +168,11 @@ def check(api: Api, person: Person, acknowledged: set[str]) -> str | None:
         return f"saved by the person, and neither in memory nor in the file: {lost} of {len(person.added)}"
     lost = sorted(acknowledged - person.deleted - set(seen))
     if lost:
-        return f"acknowledged, not deleted by the person, and not there: {len(lost)} of {len(acknowledged)}: {lost[:8]}"
+        return f"acknowledged, not deleted by the person, and not there: {len(lost)} of {len(acknowledged)}: {story(api, lost)}"
     problems = api.ask(Op("verify"))
     return f"verify: {problems.problems} {problems.error or ''}" if problems.problems or problems.error else None
+
+
+def story(api: Api, tokens: list[str]) -> str:
+    """What the journal says of these."""
+    return "".join(f"\n    {token}: {api.ask(Op('history', token)).text}" for token in tokens[:5])

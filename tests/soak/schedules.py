@@ -496,7 +496,11 @@ class Run:
             for buffer in self.unseen:
                 buffer.base = self.model.pending.lines
             self.unseen = []
+        before = frozenset().union(*self.model.states)
         self.model.settle()
+        after = frozenset().union(*self.model.states)
+        for number, _ in before ^ after:
+            self.model.items[number].undoable = None  # the person's change comes first now
 
     # -- ends
 
@@ -611,9 +615,9 @@ def save_file(path: Path, text: str, style: str) -> None:
         new.write_text(text, newline="")
         new.rename(path)
     else:
-        with path.open("r+" if path.exists() else "w", newline="") as file:
-            file.truncate(0)
-            file.write(text)
+        target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        os.write(target, text.encode())
+        os.close(target)
 
 
 # -- many ------------------------------------------------------------------------------------------------------------

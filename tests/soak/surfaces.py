@@ -273,6 +273,11 @@ def do_with_api(app: recollect.Recollect, op: Op) -> dict[str, Any]:
             return {"records": [(hit.record.kind, hit.record.text) for hit in hits]}
         case "verify":
             return {"problems": memory.verify()}
+        case "history":
+            entries = [entry for entry in memory.history() if op.text in f"{entry.before}{entry.after}"]
+            return {
+                "text": "; ".join(f"{entry.seq} {entry.at:%H:%M:%S.%f} {entry.actor} {entry.op}" for entry in entries)
+            }
         case "erase":
             memory.erase(op.ref)
             return {}
