@@ -518,7 +518,7 @@ class Memory(Recalling):
         return verify(self._person, progress)
 
     def rebuild(self, *, force: bool = False) -> RebuildReport:
-        """Restore a damaged or lost database from MEMORY.md and the daily notes."""
+        """Repair a damaged or lost database: keep all that can be read, fill in from the files, say what is lost."""
         return rebuild(self._person, force=check.flag("force", force))
 
     def rebuild_index(self) -> int:
