@@ -330,6 +330,11 @@ _REMOVING = {"erase": ("A zebra called", "zebra keeper"), "erase_topic": ("zebra
              "clear": ("zebra", "Architect", "train"), "erase_user": ("zebra", "Architect", "train")}  # fmt: skip
 
 
+def _but_rebuilds(dump: tuple[Any, ...]) -> list[Any]:
+    """Without the journal's word that a database was rebuilt: it may have been twice."""
+    return [[row for row in part if row != ("rebuild", False)] if isinstance(part, list) else part for part in dump]
+
+
 _EVERY = [(name, warm) for name in sorted(operations()) for warm in (False, True) if not (warm and name in _USERS)]
 
 
@@ -364,7 +369,7 @@ def test_F8_a_kill_at_every_point_of_an_operation_leaves_it_done_or_not_done(
         if operation == "rebuild":
             # its only promise is that one more attempt completes it, with all that the damaged database knew
             assert _perform(spawner, work, operation, 0, warm)[1], where
-            assert _dump(work, user) == after, where
+            assert _but_rebuilds(_dump(work, user)) == _but_rebuilds(after), where
         elif now != after:
             assert now == before, where
             assert _perform(spawner, work, operation, 0, warm)[1], where  # it can simply be done again

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, replace
@@ -20,6 +19,7 @@ from recollect.core.events import checked_run
 from recollect.core.interests import Ranked
 from recollect.core.journal import Progress
 from recollect.core.memory import Memory
+from recollect.core.output import open_output
 from recollect.core.transfer import ImportReport
 from recollect.errors import InvalidInputError, StoreError
 from recollect.records import ExtractionRun, Interaction, Outcome
@@ -109,14 +109,9 @@ class RemoteMemory:
     def export(self, path: str | Path, *, progress: Progress | None = None) -> Path:
         """The whole memory as one archive of Markdown and JSON Lines."""
         target = Path(path)
-        aside = target.with_name(f".{target.name}.new")
-        try:
-            with self._connection.stream("GET", self._path + "export") as answer, aside.open("wb") as file:
-                for chunk in answer.iter_bytes(_CHUNK):
-                    file.write(chunk)
-            os.replace(aside, target)
-        finally:
-            aside.unlink(missing_ok=True)
+        with open_output("path", target) as file, self._connection.stream("GET", self._path + "export") as answer:
+            for chunk in answer.iter_bytes(_CHUNK):
+                file.write(chunk)
         return target
 
     def import_(

@@ -61,6 +61,8 @@ def read_drafts(
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise InvalidInputError("path", f"{path.name} is not UTF-8 text") from None
+    except OSError as error:
+        raise InvalidInputError("path", f"{path.name} cannot be read ({error.strerror})") from None
     if (rows := _json_lines(text)) is not None and all("type" in row for row in rows):
         return "mcp", list(_mcp(rows, path.name, context))
     try:
@@ -94,6 +96,8 @@ def _markdown(folder: Path, context: _Context) -> Iterator[Draft]:
 
 def _markdown_file(path: Path, name: str, context: _Context) -> Iterator[Draft]:
     try:
+        if path.stat().st_size > _LARGEST:
+            raise DocumentError(f"it is larger than {_LARGEST >> 20} MB")
         text = decode(path.read_bytes())
     except (DocumentError, OSError) as error:
         context.skip(f"{name}: {error}")

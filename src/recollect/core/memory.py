@@ -466,7 +466,7 @@ class Memory(Reporting):
         return verify(self._person, progress)
 
     def rebuild(self, *, force: bool = False) -> RebuildReport:
-        """Restore a damaged or lost database from MEMORY.md and the daily notes."""
+        """Repair a damaged or lost database: keep all that can be read, fill in from the files, say what is lost."""
         self._outside_chats("rebuild")
         return rebuild(self._person, force=check.flag("force", force))
 

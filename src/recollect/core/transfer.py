@@ -10,7 +10,7 @@ their ids, and consents and extraction runs stay as they are there. Other format
 from __future__ import annotations
 
 import json
-import os
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
@@ -21,9 +21,10 @@ from typing import Any
 from recollect.core import events
 from recollect.core.importers import Draft, read_drafts
 from recollect.core.journal import Progress
+from recollect.core.output import open_output
 from recollect.core.person import Person
 from recollect.core.writing import ERASED, Acting, Write, pause_of
-from recollect.errors import InvalidInputError, RecollectError, StoreBusyError, storage_error
+from recollect.errors import InvalidInputError, RecollectError, StoreBusyError
 from recollect.records import (
     CONSENTS,
     MODES,
@@ -45,9 +46,17 @@ _FORMAT = "recollect-memory"
 _VERSION = 1
 _BATCH = 500
 _LARGEST = 1 << 30
+"""How many bytes an archive may unpack to, how many of them a line may have, and one of the files a person reads."""
+_LONGEST_LINE = 16 << 20
+_LARGEST_FILE = 16 << 20
+_MOST_ROWS = 10_000_000
+_MOST_MEMBERS = 50_000
+_SMALL = 64 << 20
+_HIGHEST_RATIO = 100
+"""What unpacks to more than this many bytes may not be packed more tightly than this: text never is."""
 _MOST_NUMBER = 2**53
 """A journal that went beyond would leave no numbers for what comes."""
-_UNREADABLE = (zipfile.BadZipFile, zlib.error, RuntimeError)
+_UNREADABLE = (zipfile.BadZipFile, zlib.error, RuntimeError, struct.error, OverflowError, OSError)
 """What a zip raises that is damaged, encrypted, or packed in a way this Python does not know."""
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
@@ -72,17 +81,14 @@ class ImportReport:
 
 def export_archive(person: Person, path: Path, progress: Progress | None = None) -> Path:
     """Write the archive; an existing file is replaced only once the new one is complete."""
-    aside = path.with_name(f".{path.name}.new")
-    try:
-        with person.read(notes=True) as reader, zipfile.ZipFile(aside, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name, text in _members(person, reader, progress):
-                # a fixed time, so that the same memory gives the same archive
-                archive.writestr(zipfile.ZipInfo(name, _EPOCH), text, zipfile.ZIP_DEFLATED)
-        aside.chmod(0o600)
-        os.replace(aside, path)
-    except OSError as error:
-        aside.unlink(missing_ok=True)
-        raise storage_error(error, path.parent) from error
+    with (
+        open_output("path", path) as file,
+        person.read(notes=True) as reader,
+        zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
+    ):
+        for name, text in _members(person, reader, progress):
+            # a fixed time, so that the same memory gives the same archive
+            archive.writestr(zipfile.ZipInfo(name, _EPOCH), text, zipfile.ZIP_DEFLATED)
     return path
 
 
@@ -151,11 +157,23 @@ def import_any(
     person: Person, acting: Acting, path: Path, *, from_user: str | None, dry_run: bool, progress: Progress | None
 ) -> ImportReport:
     """Find out what kind of thing this is, and take it over."""
-    if not os.path.exists(path):
+    try:
+        return _import_any(person, acting, path, from_user, dry_run, progress)
+    except RecollectError as error:
+        refused = error
+    # what was read hangs on the frames of its traceback and on the errors before it; whoever keeps it keeps them too
+    refused.__context__ = refused.__cause__ = None
+    raise refused.with_traceback(None)
+
+
+def _import_any(
+    person: Person, acting: Acting, path: Path, from_user: str | None, dry_run: bool, progress: Progress | None
+) -> ImportReport:
+    if not path.exists():
         raise InvalidInputError("path", f"there is nothing at {path}")
-    if not path.is_file() and not path.is_dir():
+    if not (path.is_file() or path.is_dir()):
         raise InvalidInputError("path", f"{path.name} is neither a file nor a folder")
-    if path.is_file() and zipfile.is_zipfile(path):
+    if path.is_file() and _is_zip(path):
         return _import_archive(person, acting, path, dry_run, progress)
     skipped: list[str] = []
     kind, drafts = read_drafts(path, person.user.user_id, from_user, person.clock(), person.config, skipped)
@@ -163,44 +181,100 @@ def import_any(
     return _merge(person, acting, drafts, report, dry_run, progress)
 
 
+def _is_zip(path: Path) -> bool:
+    """Whether this is a zip, also a damaged one."""
+    try:
+        with path.open("rb") as file:
+            return file.read(4) in (b"PK\x03\x04", b"PK\x05\x06") or zipfile.is_zipfile(file)
+    except OSError as error:
+        raise InvalidInputError("path", f"{path.name} cannot be read ({error.strerror})") from None
+
+
+class _Archive:
+    """An export that is read member by member, never more of it at once than is needed."""
+
+    def __init__(self, path: Path, archive: zipfile.ZipFile) -> None:
+        self._name, self._archive = path.name, archive
+        members = archive.infolist()
+        size = sum(member.file_size for member in members)
+        if size > _LARGEST:
+            raise InvalidInputError("path", f"{path.name} unpacks to more than {_LARGEST >> 20} MB")
+        if len(members) > _MOST_MEMBERS or (size > _SMALL and size > _HIGHEST_RATIO * path.stat().st_size):
+            raise InvalidInputError("path", f"{path.name} is packed so tightly that it cannot be an export")
+        self._left, self._rows = _LARGEST, _MOST_ROWS
+
+    def document(self, name: str) -> Any:
+        """A member that is one JSON document."""
+        return json.loads(self.data(name))
+
+    def data(self, name: str) -> bytes:
+        """All of a member that is not large."""
+        with self._archive.open(name) as file:
+            data = file.read(_LARGEST_FILE + 1)
+        self._count(len(data), len(data) > _LARGEST_FILE, name)
+        return data
+
+    def rows(self, name: str, *, optional: bool = False) -> Iterator[dict[str, Any]]:
+        """The rows of a member, one after another."""
+        if optional and name not in self._archive.NameToInfo:
+            return
+        with self._archive.open(name) as file:
+            # only \n ends a line here: JSON escapes it inside of texts, but not the others Python takes for one
+            while line := file.readline(_LONGEST_LINE + 1):
+                self._rows -= 1
+                self._count(len(line), len(line) > _LONGEST_LINE or self._rows < 0, name)
+                if line.strip():
+                    yield json.loads(line.decode("utf-8"))
+
+    def files(self) -> dict[str, bytes]:
+        """The files a person reads."""
+        names = self._archive.NameToInfo
+        return {name: self.data(name) for name in names if name == "MEMORY.md" or name.startswith("memory/")}
+
+    def _count(self, size: int, too_long: bool, name: str) -> None:
+        self._left -= size  # what is really there, whatever the headers say
+        if too_long or self._left < 0:
+            raise InvalidInputError("path", f"{name} in {self._name} is longer than any export's")
+
+
 def _import_archive(
     person: Person, acting: Acting, path: Path, dry_run: bool, progress: Progress | None
 ) -> ImportReport:
     try:
-        with zipfile.ZipFile(path) as archive:
-            if sum(member.file_size for member in archive.infolist()) > _LARGEST:
-                raise InvalidInputError("path", f"{path.name} unpacks to more than {_LARGEST >> 20} MB")
-            content = {name: archive.read(name) for name in archive.namelist()}
-        manifest = json.loads(content["manifest.json"])
-        if manifest["format"] != _FORMAT:
-            raise KeyError("format")
-        if manifest["version"] > _VERSION:
-            raise InvalidInputError("path", f"{path.name} was exported by a newer Recollect; upgrade to import it")
-        versions = [from_dict(row) for row in _rows(content["records.jsonl"])]
-        entries = [_entry_from_dict(row) for row in _rows(content["journal.jsonl"])]
-        tombstones = [
-            Tombstone(hash=row["hash"], record_id=row["record_id"], at=from_text(row["at"]))
-            for row in _rows(content["tombstones.jsonl"])
-        ]
-        recalls = {row["record_id"]: from_text(row["at"]) for row in _rows(content["recalls.jsonl"])}
-        # not there in archives of before; what a newer Recollect may ask consent for means nothing here
-        consents = {
-            row["name"]: from_text(row["at"])
-            for row in _rows(content.get("consents.jsonl", b""))
-            if row["name"] in CONSENTS
-        }
-        interactions = [events.interaction_from_dict(row) for row in _rows(content.get("interactions.jsonl", b""))]
-        runs = [events.run_from_dict(row) for row in _rows(content.get("runs.jsonl", b""))]
-        told = json.loads(content["state.json"])
-        if told["mode"] not in MODES:
-            raise ValueError("mode")
-        state = State(
-            user_id=person.user.user_id,
-            created_at=from_text(told["created_at"]),
-            seq=told["seq"],
-            mode=told["mode"],
-            secret=bytes.fromhex(told["secret"]),
-        )
+        with zipfile.ZipFile(path) as opened:
+            archive = _Archive(path, opened)
+            manifest = archive.document("manifest.json")
+            if manifest["format"] != _FORMAT:
+                raise KeyError("format")
+            if manifest["version"] > _VERSION:
+                raise InvalidInputError("path", f"{path.name} was exported by a newer Recollect; upgrade to import it")
+            told = archive.document("state.json")
+            if told["mode"] not in MODES:
+                raise ValueError("mode")
+            state = State(
+                user_id=person.user.user_id,
+                created_at=from_text(told["created_at"]),
+                seq=told["seq"],
+                mode=told["mode"],
+                secret=bytes.fromhex(told["secret"]),
+            )
+            versions = [from_dict(row) for row in archive.rows("records.jsonl")]
+            entries = [_entry_from_dict(row) for row in archive.rows("journal.jsonl")]
+            tombstones = [
+                Tombstone(hash=row["hash"], record_id=row["record_id"], at=from_text(row["at"]))
+                for row in archive.rows("tombstones.jsonl")
+            ]
+            recalls = {row["record_id"]: from_text(row["at"]) for row in archive.rows("recalls.jsonl")}
+            # not there in archives of before; what a newer Recollect may ask consent for means nothing here
+            consents = {
+                row["name"]: from_text(row["at"])
+                for row in archive.rows("consents.jsonl", optional=True)
+                if row["name"] in CONSENTS
+            }
+            told_rows = archive.rows("interactions.jsonl", optional=True)
+            interactions = [events.interaction_from_dict(row) for row in told_rows]
+            runs = [events.run_from_dict(row) for row in archive.rows("runs.jsonl", optional=True)]
+            files = archive.files()
         for number in (*(entry.seq for entry in entries), *(version.seq for version in versions), state.seq):
             if type(number) is not int or not 0 <= number <= min(state.seq, _MOST_NUMBER):
                 raise ValueError("seq")
@@ -208,7 +282,7 @@ def _import_archive(
         raise
     except (LookupError, ValueError, TypeError, AttributeError, EOFError, *_UNREADABLE) as error:
         raise InvalidInputError(
-            "path", f"{path.name} is not a Recollect export, or it is damaged ({error!r})"
+            "path", f"{path.name} is not a Recollect export, or it is damaged ({repr(error)[:200]})"
         ) from None
     latest = {version.id: version for version in versions}
     report = ImportReport(format="recollect")
@@ -219,7 +293,6 @@ def _import_archive(
     report.written, report.interactions = len(latest), len(interactions)
     if dry_run:
         return report
-    files = {name: data for name, data in content.items() if name == "MEMORY.md" or name.startswith("memory/")}
     with person.user.write() as tx:
         if tx.state().seq:
             raise StoreBusyError("this memory was begun by another process just now; import again to merge")
@@ -245,11 +318,6 @@ def _in_use(person: Person) -> bool:
     """Whether there is anything; a database that was created but never written to does not count."""
     with person.user.read() as reader:
         return reader.state().seq > 0 or person.files.any_text()
-
-
-def _rows(data: bytes) -> Iterator[dict[str, Any]]:
-    # only \n ends a line here: JSON escapes it inside of texts, but not the other characters Python takes for one
-    return (json.loads(line) for line in data.decode("utf-8").split("\n") if line.strip())
 
 
 class _Stop(Exception):

@@ -38,9 +38,10 @@ from recollect.store.sqlite_connections import (
     mapped_errors,
     raise_mapped,
 )
+from recollect.store.sqlite_copies import copies, erase_from_copies
 from recollect.store.sqlite_erasure import PATIENCE, Erasure, Finisher
 from recollect.store.sqlite_file import SqliteFile
-from recollect.store.sqlite_salvage import copies, erase_from_copies, repair
+from recollect.store.sqlite_repair import repair
 from recollect.store.sqlite_tally import SqliteTally
 from recollect.store.sqlite_views import SqliteReader, SqliteTransaction
 from recollect.store.tenants import some_of

@@ -36,7 +36,7 @@ from recollect.store.rows import (
     to_row,
 )
 from recollect.store.sqlite_conditions import conditions_of
-from recollect.store.sqlite_salvage import copies, erase_from_copies
+from recollect.store.sqlite_copies import copies, erase_from_copies
 from recollect.times import from_text, to_text, utc_now
 
 _SQL = load_queries(Path(__file__).parent / "sqlite.sql")

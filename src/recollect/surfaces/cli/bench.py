@@ -133,6 +133,7 @@ def speed(
 ) -> None:
     """Time writes, searches and starts, beside others."""
     from recollect.bench import speed as bench
+    from recollect.core.output import open_output
 
     if session.root is not None and not Path(session.root).is_dir():
         raise InvalidInputError("--root", "must be a folder for the benchmark's data, which is removed at the end")
@@ -147,7 +148,8 @@ def speed(
             progress=tell,
         )
     if plot is not None:
-        plot.write_text(_drawn(figures), encoding="utf-8")
+        with open_output("--plot", plot) as file:
+            file.write(_drawn(figures).encode())
     session.out.document(figures)
     _timed(session.out, figures)
 

@@ -39,9 +39,7 @@ def export(
     """Write the whole memory to one archive."""
     memory = session.known
     target = path or Path(f"recollect-{folder_name(session.user)}-{date.today()}.zip")
-    if target.is_dir():
-        raise InvalidInputError("path", f"{target} is a folder; name a file in it")
-    if target.exists() and not session.agreed(f"Replace {target}?", yes):
+    if target.is_file() and not session.agreed(f"Replace {target}?", yes):
         return NO
     with progress("Exporting") as tell:
         written = memory.export(target, progress=tell)

@@ -1,0 +1,75 @@
+"""Writing to a path that a caller names: what was there stays whole until the new content is complete."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from recollect.errors import InvalidInputError, storage_error
+
+
+@contextmanager
+def open_output(field: str, path: Path) -> Iterator[BinaryIO]:
+    """A file to write to, which replaces the regular file at ``path`` once it is complete.
+
+    A symbolic link stays, and its target is replaced. A pipe is written into. Anything else that is there, a folder, a
+    device or a socket, is refused: replacing it could break the machine.
+    """
+    try:
+        target, kind = _target(field, path)
+        with _pipe(field, path) if kind == stat.S_IFIFO else _replacing(target) as file:
+            yield file
+    except OSError as error:
+        raise storage_error(error, path.parent) from error
+
+
+def _target(field: str, path: Path) -> tuple[Path, int]:
+    """The file that is meant, and what kind of thing is there, 0 if nothing."""
+    try:
+        target = Path(os.path.realpath(path)) if path.is_symlink() else path
+        kind = stat.S_IFMT(os.stat(path).st_mode)
+    except FileNotFoundError:
+        kind = 0
+    except (OSError, RuntimeError):
+        if path.is_symlink():
+            raise InvalidInputError(field, f"{path} is a symbolic link that leads nowhere") from None
+        raise
+    if kind not in (0, stat.S_IFREG, stat.S_IFIFO):
+        names = {stat.S_IFDIR: "a folder; name a file in it", stat.S_IFSOCK: "a socket; name a file"}
+        raise InvalidInputError(field, f"{path} is {names.get(kind, 'a device; name a file')}")
+    if not target.parent.is_dir():
+        raise InvalidInputError(field, f"there is no folder {target.parent}")
+    return target, kind
+
+
+@contextmanager
+def _pipe(field: str, path: Path) -> Iterator[BinaryIO]:
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # else it would wait for a reader for ever
+    except OSError as error:
+        raise InvalidInputError(field, f"{path} is a pipe that nobody reads from") from error
+    os.set_blocking(fd, True)
+    with os.fdopen(fd, "wb") as file:
+        yield file
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[BinaryIO]:
+    # a name nobody can guess and O_EXCL: what another user put there, a link for example, is never written through
+    aside = path.with_name(f".{path.name[:200]}.{secrets.token_hex(4)}.new")
+    fd = os.open(aside, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(fd, "w+b") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(aside, path)
+    except BaseException:
+        with suppress(OSError):
+            aside.unlink()
+        raise
