@@ -11,11 +11,10 @@ from dataclasses import replace
 from datetime import date
 from typing import Any, Protocol, TypeGuard
 
-from recollect.core.known import statement_of
 from recollect.core.writing import Write
 from recollect.document import daily_md
 from recollect.document.matching import Known, compare
-from recollect.document.memory_md import Document, Item, one_block, section_of
+from recollect.document.memory_md import Document, Editor, Item, one_block, section_of
 from recollect.policy.retention import daily_expiry
 from recollect.records import USER_EDIT, DailyEntry, Fact, Record, new_id
 from recollect.store.contract import Query
@@ -40,12 +39,12 @@ class Page(Protocol):
         """Whether it says what the record says."""
         ...
 
-    def put(self, before: Record | None, after: Record | None) -> bool:
-        """Follow a change of a record; whether the text changed."""
+    def put(self, before: Record | None, after: Record | None) -> None:
+        """Follow a change of a record."""
         ...
 
     def put_all(self, changes: Sequence[tuple[Record | None, Record | None]]) -> bool:
-        """`put` for changes of different records."""
+        """`put` for changes of different records; whether the text changed."""
         ...
 
     def wipe(self, records: Iterable[Record]) -> int:
@@ -77,7 +76,9 @@ class MemoryPage:
     """MEMORY.md."""
 
     def __init__(self, document: Document) -> None:
-        self._document = document
+        self._current = document
+        self._waiting: dict[str, tuple[Record | None, Record | None]] = {}  # changes to follow, by record
+        self._said: tuple[Document, dict[_Words, list[Item]]] | None = None  # what that document says
 
     @classmethod
     def parse(cls, text: str) -> MemoryPage:
@@ -107,57 +108,45 @@ class MemoryPage:
     def shows(self, record: Record) -> bool:
         return self._item(record) is not None
 
-    def put(self, before: Record | None, after: Record | None) -> bool:
-        old = before if _is_shown(before) else None
-        new = after if _is_shown(after) else None
-        item = self._item(old) if old else None
-        if old and new and item:
-            return self._rewrite(item, old, new)
-        if new is not None:
-            self._document = self._document.add(_section(new), new.content, key=new.key, label=new.label)
-        elif item is not None:
-            self._document = self._document.remove(item)
-        return new is not None or item is not None
+    def put(self, before: Record | None, after: Record | None) -> None:
+        # followed when somebody looks: many changes, one by one, cost no more than all of them at once
+        record = after or before
+        if record is not None:
+            if record.id in self._waiting:
+                self._follow()
+            self._waiting[record.id] = before, after
 
     def put_all(self, changes: Sequence[tuple[Record | None, Record | None]]) -> bool:
-        leaving = [old for old, new in changes if _is_shown(old) and not _is_shown(new)]
-        changed = False
-        if len(leaving) > 1:  # looked up together, and taken out from the bottom so that the places above stay right
-            said = {(fact.key, _folded(fact.content)) for fact in leaving}
-            items = [item for item in self._document.items if (item.key, _folded(item.content)) in said]
-            for item in reversed(items):
-                self._document = self._document.remove(item)
-                changed = True
-            changes = [(old, new) for old, new in changes if not _is_shown(old) or _is_shown(new)]
-        for old, new in changes:
-            changed |= self.put(old, new)
-        return changed
+        before = self._document
+        self._document = _followed(before, changes)
+        return self._document is not before
 
-    def _rewrite(self, item: Item, old: Fact, new: Fact) -> bool:
-        document = self._document
-        if new.key is None and item.key is not None:
-            self._document = document.remove(item).add(_section(new), new.content)
-            return True
-        if new.key is not None and new.key != item.key:
-            document = document.rename(item, new.key, new.label)
-            item = item._replace(key=new.key)
-        if _folded(new.content) != _folded(item.content):
-            document = document.replace(item, new.content)
-            item = item._replace(content=one_block(new.content))
-        if _section(new) != _section(old):
-            document = document.move(item, _section(new))
-        changed = document is not self._document
-        self._document = document
-        return changed
+    def _follow(self) -> None:
+        """Follow the changes that wait."""
+        waiting, self._waiting = self._waiting, {}
+        if waiting:
+            self._current = _followed(self._current, list(waiting.values()))
+
+    @property
+    def _document(self) -> Document:
+        self._follow()
+        return self._current
+
+    @_document.setter
+    def _document(self, document: Document) -> None:
+        self._follow()
+        self._current = document
 
     def wipe(self, records: Iterable[Record]) -> int:
         said = {one_block(form) for record in records for form in (record.content, record.text)}
-        taken = 0
-        for item in self._document.items:
-            if item.content in said or (item.label and f"{item.label}: {item.content}" in said):
-                self._document = self._document.remove(item)
-                taken += 1
-        return taken
+        gone = [
+            item
+            for item in self._document.items
+            if item.content in said or (item.label and f"{item.label}: {item.content}" in said)
+        ]
+        if gone:
+            self._document = self._document.remove_all(gone)
+        return len(gone)
 
     def adopt(self, write: Write, records: Sequence[Record], base_seq: int | None, name: str) -> None:
         now = {fact.id: fact for fact in records if isinstance(fact, Fact)}
@@ -217,19 +206,23 @@ class MemoryPage:
         fact = self.draft(write, item)
         if _unfit(write, fact, item, name):
             return
-        known = write.same_key(fact) or _archived_copy(write, fact)
+        known = write.same_key(fact) or write.known.archived_copy(fact)
         if known is not None and known.tier == "archive":
             self._edited(write, known, item, name)
         else:
             write.apply("remember", None, fact, reason=f"written into {name}", written=True)
 
     def _item(self, record: Record) -> Item | None:
-        return _find(
-            self._document,
-            record.key,
-            one_block(record.content),
-            _section(record) if isinstance(record, Fact) else None,
-        )
+        """The line that says what a record says, of its own section if there are several."""
+        document = self._document
+        if self._said is None or self._said[0] is not document:
+            said: dict[_Words, list[Item]] = {}
+            for item in document.items:
+                said.setdefault((item.key, _folded(item.content)), []).append(item)
+            self._said = document, said
+        found = self._said[1].get((record.key, _folded(one_block(record.content))), [])
+        section = _section(record) if isinstance(record, Fact) else None
+        return next((item for item in found if item.section == section), found[0] if found else None)
 
 
 class DayPage:
@@ -237,7 +230,9 @@ class DayPage:
 
     def __init__(self, day: date, text: str) -> None:
         self._day = day
-        self._text = text
+        self._current = text
+        self._waiting: list[tuple[str, str]] = []  # sections and texts to append
+        self._said: set[str] | None = None  # its entries, if somebody asked
 
     def render(self) -> str:
         return self._text
@@ -267,27 +262,43 @@ class DayPage:
         return write.tx.find(Query(kinds=("daily",), key=self._day.isoformat()))
 
     def shows(self, record: Record) -> bool:
-        content = one_block(record.content)
-        return any(item.content == content for item in daily_md.entries(self._text))
+        if self._said is None:
+            self._said = {item.content for item in daily_md.entries(self._text)}
+        return one_block(record.content) in self._said
 
-    def put(self, before: Record | None, after: Record | None) -> bool:
-        text = self._text
+    def put(self, before: Record | None, after: Record | None) -> None:
         if after is None:
             if before is not None:
                 self.wipe([before])
         elif isinstance(after, DailyEntry) and after.status == "active" and (before is None or not self.shows(after)):
-            self._text = daily_md.append(text, self._day, after.section, after.content)
-        return self._text != text
+            self._waiting.append((after.section, after.content))  # appended when somebody looks, all at once
+            if self._said is not None:
+                self._said.add(one_block(after.content))
 
     def put_all(self, changes: Sequence[tuple[Record | None, Record | None]]) -> bool:
-        return sum(self.put(before, after) for before, after in changes) > 0
+        text = self._text
+        leaving = [before for before, after in changes if before is not None and after is None]
+        if leaving:
+            self.wipe(leaving)
+        for before, after in changes:
+            if after is not None:
+                self.put(before, after)
+        return self._text != text
+
+    @property
+    def _text(self) -> str:
+        if self._waiting:
+            waiting, self._waiting = self._waiting, []
+            self._current = daily_md.append_all(self._current, self._day, waiting)
+        return self._current
 
     def wipe(self, records: Iterable[Record]) -> int:
         before = len(daily_md.entries(self._text))
-        self._text = daily_md.remove(self._text, [one_block(record.content) for record in records])
+        self._current = daily_md.remove(self._text, {one_block(record.content) for record in records})
+        self._said = None
         after = len(daily_md.entries(self._text))
         if not after and self._text.strip("\ufeff \t\r\n") == f"# {self._day.isoformat()}":
-            self._text = ""
+            self._current = ""
         return before - after
 
     def adopt(self, write: Write, records: Sequence[Record], base_seq: int | None, name: str) -> None:
@@ -385,26 +396,77 @@ def _facts_at(write: Write, now: Mapping[str, Fact], base_seq: int) -> dict[str,
     return base
 
 
-def _words(fact: Fact) -> tuple[str | None, str]:
+_Words = tuple[str | None, str]
+
+
+def _words(fact: Fact) -> _Words:
     return fact.key, _folded(one_block(fact.content))
 
 
-def _archived_copy(write: Write, fact: Fact) -> Fact | None:
-    """The same fact where pruning put it."""
-    for other, _ in write.known.likely(statement_of(fact), "fact"):
-        if (
-            isinstance(other, Fact)
-            and other.tier == "archive"
-            and (other.key, other.content) == (fact.key, fact.content)
-        ):
-            return other
-    return None
+def _followed(document: Document, changes: Sequence[tuple[Record | None, Record | None]]) -> Document:
+    """MEMORY.md after these changes, each of another record; the same document if they do not concern it.
+
+    What stands there is changed first, from the bottom to the top, so that the places above stay right. Then comes
+    what is new in its section, in the order of the changes.
+    """
+    shown = [(old if _is_shown(old) else None, new if _is_shown(new) else None) for old, new in changes]
+    shown.sort(key=lambda change: change[1] is not None)  # what leaves first: another one may say the same
+    places = _places_of(document, shown)
+    if not places and not any(new for _, new in shown):
+        return document
+    editor = document.edit()
+    lifted: dict[str, list[str] | None] = {}
+    for at, (item, old, new) in sorted(places.items(), reverse=True):
+        if new is None:
+            editor.cut(at)
+        else:
+            lifted[new.id] = _rewrite(editor, at, item, old, new)
+    for _, new in shown:
+        if new is None or lifted.get(new.id, []) is None:
+            continue
+        if lines := lifted.get(new.id):
+            editor.put(_section(new), lines)
+        else:
+            editor.add(_section(new), new.content, key=new.key, label=new.label)
+    if len(changes) == 1 or editor.is_as_read:
+        return editor.document()
+    for change in changes:
+        document = _followed(document, [change])
+    return document
 
 
-def _find(document: Document, key: str | None, content: str, section: str | None = None) -> Item | None:
-    said = _folded(content)
-    found = [item for item in document.items if item.key == key and _folded(item.content) == said]
-    return next((item for item in found if item.section == section), found[0] if found else None)
+def _places_of(
+    document: Document, shown: Sequence[tuple[Fact | None, Fact | None]]
+) -> dict[int, tuple[Item, Fact, Fact | None]]:
+    """Where a document says what is to change; each place once, in the fact's own section if there are several."""
+    wanted = {_words(old) for old, _ in shown if old}
+    said: dict[_Words, list[tuple[int, Item]]] = {}
+    for at, item in document.places() if wanted else ():
+        if (words := (item.key, _folded(item.content))) in wanted:
+            said.setdefault(words, []).append((at, item))
+    several_leave = sum(old is not None and new is None for old, new in shown) > 1
+    found: dict[int, tuple[Item, Fact, Fact | None]] = {}
+    for old, new in shown:
+        if old is None or not (there := said.get(_words(old))):
+            continue
+        own = next((place for place in there if place[1].section == _section(old)), there[0])
+        for at, item in list(there) if several_leave and new is None else [own]:
+            there.remove((at, item))
+            found[at] = item, old, new
+    return found
+
+
+def _rewrite(editor: Editor, at: int, item: Item, old: Fact, new: Fact) -> list[str] | None:
+    """Make a line say what a fact says now; None if it stays, else the lines to put elsewhere, if there are any."""
+    if new.key is None and item.key is not None:
+        editor.cut(at)
+        return []
+    key = item.key
+    if new.key is not None and new.key != key:
+        at, key = editor.rename(at, new.key, new.label, item.content), new.key
+    if _folded(new.content) != _folded(item.content):
+        at = editor.replace(at, key, new.content)
+    return editor.lift(at) if _section(new) != _section(old) else None
 
 
 def _folded(content: str) -> str:

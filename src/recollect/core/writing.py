@@ -41,6 +41,7 @@ from recollect.store.contract import Query, Transaction
 
 _PROSE = frozenset({"fact", "daily", "note", "observation", "episode"})
 _IN_PLACE = frozenset({"correction", "refinement"})
+_FEW, _MANY = 4, 500  # facts under one key that are read at once, first and then
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -370,10 +371,13 @@ class Write:
         """The active fact that this one would stand beside under the same key."""
         if fact.key is None:
             return None
-        for other in self.tx.find(Query(kinds=("fact",), key=fact.key, alive_at=self.now)):
-            if other.category == fact.category and (not other.type or not fact.type or other.type == fact.type):
-                assert isinstance(other, Fact)
-                return other
+        query = Query(kinds=("fact",), key=fact.key, alive_at=self.now, limit=_FEW)
+        while found := self.tx.find(query):  # a person may have written thousands under one key
+            for other in found:
+                if other.category == fact.category and (not other.type or not fact.type or other.type == fact.type):
+                    assert isinstance(other, Fact)
+                    return other
+            query = replace(query, after=(found[-1].created_at, found[-1].id), limit=_MANY)
         return None
 
     def _known_key(self, fact: Fact, known: Fact) -> Outcome:

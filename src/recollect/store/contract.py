@@ -50,6 +50,8 @@ class Query:
     """What held at this moment: of each record the highest version valid then, unless the record is
     archived by now. Overrides `statuses`."""
     newest_first: bool = False
+    after: tuple[datetime, str] | None = None
+    """The time of creation and the id of the last record seen: only what comes behind it, in the order asked for."""
     limit: int | None = None
     offset: int = 0
 

@@ -160,7 +160,7 @@ class MemoryReader:
 
     def find(self, query: Query) -> list[Record]:
         pool = list(self.data.latest.values()) if query.valid_at is None else self._held_at(query.valid_at)
-        found = [record for record in pool if _fits(record, query)]
+        found = [record for record in pool if _fits(record, query) and _comes_behind(record, query)]
         if query.changed_after is not None:
             found.sort(key=lambda r: r.seq, reverse=query.newest_first)
         else:
@@ -472,6 +472,11 @@ class MemoryTransaction(MemoryReader):
 
 def _reported(one: Interaction) -> datetime:
     return one.reported_at or one.at
+
+
+def _comes_behind(record: Record, query: Query) -> bool:
+    place = (record.created_at, record.id)
+    return query.after is None or (place < query.after if query.newest_first else place > query.after)
 
 
 def _fits(record: Record, query: Query) -> bool:
