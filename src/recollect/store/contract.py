@@ -226,10 +226,12 @@ class Reader(Protocol):
         call: str | None = None,
         undoes: int | None = None,
         after: int = 0,
+        before: int | None = None,
         newest_first: bool = False,
         limit: int | None = None,
+        offset: int = 0,
     ) -> list[JournalEntry]:
-        """Journal entries by sequence number."""
+        """Journal entries by sequence number, behind ``after`` and before ``before``."""
         ...
 
     def numbers(self, record_ids: Sequence[str]) -> dict[str, int]:
@@ -255,8 +257,18 @@ class Reader(Protocol):
         """When each record was last recalled; records never recalled are not in it."""
         ...
 
-    def sessions(self, *, limit: int, offset: int = 0) -> list[Session]:
-        """Conversations with active messages, by when the last of them was said, the latest first."""
+    def sessions(
+        self,
+        *,
+        limit: int,
+        offset: int = 0,
+        after: tuple[datetime, str] | None = None,
+        as_of: datetime | None = None,
+    ) -> list[Session]:
+        """Conversations with active messages, by when the last of them was said, the latest first, and then by id.
+
+        ``after`` is when the last one seen ended, and its id. Only what was stored at ``as_of`` counts.
+        """
         ...
 
     def calls(
@@ -267,10 +279,14 @@ class Reader(Protocol):
         tool: str | None = None,
         session: str | None = None,
         call: str | None = None,
+        after: tuple[datetime, str] | None = None,
         newest_first: bool = False,
         limit: int | None = None,
     ) -> list[ToolCall]:
-        """The log of tool calls from ``since`` on and before ``until``, by time and then id; ``call`` is an id."""
+        """The log of tool calls from ``since`` on and before ``until``, by time and then id; ``call`` is an id.
+
+        ``after`` is the time and id of the last one seen: only what comes behind it, in the order asked for.
+        """
         ...
 
     def spending(self, *, since: date | None = None, until: date | None = None) -> list[Spending]:

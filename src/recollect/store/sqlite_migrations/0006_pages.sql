@@ -7,3 +7,5 @@ CREATE INDEX records_by_key ON records (key, kind, status, created_at) WHERE lat
 CREATE INDEX records_by_session ON records (session, kind, status, created_at)
     WHERE latest = 1 AND session IS NOT NULL;
 CREATE INDEX records_by_creation ON records (created_at) WHERE latest = 1;
+CREATE INDEX records_by_conversation ON records (session, kind, status, valid_from)
+    WHERE latest = 1 AND session IS NOT NULL;
