@@ -21,7 +21,7 @@ Place = list[Any]
 
 
 class Walk:
-    """One page of a list: where it begins, how many items it has at most, and once it was read, where the next begins."""
+    """One page of a list: where it begins, how many items it has, and once it was read, where the next begins."""
 
     def __init__(self, size: int, cursor: str | None = None) -> None:
         self._size = size
@@ -36,7 +36,7 @@ class Walk:
     def page(
         self, find: Callable[[Place | None, int], list[T]], place_of: Callable[[T], Place], limit: int | None
     ) -> list[T]:
-        """The items of this page; ``find`` gives so many of those behind a place, ``limit`` is for all pages together."""
+        """The items of this page. ``find`` gives so many behind a place; ``limit`` is for all pages together."""
         left = self._size + 1 if limit is None else limit - self._passed
         most = min(self._size, left)
         if most <= 0:
