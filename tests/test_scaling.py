@@ -200,3 +200,55 @@ def test_one_change_beside_a_large_file_costs_far_less_than_the_file(what: str, 
         assert one < whole / 3, f"{one} of {whole}"
         spent.append(one)
     assert_near_linear(*spent)
+
+
+def _archive(root: Path, messages: int) -> Path:
+    """An export: one long conversation, a long day, facts and notes."""
+    with recollect.open(root / "from", max_words=100_000) as app:
+        source = app.user("source")
+        with source.batch() as batch:
+            for number in range(messages):
+                batch.say(f"Message number {number}", session="one")
+                batch.jot(f"Entry number {number}")
+                batch.remember(f"Owns the book number {number}")
+                batch.note(f"Note number {number} of the journey")
+        return source.export(root / "archive.zip")
+
+
+def test_importing_many_records_costs_what_each_of_them_costs(cost: Cost, tmp_path: Path) -> None:
+    merged, again, restored = [], [], []
+    for size in (SMALL, LARGE):
+        root = tmp_path / str(size)
+        archive = _archive(root, size)
+        with recollect.open(root / "to", max_words=100_000) as app:
+            memory = app.user("u1")
+            memory.remember("Plays the theremin")
+            memory.search("theremin")
+            merged.append(cost.of(lambda memory=memory, archive=archive: memory.import_(archive)))  # type: ignore[misc]
+            assert memory.count()["message"] == memory.count()["daily"] == memory.count()["note"] == size
+            again.append(cost.of(lambda memory=memory, archive=archive: memory.import_(archive)))  # type: ignore[misc]
+            assert memory.count()["message"] == size and len(memory.history(limit=10**6)) == 4 * size + 1
+            other = app.user("u2")
+            restored.append(cost.of(lambda other=other, archive=archive: other.import_(archive)))  # type: ignore[misc]
+            assert memory.verify() == other.verify() == []
+    assert_near_linear(*merged)
+    assert_near_linear(*again)
+    assert_near_linear(*restored)
+
+
+def test_an_import_that_fails_half_way_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = _archive(tmp_path, 300)
+    with recollect.open(tmp_path / "to") as app:
+        memory = app.user("u1")
+        memory.remember("Plays the theremin")
+        before, shown = memory.history(), memory.show()
+
+        def interrupt(done: int, of: int) -> None:
+            if done >= 1000:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            memory.import_(archive, progress=interrupt)
+        assert memory.history() == before and memory.show() == shown and memory.verify() == []
+        report = memory.import_(archive)
+        assert report.written == 1200

@@ -20,7 +20,6 @@ from recollect.core.erase import clear, erase
 from recollect.core.events import checked_run, interaction, interactions, report
 from recollect.core.files import MEMORY, daily_name
 from recollect.core.journal import Progress, last_target, undo, verify
-from recollect.core.paging import Walk
 from recollect.core.rebuild import RebuildReport, rebuild
 from recollect.core.recall import speaking_of
 from recollect.core.recalling import Recalling
@@ -75,10 +74,6 @@ class Memory(Recalling):
             trusted=now.trusted if trusted is None else check.flag("trusted", trusted),
         )
         return Memory(self._person, acting, self._open)
-
-    def _walking(self, walk: Walk) -> Memory:
-        """The same memory, of whose lists one page is given: that of the walk, which says where the next begins."""
-        return Memory(self._person, self._acting, self._open, walk)
 
     def _unless(self, may_be_done: Callable[[], bool]) -> Memory:
         """The same memory for a call that another process may do too: `DoneAlreadyError` if it has done it."""

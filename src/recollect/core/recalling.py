@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date, datetime
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 from recollect.config import Config
 from recollect.core import validation as check
@@ -437,6 +437,10 @@ class Recalling:
             return reader.runs(since=first, kind=sort, newest_first=True, limit=most)
 
     # inside
+
+    def _walking(self, walk: Walk) -> Self:
+        """The same memory, of whose lists one page is given: that of the walk, which says where the next begins."""
+        return type(self)(self._person, self._acting, self._open, walk)
 
     @contextmanager
     def _asking(self, query: str, now: datetime | None) -> Iterator[tuple[Reader, Asked, int | None]]:

@@ -319,7 +319,7 @@ def _take(write: Write, there: _There, draft: Draft, report: ImportReport) -> No
 
 
 class _There:
-    """What is stored already, asked for each record of an import: each place is read once, however often it is asked."""
+    """What is stored already, asked for each record of an import: each place is read once."""
 
     def __init__(self, write: Write) -> None:
         self._write = write

@@ -258,12 +258,7 @@ class Reader(Protocol):
         ...
 
     def sessions(
-        self,
-        *,
-        limit: int,
-        offset: int = 0,
-        after: tuple[datetime, str] | None = None,
-        as_of: datetime | None = None,
+        self, *, limit: int, offset: int = 0, after: tuple[datetime, str] | None = None, as_of: datetime | None = None
     ) -> list[Session]:
         """Conversations with active messages, by when the last of them was said, the latest first, and then by id.
 
@@ -283,10 +278,7 @@ class Reader(Protocol):
         newest_first: bool = False,
         limit: int | None = None,
     ) -> list[ToolCall]:
-        """The log of tool calls from ``since`` on and before ``until``, by time and then id; ``call`` is an id.
-
-        ``after`` is the time and id of the last one seen: only what comes behind it, in the order asked for.
-        """
+        """The log of tool calls from ``since`` on and before ``until``, by time and then id; ``call`` is an id."""
         ...
 
     def spending(self, *, since: date | None = None, until: date | None = None) -> list[Spending]:
