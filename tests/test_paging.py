@@ -161,7 +161,12 @@ def test_a_page_reads_what_it_shows(name: str, tmp_path: Path, monkeypatch: pyte
     loaded: list[object] = []
     for loader in ("from_row", "entry_from_row", "call_from_row"):
         load = getattr(rows, loader)
-        monkeypatch.setattr(sqlite_views, loader, lambda row, load=load: loaded.append(row) or load(row))
+
+        def counting(row: Any, load: Callable[[Any], object] = load) -> object:
+            loaded.append(row)
+            return load(row)
+
+        monkeypatch.setattr(sqlite_views, loader, counting)
     steps = [0]
     connect = sqlite3.connect
 

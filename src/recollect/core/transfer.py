@@ -306,7 +306,7 @@ def _take(write: Write, there: _There, draft: Draft, report: ImportReport) -> No
         return
     outcome = write.remember(record)
     if outcome.done:
-        there.add(outcome.record or record)
+        there.add(getattr(outcome, "record", record))  # as it was stored: secrets are masked
         report.written += 1
     elif isinstance(outcome, Duplicate):
         report.duplicates += 1

@@ -226,7 +226,12 @@ class Memories:
         if verb.paged:
             cursor, size = values.pop("cursor", None), values.pop("page", PAGE)
             walk = Walk(size, cursor)
-            items = _called(verb, memory._walking(walk), values)
+            try:
+                items = _called(verb, memory._walking(walk), values)
+            except Problem:
+                if walk.refusal is not None:  # the request is wrong, not the state of things
+                    raise walk.refusal from None
+                raise
             return told(items, next=walk.following)
         found = _called(verb, memory, values)
         if verb.name not in ("show", "daily"):
