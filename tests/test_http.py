@@ -493,9 +493,24 @@ def test_U5_a_tenant_may_call_a_user_what_the_default_one_may_not(
 def test_U5_a_whole_number_is_one_however_it_is_written(tenant: Tenant) -> None:
     for number in range(3):
         tenant.post("42/note", {"content": f"Note number {number}"}).raise_for_status()
-    assert len(tenant.post("42/read", {"page": 2.0, "limit": 3.0}).raise_for_status().json()["result"]) == 2
+    first = tenant.post("42/read", {"page": 2.0, "limit": 3.0}).raise_for_status().json()
+    assert len(first["result"]) == 2
     assert len(tenant.post("42/read", {"cursor": "2"}).raise_for_status().json()["result"]) == 1
     assert tenant.post("42/read", {"cursor": "999999999"}).raise_for_status().json() == {"result": [], "next": None}
+    last = tenant.post("42/read", {"cursor": first["next"], "limit": 3.0}).raise_for_status().json()
+    assert len(last["result"]) == 1 and last["next"] is None
+
+
+@pytest.mark.parametrize("verb", ["read", "history", "sessions", "calls", "interactions"])
+@pytest.mark.parametrize("cursor", ["next", "W10", "WzAsMV0", "WzAsInllc3RlcmRheSIsImEiXQ", "WzAsIlx1MDAwMCIsIngiXQ"])
+def test_U5_a_cursor_that_was_not_given_here_is_refused(tenant: Tenant, verb: str, cursor: str) -> None:
+    tenant.post("42/say", {"content": "Hello", "session": "s"}).raise_for_status()
+    answer = tenant.post(f"42/{verb}", {"cursor": cursor}) if verb in ("read", "history") else None
+    answer = answer or tenant.get(f"42/{verb}", cursor=cursor)
+    if not answer.is_success:  # a number may be a place in the journal
+        assert problem(answer, 422, "InvalidInputError")["field"] == "cursor"
+    else:
+        assert verb == "history"
 
 
 def test_U5_every_name_in_the_document_is_there_once(tenant: Tenant) -> None:

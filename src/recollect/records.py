@@ -47,9 +47,10 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import MISSING, dataclass, field, fields
 from datetime import date, datetime
+from operator import attrgetter
 from typing import Any, ClassVar, Literal, TypeVar, get_args
 
 from recollect.times import from_text, to_text
@@ -551,14 +552,17 @@ _DEFAULTS: dict[type[Record], tuple[tuple[str, Any], ...]] = {
     )
     for cls in RECORD_TYPES.values()
 }
+_VALUES: dict[type[Record], Callable[[Record], tuple[Any, ...]]] = {
+    cls: attrgetter(*(name for name, _ in defaults)) for cls, defaults in _DEFAULTS.items()
+}
 
 
 def to_dict(record: Record) -> dict[str, Any]:
     """The record as JSON-ready data; fields that hold their default are left out."""
     data: dict[str, Any] = {"kind": record.kind}
-    for name, default in _DEFAULTS[type(record)]:
-        value = getattr(record, name)
-        if value == default:
+    cls = type(record)
+    for (name, default), value in zip(_DEFAULTS[cls], _VALUES[cls](record), strict=True):
+        if value is default or value == default:
             continue
         if name in _MOMENTS:
             value = to_text(value)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import date, datetime, timezone
+from functools import lru_cache
 
 from recollect.errors import InvalidInputError
 
@@ -19,6 +20,7 @@ def utc_now() -> datetime:
     return datetime.now(timezone.utc)
 
 
+@lru_cache(maxsize=256)  # what is stored together shares its moments
 def to_text(moment: datetime) -> str:
     """Fixed width, so that text order is time order: ``2026-02-12T09:30:00.000000Z``."""
     return moment.isoformat(timespec="microseconds")[:26] + "Z"

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from recollect.search.index import Index
 
 _AT_ONCE = 500  # records fetched together when catching up
+_LATER = 5000  # changes at once that wait for the first search: who saved a large file does not wait for their words
 _REBUILD_SHARE = 0.5  # of all changes: more than that is read faster from the records
 _SAVE_AFTER = 1000  # changes, or a tenth of what there is
 _SAVE_AT_END = 50  # changes worth more than the time to save them
@@ -109,14 +110,14 @@ class Catalogue:
             return index
 
     def committed(self, seq: int, *, erased: bool) -> None:
-        """After a write: take in what piled up, so that no search has to wait for all of it."""
+        """After a write: take in what piled up, so that no search has to wait for all of it, unless it is very much."""
         with self.guard:
             self._ahead, self._stored = False, None
             if self._large:
                 return  # the next search or write takes it in
             index = self._index
             behind = seq - (index.seq if index is not None else self._on_disk())
-        if behind >= _AT_ONCE or (erased and index is not None):
+        if _AT_ONCE <= behind < _LATER or (erased and index is not None):
             with suppress(StoreError), self._read() as reader, self.guard:  # the write is done, come what may
                 self.caught_up(reader, reader.state())
                 if erased:

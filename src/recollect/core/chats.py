@@ -186,8 +186,10 @@ class ChatReader:
         call: str | None = None,
         undoes: int | None = None,
         after: int = 0,
+        before: int | None = None,
         newest_first: bool = False,
         limit: int | None = None,
+        offset: int = 0,
     ) -> list[JournalEntry]:
         def entries(most: int | None) -> list[JournalEntry]:
             found: list[JournalEntry] = self.whole.entries(
@@ -196,12 +198,13 @@ class ChatReader:
                 call=call,
                 undoes=undoes,
                 after=after,
+                before=before,
                 newest_first=newest_first,
                 limit=most,
             )
             return found
 
-        return _enough(entries, self._may_tell, limit)
+        return _enough(entries, self._may_tell, None if limit is None else offset + limit)[offset:]
 
     def numbers(self, record_ids: Sequence[str]) -> dict[str, int]:
         found: dict[str, int] = self.whole.numbers(sorted(self._seen(record_ids)))
@@ -222,13 +225,18 @@ class ChatReader:
         seen = self._seen(recalled)
         return {record_id: at for record_id, at in recalled.items() if record_id in seen}
 
-    def sessions(self, *, limit: int, offset: int = 0) -> list[Session]:
+    def sessions(
+        self, *, limit: int, offset: int = 0, after: tuple[datetime, str] | None = None, as_of: datetime | None = None
+    ) -> list[Session]:
         said: dict[str, list[datetime]] = {}
         for message in self.find(Query(kinds=("message",))):
-            if message.session is not None:
+            if message.session is not None and (as_of is None or message.created_at <= as_of):
                 said.setdefault(message.session, []).append(message.valid_from)
         found = [Session(id=one, messages=len(at), began=min(at), ended=max(at)) for one, at in sorted(said.items())]
-        return sorted(found, key=lambda one: one.ended, reverse=True)[offset : offset + limit]
+        found.sort(key=lambda one: one.ended, reverse=True)
+        if after is not None:
+            found = [one for one in found if one.ended < after[0] or (one.ended == after[0] and one.id > after[1])]
+        return found[offset : offset + limit]
 
     def calls(
         self,
@@ -238,6 +246,7 @@ class ChatReader:
         tool: str | None = None,
         session: str | None = None,
         call: str | None = None,
+        after: tuple[datetime, str] | None = None,
         newest_first: bool = False,
         limit: int | None = None,
     ) -> list[ToolCall]:
@@ -249,6 +258,7 @@ class ChatReader:
             tool=tool,
             session=self._session,
             call=call,
+            after=after,
             newest_first=newest_first,
             limit=limit,
         )

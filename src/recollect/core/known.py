@@ -7,7 +7,7 @@ they are compared. What the open write itself changed is kept apart, until it is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from heapq import nsmallest
 from itertools import islice
@@ -69,7 +69,9 @@ class Known:
         self._state: State | None = None
         self._reader: Reader | None = None
         self._changed: dict[str, Record | None] = {}  # by this write; None is gone
-        self._marks: dict[str, set[str]] = {}  # of what it changed
+        self._marks: dict[str, dict[str, None]] = {}  # of what it changed, as far as somebody asked
+        self._unmarked: dict[str, Record] = {}  # changed since then
+        self._has_archived: bool | None = None  # until somebody asks
         self._before: tuple[dict[str, Fact], set[str]] | None = None
         self._dirty = False  # the write has changed something, of whatever kind
 
@@ -95,7 +97,8 @@ class Known:
         self._end()
 
     def _end(self) -> None:
-        self._changed, self._marks, self._dirty = {}, {}, False
+        self._changed, self._marks, self._unmarked, self._dirty = {}, {}, {}, False
+        self._has_archived = None
         self._before = self._reader = self._state = None
 
     def note(self, record: Record) -> None:
@@ -105,13 +108,14 @@ class Known:
             self.in_file[record.id] = record
         else:
             self.in_file.pop(record.id, None)
+        if record.tier == "archive":
+            self._has_archived = True
         if record.kind not in COMPARED and record.kind not in _EXACT:
             return
         self._unmark(record.id)
         self._changed[record.id] = record if record.status == "active" else None
         if record.status == "active":
-            for mark in marks_of(record):
-                self._marks.setdefault(mark, set()).add(record.id)
+            self._unmarked[record.id] = record
 
     def drop(self, record_id: str) -> None:
         """Let go of a record."""
@@ -121,14 +125,35 @@ class Known:
         self._changed[record_id] = None
 
     def _unmark(self, record_id: str) -> None:
-        if known := self._changed.get(record_id):
+        known = self._changed.get(record_id)
+        if self._unmarked.pop(record_id, None) is None and known is not None:
             for mark in marks_of(known):
-                self._marks[mark].discard(record_id)
+                self._marks[mark].pop(record_id, None)
+
+    def _mark(self) -> None:
+        """Make what this write changed findable. Only now that somebody asks: a file that is taken over never does."""
+        for record in self._unmarked.values():
+            for mark in marks_of(record):
+                self._marks.setdefault(mark, {})[record.id] = None
+        self._unmarked = {}
+
+    def archived_copy(self, fact: Fact, fits: Callable[[Record], bool] | None = None) -> Fact | None:
+        """The same fact, word for word, where pruning put it."""
+        if self._has_archived is None and self._reader is not None:
+            self._has_archived = bool(self._reader.find(Query(kinds=("fact",), tier="archive", limit=1)))
+        if not self._has_archived:
+            return None
+        for other, _ in self.likely(statement_of(fact), "fact", fits):
+            same = (other.key, other.content) == (fact.key, fact.content)
+            if same and isinstance(other, Fact) and other.tier == "archive":
+                return other
+        return None
 
     def likely(
         self, statement: Statement, kind: str, fits: Callable[[Record], bool] | None = None
     ) -> list[tuple[Record, Statement]]:
         """The few records of a kind, of those that fit, that could say the same as a statement, the likeliest first."""
+        self._mark()
         words = frozenset(map(_worded, statement.terms))
         signed = _signed(statement)
         found = self._likely_stored(signed, words, kind, _MOST_CANDIDATES if fits is None else _MOST_SEEN_THROUGH)
@@ -143,6 +168,7 @@ class Known:
 
     def has_exactly(self, record: Record) -> bool:
         """Whether the very same is there: the same kind with the same words."""
+        self._mark()
         mark = f"!{record.content}"
         if any(other.kind == record.kind for other in map(self._changed.get, self._marks.get(mark, ())) if other):
             return True
@@ -163,7 +189,7 @@ class Known:
 
     def _likely_changed(self, signed: str, words: frozenset[str]) -> Iterator[str]:
         found = dict.fromkeys(self._marks.get(signed, ()))
-        lists: list[Set[str]] = [self._marks.get(word, frozenset()) for word in words]
+        lists = [self._marks.get(word, {}) for word in words]
         for ids in sorted(lists, key=len):
             if found and len(found) + len(ids) > _MOST_POSTINGS:
                 break

@@ -6,18 +6,16 @@ Knows the Markdown only through `recollect.document`, and the disk not at all.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, Protocol, TypeGuard
 
-from recollect.core.known import statement_of
 from recollect.core.versions import Base, Shown, Version, find_base, following
 from recollect.core.writing import Write
 from recollect.document import daily_md
 from recollect.document.matching import Known, compare
-from recollect.document.memory_md import SECTIONS, TITLE, Document, Item, one_block, section_key, section_of
+from recollect.document.memory_md import SECTIONS, TITLE, Document, Editor, Item, one_block, section_key, section_of
 from recollect.policy.retention import daily_expiry
 from recollect.policy.topics import Topic
 from recollect.records import USER_EDIT, DailyEntry, Fact, Record, new_id
@@ -46,12 +44,12 @@ class Page(Protocol):
         """Whether it says what the record says."""
         ...
 
-    def put(self, before: Record | None, after: Record | None) -> bool:
-        """Follow a change of a record; whether the text changed."""
+    def put(self, before: Record | None, after: Record | None) -> None:
+        """Follow a change of a record."""
         ...
 
     def put_all(self, changes: Sequence[tuple[Record | None, Record | None]]) -> bool:
-        """`put` for changes of different records."""
+        """`put` for changes of different records; whether the text changed."""
         ...
 
     def wipe(self, records: Iterable[Record]) -> int:
@@ -90,7 +88,9 @@ class MemoryPage:
     """MEMORY.md."""
 
     def __init__(self, document: Document) -> None:
-        self._document = document
+        self._current = document
+        self._waiting: dict[str, tuple[Record | None, Record | None]] = {}  # changes to follow, by record
+        self._said: tuple[Document, dict[_Words, list[Item]]] | None = None  # what that document says
 
     @classmethod
     def parse(cls, text: str) -> MemoryPage:
@@ -121,62 +121,45 @@ class MemoryPage:
     def shows(self, record: Record) -> bool:
         return self._item(record) is not None
 
-    def put(self, before: Record | None, after: Record | None) -> bool:
-        old = before if _is_shown(before) else None
-        new = after if _is_shown(after) else None
-        item = self._item(old) if old else None
-        if old and new and item:
-            return self._rewrite(item, old, new)
-        if new is not None:
-            self._document = self._document.add(_section(new), new.content, key=new.key, label=new.label)
-        elif item is not None:
-            self._document = self._document.remove(item)
-        return new is not None or item is not None
+    def put(self, before: Record | None, after: Record | None) -> None:
+        # followed when somebody looks: many changes, one by one, cost no more than all of them at once
+        record = after or before
+        if record is not None:
+            if record.id in self._waiting:
+                self._apply_waiting()
+            self._waiting[record.id] = before, after
 
     def put_all(self, changes: Sequence[tuple[Record | None, Record | None]]) -> bool:
-        leaving = [old for old, new in changes if _is_shown(old) and not _is_shown(new)]
-        changed = False
-        if len(leaving) > 1:  # looked up together, and taken out from the bottom so that the places above stay right
-            # a line for each: facts of two chats may say the same, and the other's stays
-            said = Counter((fact.key, _folded(fact.content)) for fact in leaving)
-            items = []
-            for item in self._document.items:
-                if said[item.key, _folded(item.content)] > 0:
-                    said[item.key, _folded(item.content)] -= 1
-                    items.append(item)
-            for item in reversed(items):
-                self._document = self._document.remove(item)
-                changed = True
-            changes = [(old, new) for old, new in changes if not _is_shown(old) or _is_shown(new)]
-        for old, new in changes:
-            changed |= self.put(old, new)
-        return changed
+        before = self._document
+        self._document = _followed(before, changes)
+        return self._document is not before
 
-    def _rewrite(self, item: Item, old: Fact, new: Fact) -> bool:
-        document = self._document
-        if new.key is None and item.key is not None:
-            self._document = document.remove(item).add(_section(new), new.content)
-            return True
-        if new.key is not None and new.key != item.key:
-            document = document.rename(item, new.key, new.label)
-            item = item._replace(key=new.key)
-        if _folded(new.content) != _folded(item.content):
-            document = document.replace(item, new.content)
-            item = item._replace(content=one_block(new.content))
-        if _section(new) != _section(old):
-            document = document.move(item, _section(new))
-        changed = document is not self._document
-        self._document = document
-        return changed
+    def _apply_waiting(self) -> None:
+        """Follow the changes that wait."""
+        waiting, self._waiting = self._waiting, {}
+        if waiting:
+            self._current = _followed(self._current, list(waiting.values()))
+
+    @property
+    def _document(self) -> Document:
+        self._apply_waiting()
+        return self._current
+
+    @_document.setter
+    def _document(self, document: Document) -> None:
+        self._apply_waiting()
+        self._current = document
 
     def wipe(self, records: Iterable[Record]) -> int:
         said = {one_block(form) for record in records for form in (record.content, record.text)}
-        taken = 0
-        for item in self._document.items:
-            if item.content in said or (item.label and f"{item.label}: {item.content}" in said):
-                self._document = self._document.remove(item)
-                taken += 1
-        return taken
+        gone = [
+            item
+            for item in self._document.items
+            if item.content in said or (item.label and f"{item.label}: {item.content}" in said)
+        ]
+        if gone:
+            self._document = self._document.remove_all(gone)
+        return len(gone)
 
     def wipe_topic(self, topic: Topic) -> int:
         text, taken = topic.without_lines(self._document.render(), _HEADINGS)
@@ -203,16 +186,19 @@ class MemoryPage:
         merged = _Merged(name)
         added = self._drop_erased(write, changes.added, found, merged)
         for record_id, _ in changes.same:
-            if now.get(record_id) is not base[record_id] and self.put(base[record_id], now.get(record_id)):
-                merged.note(base[record_id], now.get(record_id))
+            was, current = base[record_id], now.get(record_id)
+            if current is not was:
+                self.put(was, current)
+                if current is None or _shown_line(current) != _shown_line(was):
+                    merged.note(was, current)
         for record_id, item in [*changes.moved, *changes.changed]:
-            current = now.get(record_id) or write.tx.get(record_id)
-            if isinstance(current, Fact):
+            edited = now.get(record_id) or write.tx.get(record_id)
+            if isinstance(edited, Fact):
                 only_moved = _words(base[record_id]) == (item.key, _folded(item.content))
-                if only_moved and record_id in now and _words(current) != _words(base[record_id]):
-                    item = self._follow(item, current)
-                    merged.note(base[record_id], current)
-                self._edited(write, current, item, name)
+                if only_moved and record_id in now and _words(edited) != _words(base[record_id]):
+                    item = self._reword(item, edited)
+                    merged.note(base[record_id], edited)
+                self._edited(write, edited, item, name)
         for record_id in changes.removed:
             if record_id not in now:
                 continue
@@ -223,13 +209,15 @@ class MemoryPage:
                 gone = replace(now[record_id], status="archived")
                 write.apply("forget", now[record_id], gone, reason=f"deleted from {name}", written=True)
         fresh = {_words(fact): fact for record_id, fact in now.items() if record_id not in base}
+        rivals = {(fact.key, fact.category): words for words, fact in fresh.items() if fact.key}
         for item in added:
             if fresh.pop((item.key, _folded(item.content)), None) is None:
-                rival = next((w for w, fact in fresh.items() if item.key and _is_rival(item, fact)), None)
-                if rival is None:
-                    self._added(write, item, name)
-                else:  # both wrote the same thing down, the person in their words
+                # no fact stands beside another under one key: both wrote the same thing down, the person in their words
+                rival = rivals.get((item.key, item.category or "key_fact")) if item.key else None
+                if rival is not None and rival in fresh:
                     self._edited(write, fresh.pop(rival), item, name)
+                else:
+                    self._added(write, item, name)
         for fact in fresh.values():
             self.put(None, fact)
             merged.added += 1
@@ -240,21 +228,22 @@ class MemoryPage:
         """The file may be any old one: what facts used to say is no edit."""
         said = {_words(fact) for fact in now.values()}
         old = {_words(e.before) for e in write.tx.entries() if isinstance(e.before, Fact)} - said
-        for item in reversed([item for item in self._document.items if (item.key, _folded(item.content)) in old]):
-            self._document = self._document.remove(item)
+        outdated = [item for item in self._document.items if (item.key, _folded(item.content)) in old]
+        if outdated:
+            self._document = self._document.remove_all(outdated)
 
     def _drop_erased(self, write: Write, added: Sequence[Item], base: Base | None, merged: _Merged) -> list[Item]:
         """Lines that look new, but were erased since the version they come from, leave the file."""
-        kept = []
-        for item in reversed(added):
-            if base is not None and _was_erased(write, self.draft(write, item), base.since):
-                self._document = self._document.remove(item)
-                merged.erased += 1
-            else:
-                kept.append(item)
-        return kept[::-1]
+        if base is None or not write.known.buried:
+            return list(added)
+        erased = [item for item in added if _was_erased(write, self.draft(write, item), base.since)]
+        if erased:
+            self._document = self._document.remove_all(erased)
+            merged.erased += len(erased)
+        gone = {id(item) for item in erased}
+        return [item for item in added if id(item) not in gone]
 
-    def _follow(self, item: Item, fact: Fact) -> Item:
+    def _reword(self, item: Item, fact: Fact) -> Item:
         """The line of a fact that the person moved and somebody else reworded: there, in the new words."""
         document = self._document
         if fact.key is not None and fact.key != item.key:
@@ -284,19 +273,23 @@ class MemoryPage:
         fact = self.draft(write, item)
         if _unfit(write, fact, item, name):
             return
-        known = write.same_key(fact) or _archived_copy(write, fact)
+        known = write.same_key(fact) or write.archived_copy(fact)
         if known is not None and known.tier == "archive":
             self._edited(write, known, item, name)
         else:
             write.apply("remember", None, fact, reason=f"written into {name}", written=True)
 
     def _item(self, record: Record) -> Item | None:
-        return _find(
-            self._document,
-            record.key,
-            one_block(record.content),
-            _section(record) if isinstance(record, Fact) else None,
-        )
+        """The line that says what a record says, of its own section if there are several."""
+        document = self._document
+        if self._said is None or self._said[0] is not document:
+            said: dict[_Words, list[Item]] = {}
+            for item in document.items:
+                said.setdefault((item.key, _folded(item.content)), []).append(item)
+            self._said = document, said
+        found = self._said[1].get((record.key, _folded(one_block(record.content))), [])
+        section = _section(record) if isinstance(record, Fact) else None
+        return next((item for item in found if item.section == section), found[0] if found else None)
 
 
 class DayPage:
@@ -304,7 +297,9 @@ class DayPage:
 
     def __init__(self, day: date, text: str) -> None:
         self._day = day
-        self._text = text
+        self._current = text
+        self._waiting: list[tuple[str, str]] = []  # sections and texts to append
+        self._said: set[str] | None = None  # its entries, if somebody asked
 
     def render(self) -> str:
         return self._text
@@ -334,38 +329,55 @@ class DayPage:
         return write.tx.find(Query(kinds=("daily",), key=self._day.isoformat()))
 
     def shows(self, record: Record) -> bool:
-        content = one_block(record.content)
-        return any(item.content == content for item in daily_md.entries(self._text))
+        if self._said is None:
+            self._said = {item.content for item in daily_md.entries(self._text)}
+        return one_block(record.content) in self._said
 
-    def put(self, before: Record | None, after: Record | None) -> bool:
-        text = self._text
+    def put(self, before: Record | None, after: Record | None) -> None:
         if after is None:
             if before is not None:
                 self.wipe([before])
         elif isinstance(after, DailyEntry) and after.status == "active" and (before is None or not self.shows(after)):
-            self._text = daily_md.append(text, self._day, after.section, after.content)
-        return self._text != text
+            self._waiting.append((after.section, after.content))  # appended when somebody looks, all at once
+            if self._said is not None:
+                self._said.add(one_block(after.content))
 
     def put_all(self, changes: Sequence[tuple[Record | None, Record | None]]) -> bool:
-        return sum(self.put(before, after) for before, after in changes) > 0
+        text = self._text
+        leaving = [before for before, after in changes if before is not None and after is None]
+        if leaving:
+            self.wipe(leaving)
+        for before, after in changes:
+            if after is not None:
+                self.put(before, after)
+        return self._text != text
+
+    @property
+    def _text(self) -> str:
+        if self._waiting:
+            waiting, self._waiting = self._waiting, []
+            self._current = daily_md.append_all(self._current, self._day, waiting)
+        return self._current
 
     def wipe(self, records: Iterable[Record]) -> int:
         before = len(daily_md.entries(self._text))
-        self._text = daily_md.remove(self._text, [one_block(record.content) for record in records])
+        self._current = daily_md.remove(self._text, {one_block(record.content) for record in records})
+        self._said = None
         after = len(daily_md.entries(self._text))
         self._drop_if_empty()
         return before - after
 
     def wipe_topic(self, topic: Topic) -> int:
         title = f"# {self._day.isoformat()}"
-        self._text, taken = topic.without_lines(self._text, {title, *(f"## {name}" for name in daily_md.SECTIONS)})
+        text, taken = topic.without_lines(self._text, {title, *(f"## {name}" for name in daily_md.SECTIONS)})
         if taken:
+            self._current, self._said = text, None
             self._drop_if_empty()
         return taken
 
     def _drop_if_empty(self) -> None:
         if not daily_md.entries(self._text) and self._text.strip("\ufeff \t\r\n") == f"# {self._day.isoformat()}":
-            self._text = ""
+            self._current, self._said = "", None
 
     def adopt(
         self, write: Write, records: Sequence[Record], versions: Sequence[Version] | None, name: str
@@ -541,11 +553,6 @@ def _was_erased(write: Write, record: Record, since: int) -> bool:
     return any(entries and entries[0].seq > since for entries in last)
 
 
-def _is_rival(item: Item, fact: Fact) -> bool:
-    """Whether a line and a fact are about the same thing: no fact stands beside another under one key."""
-    return item.key == fact.key and (item.category or "key_fact") == fact.category
-
-
 def _place_of(item: Item) -> str:
     return section_of(item.category) if item.category else item.section
 
@@ -555,26 +562,77 @@ def _line_of(section: str, key: str | None, content: str) -> tuple[str, str | No
     return section_key(section), key, _folded(content)
 
 
-def _words(fact: Fact) -> tuple[str | None, str]:
+_Words = tuple[str | None, str]
+
+
+def _words(fact: Fact) -> _Words:
     return fact.key, _folded(one_block(fact.content))
 
 
-def _archived_copy(write: Write, fact: Fact) -> Fact | None:
-    """The same fact where pruning put it."""
-    for other, _ in write.likely(statement_of(fact), "fact"):
-        if (
-            isinstance(other, Fact)
-            and other.tier == "archive"
-            and (other.key, other.content) == (fact.key, fact.content)
-        ):
-            return other
-    return None
+def _followed(document: Document, changes: Sequence[tuple[Record | None, Record | None]]) -> Document:
+    """MEMORY.md after these changes, each of another record; the same document if they do not concern it.
+
+    What stands there is changed first, from the bottom to the top, so that the places above stay right. Then comes
+    what is new in its section, in the order of the changes.
+    """
+    shown = [(old if _is_shown(old) else None, new if _is_shown(new) else None) for old, new in changes]
+    shown.sort(key=lambda change: change[1] is not None)  # what leaves first: another one may say the same
+    places = _places_of(document, shown)
+    if not places and not any(new for _, new in shown):
+        return document
+    editor = document.edit()
+    lifted: dict[str, list[str] | None] = {}
+    for at, (item, old, new) in sorted(places.items(), reverse=True):
+        if new is None:
+            editor.cut(at)
+        else:
+            lifted[new.id] = _rewrite(editor, at, item, old, new)
+    for _, new in shown:
+        if new is None or lifted.get(new.id, []) is None:
+            continue
+        if lines := lifted.get(new.id):
+            editor.put(_section(new), lines)
+        else:
+            editor.add(_section(new), new.content, key=new.key, label=new.label)
+    if len(changes) == 1 or editor.is_as_read:
+        return editor.document()
+    for change in changes:
+        document = _followed(document, [change])
+    return document
 
 
-def _find(document: Document, key: str | None, content: str, section: str | None = None) -> Item | None:
-    said = _folded(content)
-    found = [item for item in document.items if item.key == key and _folded(item.content) == said]
-    return next((item for item in found if item.section == section), found[0] if found else None)
+def _places_of(
+    document: Document, shown: Sequence[tuple[Fact | None, Fact | None]]
+) -> dict[int, tuple[Item, Fact, Fact | None]]:
+    """Where a document says what is to change; each place once, in the fact's own section if there are several."""
+    wanted = {_words(old) for old, _ in shown if old}
+    said: dict[_Words, list[tuple[int, Item]]] = {}
+    for at, item in document.places() if wanted else ():
+        if (words := (item.key, _folded(item.content))) in wanted:
+            said.setdefault(words, []).append((at, item))
+    several_leave = sum(old is not None and new is None for old, new in shown) > 1
+    found: dict[int, tuple[Item, Fact, Fact | None]] = {}
+    for old, new in shown:
+        if old is None or not (there := said.get(_words(old))):
+            continue
+        own = next((place for place in there if place[1].section == _section(old)), there[0])
+        for at, item in list(there) if several_leave and new is None else [own]:
+            there.remove((at, item))
+            found[at] = item, old, new
+    return found
+
+
+def _rewrite(editor: Editor, at: int, item: Item, old: Fact, new: Fact) -> list[str] | None:
+    """Make a line say what a fact says now; None if it stays, else the lines to put elsewhere, if there are any."""
+    if new.key is None and item.key is not None:
+        editor.cut(at)
+        return []
+    key = item.key
+    if new.key is not None and new.key != key:
+        at, key = editor.rename(at, new.key, new.label, item.content), new.key
+    if _folded(new.content) != _folded(item.content):
+        at = editor.replace(at, key, new.content)
+    return editor.lift(at) if _section(new) != _section(old) else None
 
 
 def _folded(content: str) -> str:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date, datetime
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 from recollect.config import Config
 from recollect.core import validation as check
@@ -17,6 +17,7 @@ from recollect.core.drafts import Moment
 from recollect.core.files import Files, NoFiles
 from recollect.core.interests import Ranked, rank
 from recollect.core.journal import Why, why
+from recollect.core.paging import Place, Walk
 from recollect.core.person import Person
 from recollect.core.recall import MEMORY_KINDS, Asked, asked, search
 from recollect.core.references import find_record, id_of
@@ -45,16 +46,20 @@ from recollect.records import (
 )
 from recollect.search.filters import Filter
 from recollect.store.contract import Query, Reader
-from recollect.times import Clock
+from recollect.times import Clock, from_text, to_text
 
 
 class Recalling:
     """What one can ask a memory."""
 
-    def __init__(self, person: Person, acting: Acting | None = None, write: Write | None = None) -> None:
+    def __init__(
+        self, person: Person, acting: Acting | None = None, write: Write | None = None, walk: Walk | None = None
+    ) -> None:
         self._person = person
         self._acting = acting or Acting()
         self._open = write
+        self._walk = walk
+        """If there is one, verbs that list give this page of what they would give."""
 
     def __repr__(self) -> str:
         return f"<Memory of {self.user_id!r}>"
@@ -142,7 +147,17 @@ class Recalling:
             offset=check.amount("offset", offset),
         )
         with self._reading(notes=kind in (None, "daily")) as reader:
-            return [] if reader.state().mode == "incognito" else reader.find(query)
+            if reader.state().mode == "incognito":
+                return []
+            if self._walk is None:
+                return reader.find(query)
+
+            def find(place: Place | None, most: int) -> list[Record]:
+                if place is None:
+                    return reader.find(replace(query, limit=most))
+                return reader.find(replace(query, after=(from_text(place[0]), place[1]), limit=most, offset=0))
+
+            return self._walk.page(find, lambda record: [to_text(record.created_at), record.id], query.limit)
 
     def count(self) -> dict[str, int]:
         """How many active records of each kind there are."""
@@ -262,15 +277,18 @@ class Recalling:
         with self._reading() as reader:
             record_id = None if which is None else id_of(reader, which)
             entries = partial(reader.entries, record_id=record_id, run=in_run, call=by_call)
-            if end is None:
-                return entries(newest_first=True, limit=most)[::-1]
-            if most is not None and record_id is in_run is by_call is None and seen_by(reader) is None:
-                # numbers have no gaps: it is known where the page begins
-                found = entries(after=max(end - 1 - most, 0), limit=most)
-            else:
-                found = entries()
-            kept = [entry for entry in found if entry.seq < end]
-            return kept if most is None else kept[-most:]
+            if self._walk is None:
+                return entries(before=end, newest_first=True, limit=most)[::-1]
+
+            def find(place: Place | None, size: int) -> list[JournalEntry]:
+                if place is not None:
+                    return entries(after=place[0], before=place[1], limit=size)
+                oldest = entries(before=bound, newest_first=True, limit=1, offset=most - 1) if most else []
+                return entries(after=oldest[0].seq - 1 if oldest else 0, before=bound, limit=size)
+
+            bound = reader.state().seq + 1 if end is None else end  # what happens during the walk is not part of it
+            walk = self._walk
+            return walk.page(find, lambda entry: [entry.seq, walk.kept or bound], None)
 
     def numbers(self, ids: Sequence[str]) -> dict[str, int]:
         """Whole numbers to call records by, for those who cannot use ids: they never change."""
@@ -310,7 +328,23 @@ class Recalling:
         """The conversations whose messages are kept, the latest first."""
         most, start = check.positive("limit", limit), check.amount("offset", offset)
         with self._reading() as reader:
-            return [] if reader.state().mode == "incognito" else reader.sessions(limit=most, offset=start)
+            if reader.state().mode == "incognito":
+                return []
+            if self._walk is None:
+                return reader.sessions(limit=most, offset=start)
+            # who speaks during the walk must not bring a conversation to the front, past those who look for it
+            newest = reader.find(Query(kinds=("message",), newest_first=True, limit=1))
+            now = newest[0].created_at if newest else self._person.clock()
+
+            def find(place: Place | None, size: int) -> list[Session]:
+                if place is None:
+                    return reader.sessions(limit=size, offset=start, as_of=now)
+                after = from_text(place[0]), place[1]
+                return reader.sessions(limit=size, after=after, as_of=from_text(place[2]))
+
+            walk = self._walk
+            begun = to_text(now)
+            return walk.page(find, lambda one: [to_text(one.ended), one.id, walk.kept or begun], most)
 
     def why(self, ref: str) -> Why:
         """Why this is known."""
@@ -341,7 +375,14 @@ class Recalling:
         latest, most = check.flag("newest_first", newest_first), check.optional_positive("limit", limit)
         self._person.settle()
         with self._reading() as reader:
-            return reader.calls(since=begin, until=end, tool=name, session=where, newest_first=latest, limit=most)
+            calls = partial(reader.calls, since=begin, until=end, tool=name, session=where, newest_first=latest)
+            if self._walk is None:
+                return calls(limit=most)
+            return self._walk.page(
+                lambda place, size: calls(after=_moment_and_id(place), limit=size),
+                lambda made: [to_text(made.at), made.id],
+                most,
+            )
 
     def usage(self, *, since: date | str | None = None, until: date | str | None = None) -> list[Spending]:
         """What was spent, by day and operation: from one day to another, both included, or today."""
@@ -370,8 +411,15 @@ class Recalling:
         with self._reading() as reader:
             if reader.state().mode == "incognito":
                 return []
-            return reader.interactions(
-                since=begin, until=end, kinds=wanted, session=where, newest_first=latest, limit=most
+            found = partial(
+                reader.interactions, since=begin, until=end, kinds=wanted, session=where, newest_first=latest
+            )
+            if self._walk is None:
+                return found(limit=most)
+            return self._walk.page(
+                lambda place, size: found(after=_moment_and_id(place), limit=size),
+                lambda one: [to_text(one.at), one.id],
+                most,
             )
 
     def unread(self, marks: Iterable[Mark] = (), *, until: Moment, session: str | None = None) -> Unread:
@@ -396,6 +444,10 @@ class Recalling:
             return reader.runs(since=first, kind=sort, newest_first=True, limit=most)
 
     # inside
+
+    def _walking(self, walk: Walk) -> Self:
+        """The same memory, of whose lists one page is given: that of the walk, which says where the next begins."""
+        return type(self)(self._person, self._acting, self._open, walk)
 
     @contextmanager
     def _asking(self, query: str, now: datetime | None) -> Iterator[tuple[Reader, Asked, int | None]]:
@@ -425,6 +477,10 @@ class Recalling:
     def _files(self, reader: Reader) -> Files:
         """The person's files; behind a wall, files that show what may be seen and nothing else."""
         return self._person.files if seen_by(reader) is None else NoFiles()
+
+
+def _moment_and_id(place: Place | None) -> tuple[datetime, str] | None:
+    return None if place is None else (from_text(place[0]), place[1])
 
 
 def _checked(mark: Mark) -> Mark:

@@ -13,7 +13,7 @@ import json
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,6 @@ from recollect.records import (
     CONSENTS,
     MODES,
     Conflict,
-    DailyEntry,
     Duplicate,
     Interaction,
     JournalEntry,
@@ -44,7 +43,7 @@ from recollect.times import from_text, to_text
 
 _FORMAT = "recollect-memory"
 _VERSION = 1
-_BATCH = 500
+_STEP = 500  # records that are looked up together
 _LARGEST = 1 << 30
 """How many bytes an archive may unpack to, how many of them a line may have, and one of the files a person reads."""
 _LONGEST_LINE = 16 << 20
@@ -332,21 +331,22 @@ def _merge(
     dry_run: bool,
     progress: Progress | None,
 ) -> ImportReport:
-    """Through the ordinary write path, many records in one transaction, all of them in one run."""
+    """Through the ordinary write path, all records in one transaction and one run: all of it is kept, or nothing."""
     run = acting.run or new_id("run")
-    acting = replace(acting, run=run)
-    step = len(drafts) if dry_run else _BATCH
-    for start in range(0, len(drafts), max(step, 1)):
-        if progress:
-            progress(start, len(drafts))
-        try:
-            with person.write(acting) as write:
-                for draft in drafts[start : start + step]:
-                    _take(write, draft, report)
-                if dry_run:
-                    raise _Stop
-        except _Stop:
-            pass
+    try:
+        with person.write(replace(acting, run=run)) as write:
+            there = _There(write)
+            for start in range(0, len(drafts), _STEP):
+                if progress:
+                    progress(start, len(drafts))
+                step = drafts[start : start + _STEP]
+                there.look_up([draft.record.id for draft in step])
+                for draft in step:
+                    _take(write, there, draft, report)
+            if dry_run:
+                raise _Stop
+    except _Stop:
+        pass
     if progress:
         progress(len(drafts), len(drafts))
     report.run = run if report.written and not dry_run else None
@@ -369,17 +369,18 @@ def _merge_interactions(person: Person, interactions: list[Interaction], report:
         pass
 
 
-def _take(write: Write, draft: Draft, report: ImportReport) -> None:
+def _take(write: Write, there: _There, draft: Draft, report: ImportReport) -> None:
     record = replace(draft.record, version=1, seq=0, created_at=write.now, updated_at=write.now)
     if write.was_erased(draft.record):
         report.refused += 1
         report.skipped.append(f"{draft.where}: {ERASED}")
         return
-    if write.tx.get(record.id) is not None or _is_there(write, record):
+    if record in there:
         report.duplicates += 1
         return
     outcome = write.remember(record)
     if outcome.done:
+        there.add(getattr(outcome, "record", record))  # as it was stored: secrets are masked
         report.written += 1
     elif isinstance(outcome, Duplicate):
         report.duplicates += 1
@@ -391,16 +392,50 @@ def _take(write: Write, draft: Draft, report: ImportReport) -> None:
         report.skipped.append(f"{draft.where}: {outcome.message}")
 
 
-def _is_there(write: Write, record: Record) -> bool:
-    """For the kinds that the write path does not compare: the same thing at the same place."""
-    if record.kind == "scratch":
-        return bool(write.tx.find(Query(kinds=("scratch",), key=record.key)))
+class _There:
+    """What is stored already, asked for each record of an import: each place is read once."""
+
+    def __init__(self, write: Write) -> None:
+        self._write = write
+        self._ids: set[str] = set()
+        self._said: dict[tuple[str, str | None], set[Hashable]] = {}
+
+    def look_up(self, ids: Sequence[str]) -> None:
+        """Know which of these ids are taken."""
+        self._ids = {record.id for record in self._write.tx.find(Query(ids=ids, statuses=()))}
+
+    def __contains__(self, record: Record) -> bool:
+        if record.id in self._ids:
+            return True
+        if record.kind in ("observation", "episode"):
+            return self._write.known.has_exactly(record)
+        # the other kinds that the write path does not compare: the same thing at the same place
+        place = _place(record)
+        return place is not None and _what(record) in self._at(place)
+
+    def add(self, record: Record) -> None:
+        """It was stored."""
+        place = _place(record)
+        if place is not None:
+            self._at(place).add(_what(record))
+            if record.kind == "message" and ("message", None) in self._said:
+                self._said["message", None].add(_what(record))
+
+    def _at(self, place: tuple[str, str | None]) -> set[Hashable]:
+        if place not in self._said:
+            kind, name = place
+            query = Query(kinds=(kind,), session=name) if kind == "message" else Query(kinds=(kind,), key=name)
+            self._said[place] = {_what(record) for record in self._write.tx.find(query)}
+        return self._said[place]
+
+
+def _place(record: Record) -> tuple[str, str | None] | None:
     if record.kind == "message":
-        known = write.tx.find(Query(kinds=("message",), session=record.session))
-        return any((m.content, m.valid_from) == (record.content, record.valid_from) for m in known)
-    if isinstance(record, DailyEntry):
-        known = write.tx.find(Query(kinds=("daily",), key=record.key))
-        return any(entry.content == record.content for entry in known)
-    if record.kind in ("observation", "episode"):
-        return write.known.has_exactly(record)
-    return False
+        return record.kind, record.session
+    return (record.kind, record.key) if record.kind in ("scratch", "daily") else None
+
+
+def _what(record: Record) -> Hashable:
+    if record.kind == "scratch":
+        return record.key
+    return (record.content, record.valid_from) if record.kind == "message" else record.content

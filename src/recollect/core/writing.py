@@ -47,6 +47,7 @@ ERASED = "Not stored: the person had this erased. Only they can ask to remember 
 _SHORT_LABEL = 12
 _PROSE = frozenset({"fact", "daily", "note", "observation", "episode"})
 _IN_PLACE = frozenset({"correction", "refinement"})
+_FEW, _MANY = 4, 500  # facts under one key that are read at once, first and then
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,6 +247,10 @@ class Write:
         """The few records of a kind that could say the same as a statement, of those that may be seen."""
         return self.known.likely(statement, kind, self.shows if self.is_walled else None)
 
+    def archived_copy(self, fact: Fact) -> Fact | None:
+        """The same fact, word for word, where pruning put it, if it may be seen."""
+        return self.known.archived_copy(fact, self.shows if self.is_walled else None)
+
     def as_person(self) -> AbstractContextManager[None]:
         """Changes that come from a file are the person's, whoever caused it to be read."""
         return self.on_behalf(Acting(actor="person", run=new_id("run")))
@@ -422,10 +427,13 @@ class Write:
         """The active fact that this one would stand beside under the same key."""
         if fact.key is None:
             return None
-        for other in self.tx.find(Query(kinds=("fact",), key=fact.key, alive_at=self.now)):
-            if other.category == fact.category and (not other.type or not fact.type or other.type == fact.type):
-                assert isinstance(other, Fact)
-                return other
+        query = Query(kinds=("fact",), key=fact.key, alive_at=self.now, limit=_FEW)
+        while found := self.tx.find(query):  # a person may have written thousands under one key
+            for other in found:
+                if other.category == fact.category and (not other.type or not fact.type or other.type == fact.type):
+                    assert isinstance(other, Fact)
+                    return other
+            query = replace(query, after=(found[-1].created_at, found[-1].id), limit=_MANY)
         return None
 
     def _known_key(self, fact: Fact, known: Fact) -> Outcome:

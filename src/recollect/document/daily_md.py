@@ -6,7 +6,7 @@ lines out. An entry is one text: unlike in MEMORY.md it is not split into a labe
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from datetime import date
 from itertools import takewhile
 from typing import Final
@@ -25,7 +25,7 @@ from recollect.document.blocks import (
 )
 from recollect.errors import InvalidInputError
 
-__all__ = ["SECTIONS", "append", "entries", "one_block", "remove"]
+__all__ = ["SECTIONS", "append", "append_all", "entries", "one_block", "remove"]
 
 SECTIONS: Final = ("Reading Activity", "Discussions", "Extracted Insights", "Explicit Memories")
 _NAMES: Final = {name.casefold() for name in SECTIONS}
@@ -55,29 +55,40 @@ def _read(blocks: list[Block]) -> list[tuple[int, Item]]:
 
 def append(text: str, day: date, section: str, content: str) -> str:
     """The note with one more entry; the heading is repeated only if another one came last."""
-    said = one_block(content)
-    if not said:
-        raise InvalidInputError("content", "there is no text in it")
-    name = " ".join(clean(section).split())
+    return append_all(text, day, [(section, content)])
+
+
+def append_all(text: str, day: date, entries: Iterable[tuple[str, str]]) -> str:
+    """The note with more entries, each a section and what is said, as if they were appended one by one."""
     blocks = parse_blocks(text)
     newline = newline_of(text)
-    heading = parse_blocks(f"## {name}{newline}")[0]
-    if not heading.content:
-        raise InvalidInputError("section", "a section needs a name")
-    entry = "- " + f"{newline}  ".join(written(said, "bullet")) + newline
+    pieces = [text]
     last = blocks[-1] if blocks else Block("blank", "")
-    new = ""
-    if last.text and last.text != BOM and not last.text.endswith(("\n", "\r")):
-        new = newline
-    if last.kind == "open":
-        new += last.content + newline  # nothing written below code that is not closed would be read
-    if all(block.kind == "blank" or block.text == BOM for block in blocks):
-        return f"{text}{new}# {day.isoformat()}{newline}{newline}{heading.text}{entry}"
-    blank = "\r\n" if newline == "\n" and text.endswith("\r") else newline  # not the second half of a \r\n
-    names = list(headings(blocks, _is_section))
-    if names and names[-1][1].casefold() == heading.content.casefold():
-        return f"{text}{new}{blank if last.kind in ('other', 'open') else ''}{entry}"
-    return f"{text}{new}{'' if last.kind == 'blank' else blank}{heading.text}{entry}"
+    empty = all(block.kind == "blank" or block.text == BOM for block in blocks)
+    names = [name for _, name in headings(blocks, _is_section)]
+    for section, content in entries:
+        said = one_block(content)
+        if not said:
+            raise InvalidInputError("content", "there is no text in it")
+        heading = parse_blocks(f"## {' '.join(clean(section).split())}{newline}")[0]
+        if not heading.content:
+            raise InvalidInputError("section", "a section needs a name")
+        new = ""
+        if last.text and last.text != BOM and not last.text.endswith(("\n", "\r")):
+            new = newline
+        if last.kind == "open":
+            new += last.content + newline  # nothing written below code that is not closed would be read
+        blank = "\r\n" if newline == "\n" and pieces[-1].endswith("\r") else newline  # not the half of a \r\n
+        if empty:
+            new += f"# {day.isoformat()}{newline}{newline}{heading.text}"
+        elif names and names[-1].casefold() == heading.content.casefold():
+            new += blank if last.kind in ("other", "open") else ""
+        else:
+            new += f"{'' if last.kind == 'blank' else blank}{heading.text}"
+        entry = "- " + f"{newline}  ".join(written(said, "bullet")) + newline
+        pieces.append(new + entry)
+        last, names, empty = parse_blocks(entry)[-1], [heading.content], False
+    return "".join(pieces)
 
 
 def remove(text: str, contents: Container[str]) -> str:

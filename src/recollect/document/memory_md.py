@@ -4,8 +4,8 @@
     document = document.add("Work Context", "Senior engineer", key="role")   # - Role: Senior engineer
     document.render()
 
-A document never changes: every method gives a new one. Knows no database, no file system and no policy: who
-may change what, and what a change means, is decided elsewhere.
+A document never changes: every method gives a new one, and an `Editor` makes many changes at once. Knows no
+database, no file system and no policy: who may change what, and what a change means, is decided elsewhere.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ __all__ = [
     "SECTIONS",
     "TITLE",
     "Document",
+    "Editor",
     "Item",
     "category_of",
     "decode",
@@ -166,9 +167,7 @@ class Document:
         return self._heads
 
     def _sections(self) -> Iterator[tuple[int, str]]:
-        places = self._headings()
-        found = headings([self._blocks[at] for at in places], category_of)
-        return ((places[number], name) for number, name in found)
+        return _sections_of(self._blocks, self._headings())
 
     def _read(self) -> list[tuple[int, Item]]:
         found: list[tuple[int, Item]] = []
@@ -190,34 +189,60 @@ class Document:
             line += block.lines
         return found
 
+    def places(self) -> list[tuple[int, Item]]:
+        """What the file says, each with its place for an `Editor`."""
+        return self._read()
+
+    def edit(self) -> Editor:
+        """Begin changes that are made together."""
+        return Editor(self)
+
     def add(self, section: str, content: str, key: str | None = None, label: str | None = None) -> Document:
         """A new item after the last one of its section, which is created where it is missing."""
-        said = _checked(content)
-        return self._put(section, lambda lead: _entry(lead, key, label, said, self.newline))
+        editor = self.edit()
+        editor.add(section, content, key, label)
+        return editor.document()
 
     def replace(self, item: Item, content: str) -> Document:
         """The same line with another content: bullet, label, line ending and position stay."""
-        at = self._find(item)
-        return self._rewrite(at, item.key, None, _checked(content))
+        editor = self.edit()
+        editor.replace(self._find(item), item.key, content)
+        return editor.document()
 
     def rename(self, item: Item, key: str, label: str | None = None) -> Document:
         """The same line under another key. A paragraph becomes a list entry: only those have keys."""
-        at = self._find(item)
-        return self._rewrite(at, key_of(key), _label_for(key, label), item.content)
+        editor = self.edit()
+        editor.rename(self._find(item), key, label, item.content)
+        return editor.document()
 
     def remove(self, item: Item) -> Document:
         """Without the lines of this item; its section stays, also when it is left empty."""
-        return self._cut(self._find(item))
+        editor = self.edit()
+        editor.cut(self._find(item))
+        return editor.document()
+
+    def remove_all(self, items: Sequence[Item]) -> Document:
+        """Without the lines of these items of this document."""
+        lines = {item.line for item in items}
+        editor = self.edit()
+        for at, item in reversed(self._read()):  # from the bottom, so that the places above stay right
+            if item.line in lines:
+                editor.cut(at)
+        if len(lines) < 2 or editor.is_as_read:
+            return editor.document()
+        document = self
+        for item in sorted(items, key=lambda item: item.line, reverse=True):
+            document = document.remove(item)
+        return document
 
     def move(self, item: Item, section: str) -> Document:
         """The same lines at the end of another section."""
         at = self._find(item)
-        text = self._blocks[at].text.rstrip("\r\n")
-        indent = indent_of(text)
-        lines = [line.removeprefix(indent) for line in split_lines(text)]
-        return self._cut(at)._put(section, lambda _: "".join(lines))
-
-    # --- finding and changing blocks ---
+        moved = self.edit()
+        lines = moved.lift(at)
+        moved = moved.document().edit()
+        moved.put(section, lines)
+        return moved.document()
 
     def _find(self, item: Item) -> int:
         """The block of an item. One that was read before other changes is found again by what it says."""
@@ -232,7 +257,83 @@ class Document:
                 return at
         raise NotFoundError(f"the file does not say {item.content!r} under {item.section!r}")
 
-    def _rewrite(self, at: int, key: str | None, label: str | None, said: str) -> Document:
+
+class Editor:
+    """Changes to a document, made together: each costs what it changes, however long the file is.
+
+    A place is the number of a block. A change moves the places below it and none above, so whoever has several
+    goes from the bottom to the top. Where code may reach across blank lines, a change can be felt further away:
+    then only the whole text tells, and after several changes `is_as_read` says whether they came out as meant.
+    """
+
+    __slots__ = ("_blocks", "_fenced", "_heads", "_origin", "_words", "newline")
+
+    def __init__(self, document: Document) -> None:
+        self._origin = document
+        self._blocks = list(document._blocks)
+        self._heads: list[int] | None = list(document._headings())
+        self._words = document._words
+        self._fenced = document._fenced
+        self.newline = document.newline
+
+    @property
+    def is_as_read(self) -> bool:
+        """Whether the text, read again, has the blocks that were made."""
+        return not self._fenced or parse_blocks(self._text()) == self._blocks
+
+    def document(self) -> Document:
+        """What came of it."""
+        if self._fenced:
+            return Document.parse(self._text())
+        document = Document(self._blocks, self.newline, self._words, fenced=False)
+        document._parts = self._origin._parts
+        document._heads = self._heads
+        return document
+
+    def _text(self) -> str:
+        return "".join([block.text for block in self._blocks])
+
+    def add(self, section: str, content: str, key: str | None = None, label: str | None = None) -> None:
+        """A new item after the last one of its section, which is created where it is missing."""
+        said = _checked(content)
+        self._put(section, lambda lead: _entry(lead, key, label, said, self.newline))
+
+    def put(self, section: str, lines: Sequence[str]) -> None:
+        """These lines, which are one item, at the end of a section."""
+        self._put(section, lambda _: "".join(lines))
+
+    def replace(self, at: int, key: str | None, content: str) -> int:
+        """The same line with another content; its new place."""
+        return self._rewrite(at, key, None, _checked(content))
+
+    def rename(self, at: int, key: str, label: str | None, content: str) -> int:
+        """The same line under another key; its new place."""
+        return self._rewrite(at, key_of(key), _label_for(key, label), content)
+
+    def cut(self, at: int) -> None:
+        """Without this block, and without a blank line that is left over."""
+        around = self._blocks[max(at - 1, 0) : at] + self._blocks[at + 1 : at + 2]
+        alone = [block.kind for block in around] == ["blank", "blank"]
+        self._splice(at, at + 2 if alone else at + 1, [])
+
+    def lift(self, at: int) -> list[str]:
+        """`cut`, and the lines that were there, as they can be `put` elsewhere."""
+        text = self._blocks[at].text.rstrip("\r\n")
+        indent = indent_of(text)
+        self.cut(at)
+        return [line.removeprefix(indent) for line in split_lines(text)]
+
+    # --- changing blocks ---
+
+    def _headings(self) -> list[int]:
+        if self._heads is None:
+            self._heads = [at for at, block in enumerate(self._blocks) if block.kind == "heading"]
+        return self._heads
+
+    def _sections(self) -> Iterator[tuple[int, str]]:
+        return _sections_of(self._blocks, self._headings())
+
+    def _rewrite(self, at: int, key: str | None, label: str | None, said: str) -> int:
         block = self._blocks[at]
         body = block.text.rstrip("\r\n")
         ending = block.text[len(body) :]
@@ -247,26 +348,21 @@ class Document:
         changed = _block(text + ending)
         return self._splice(at, at + 1, [changed], settled=changed.kind == block.kind)
 
-    def _cut(self, at: int) -> Document:
-        around = self._blocks[at - 1 : at] + self._blocks[at + 1 : at + 2]
-        alone = [block.kind for block in around] == ["blank", "blank"]
-        return self._splice(at, at + 2 if alone else at + 1, [])
-
-    def _put(self, section: str, text_with: Callable[[str], str]) -> Document:
-        key = section_key(section)
+    def _put(self, section: str, text_with: Callable[[str], str]) -> None:
+        key, blocks = section_key(section), self._blocks
         start = next((at for at, name in self._sections() if section_key(name) == key), None)
         if start is None:
-            return self._put_section(section, _block(text_with("- ") + self.newline))
-        below = self._blocks[start + 1 : next((at for at in self._headings() if at > start), None)]
+            self._put_section(section, _block(text_with("- ") + self.newline))
+            return
+        stop = next((at for at in self._headings() if at > start), len(blocks))
         # from the end: the last item is almost always the last block
-        last = next((at for at in range(len(below) - 1, -1, -1) if below[at].kind in ("bullet", "paragraph")), -1)
-        lead = next((below[at].lead for at in range(last, -1, -1) if below[at].kind == "bullet"), "- ")
-        end = start + 2 + last
+        last = next((at for at in range(stop - 1, start, -1) if blocks[at].kind in ("bullet", "paragraph")), start)
+        lead = next((blocks[at].lead for at in range(last, start, -1) if blocks[at].kind == "bullet"), "- ")
         new = _block(text_with(_next_lead(lead)) + self.newline)
-        apart = new.kind == "paragraph" and self._blocks[end - 1].kind != "heading"
-        return self._splice(end, end, [self._blank(), new] if apart else [new])
+        apart = new.kind == "paragraph" and blocks[last].kind != "heading"
+        self._splice(last + 1, last + 1, [self._blank(), new] if apart else [new])
 
-    def _put_section(self, section: str, item: Block) -> Document:
+    def _put_section(self, section: str, item: Block) -> None:
         heading = _block(f"## {' '.join(clean(section).split())}{self.newline}")
         if not heading.content:
             raise InvalidInputError("section", "a section needs a name")
@@ -278,7 +374,7 @@ class Document:
             row.insert(0, self._blank())
         if at < len(self._blocks):
             row.append(self._blank())
-        return self._splice(at, at, row)
+        self._splice(at, at, row)
 
     def _place_for(self, section: str) -> int:
         category = category_of(section)
@@ -293,25 +389,33 @@ class Document:
     def _blank(self) -> Block:
         return Block("blank", self.newline)
 
-    def _splice(self, start: int, stop: int, new: list[Block], *, settled: bool = False) -> Document:
-        """These blocks instead of those from start to stop, with all neighbours kept apart."""
-        old = self._blocks
-        above, below = list(old[max(start - 1, 0) : start]), list(old[stop : stop + 1])
-        if new and above and above[0].text != BOM and not above[0].text.endswith(("\n", "\r")):
-            above[0] = above[0]._replace(text=above[0].text + self.newline)
-        row = above
+    def _splice(self, start: int, stop: int, new: list[Block], *, settled: bool = False) -> int:
+        """These blocks instead of those from start to stop, with all neighbours kept apart; where the last one is."""
+        blocks, old = self._blocks, self._blocks[start:stop]
+        first = max(start - 1, 0)
+        row, below = blocks[first:start], blocks[stop : stop + 1]
+        if new and row and row[0].text != BOM and not row[0].text.endswith(("\n", "\r")):
+            row[0] = row[0]._replace(text=row[0].text + self.newline)
+        last = first
         for block in new + below:
             row += joined_below(row[-1], block, self.newline) if row and not settled else [block]
-        blocks = (*old[: max(start - 1, 0)], *row, *old[stop + len(below) :])
-        if self._fenced or any(_may_fence(block.text) for block in new):
-            return Document.parse("".join([block.text for block in blocks]))
-        words = self._words + _words(new) - _words(old[start:stop])
-        document = Document(blocks, self.newline, words, fenced=False)
-        document._parts = self._parts
-        if not any(block.kind == "heading" for block in (*new, *old[start:stop])):
-            moved = len(blocks) - len(old)
-            document._heads = [at if at < start else at + moved for at in self._headings()]
-        return document
+            if new and block is new[-1]:
+                last = first + len(row) - 1
+        moved = len(row) - (stop + len(below) - first)
+        blocks[first : stop + len(below)] = row
+        self._fenced = self._fenced or any(_may_fence(block.text) for block in new)
+        self._words += _words(new) - _words(old)
+        if any(block.kind == "heading" for block in (*new, *old)):
+            self._heads = None
+        elif moved and self._heads is not None:
+            self._heads = [at if at < start else at + moved for at in self._heads]
+        return last
+
+
+def _sections_of(blocks: Sequence[Block], places: Sequence[int]) -> Iterator[tuple[int, str]]:
+    """Where each section begins, and its name, from where the headings are."""
+    found = headings([blocks[at] for at in places], category_of)
+    return ((places[number], name) for number, name in found)
 
 
 def _block(text: str) -> Block:

@@ -52,6 +52,8 @@ class Query:
     """What held at this moment: of each record the highest version valid then, unless the record is
     archived by now. Overrides `statuses`."""
     newest_first: bool = False
+    after: tuple[datetime, str] | None = None
+    """The time of creation and the id of the last record seen: only what comes behind it, in the order asked for."""
     limit: int | None = None
     offset: int = 0
 
@@ -240,10 +242,12 @@ class Reader(Protocol):
         call: str | None = None,
         undoes: int | None = None,
         after: int = 0,
+        before: int | None = None,
         newest_first: bool = False,
         limit: int | None = None,
+        offset: int = 0,
     ) -> list[JournalEntry]:
-        """Journal entries by sequence number."""
+        """Journal entries by sequence number, behind ``after`` and before ``before``."""
         ...
 
     def numbers(self, record_ids: Sequence[str]) -> dict[str, int]:
@@ -269,8 +273,13 @@ class Reader(Protocol):
         """When each record was last recalled; records never recalled are not in it."""
         ...
 
-    def sessions(self, *, limit: int, offset: int = 0) -> list[Session]:
-        """Conversations with active messages, by when the last of them was said, the latest first."""
+    def sessions(
+        self, *, limit: int, offset: int = 0, after: tuple[datetime, str] | None = None, as_of: datetime | None = None
+    ) -> list[Session]:
+        """Conversations with active messages, by when the last of them was said, the latest first, and then by id.
+
+        ``after`` is when the last one seen ended, and its id. Only what was stored at ``as_of`` counts.
+        """
         ...
 
     def calls(
@@ -281,6 +290,7 @@ class Reader(Protocol):
         tool: str | None = None,
         session: str | None = None,
         call: str | None = None,
+        after: tuple[datetime, str] | None = None,
         newest_first: bool = False,
         limit: int | None = None,
     ) -> list[ToolCall]:

@@ -170,9 +170,21 @@ SELECT seq, at, actor, op, record_id, before, after, reason, source, run, call, 
 FROM memory_journal WHERE user_id = %s
 
 -- name: sessions
-SELECT session, count(*), min(valid_from), max(valid_from) FROM memory
-WHERE user_id = %s AND latest AND kind = 'message' AND status = 'active' AND session IS NOT NULL
-GROUP BY session ORDER BY max(valid_from) DESC, session LIMIT %s OFFSET %s
+-- Each conversation by its last message: the one that no other follows.
+SELECT ended.session, said.messages, said.began, ended.valid_from
+FROM (SELECT session, valid_from FROM memory AS one
+    WHERE user_id = %(user_id)s AND latest AND kind = 'message' AND status = 'active' AND session IS NOT NULL
+        AND created_at <= %(stored)s::timestamptz AND valid_from <= %(ended)s::timestamptz
+        AND (valid_from < %(ended)s::timestamptz OR session COLLATE "C" > %(session)s)
+        AND NOT EXISTS (SELECT 1 FROM memory AS later WHERE later.user_id = one.user_id AND later.latest
+            AND later.kind = 'message' AND later.status = 'active' AND later.session = one.session
+            AND (later.valid_from, later.id) > (one.valid_from, one.id)
+            AND later.created_at <= %(stored)s::timestamptz)
+    ORDER BY valid_from DESC, session COLLATE "C" LIMIT %(limit)s OFFSET %(offset)s) AS ended,
+    LATERAL (SELECT count(*) AS messages, min(valid_from) AS began FROM memory
+        WHERE user_id = %(user_id)s AND latest AND kind = 'message' AND status = 'active'
+            AND session = ended.session AND created_at <= %(stored)s::timestamptz) AS said
+ORDER BY ended.valid_from DESC, ended.session COLLATE "C"
 
 -- name: numbers
 SELECT record_id, min(seq) FROM memory_journal WHERE user_id = %s AND record_id = ANY(%s) GROUP BY record_id

@@ -49,13 +49,14 @@ class PostgresReader(ReadsWords):
         order: Sequence[str],
         newest_first: bool = False,
         limit: int | None = None,
+        offset: int = 0,
     ) -> list[Any]:
         """The rows of a named query that fit the conditions, those without a value left out."""
         given = {condition: value for condition, value in wanted.items() if value is not None}
         by = ", ".join(f"{column} DESC" if newest_first else column for column in order)
-        sql = " AND ".join([_SQL[name], *given]) + f" ORDER BY {by} LIMIT %s"
+        sql = " AND ".join([_SQL[name], *given]) + f" ORDER BY {by} LIMIT %s OFFSET %s"
         values = [value for each in given.values() for value in (each if isinstance(each, tuple) else (each,))]
-        return self._rows(sql, *values, limit)
+        return self._rows(sql, *values, limit, offset)
 
     def state(self) -> State:
         rows = self._rows(_SQL["state"])
@@ -105,12 +106,14 @@ class PostgresReader(ReadsWords):
         call: str | None = None,
         undoes: int | None = None,
         after: int = 0,
+        before: int | None = None,
         newest_first: bool = False,
         limit: int | None = None,
+        offset: int = 0,
     ) -> list[JournalEntry]:
         same = {"record_id = %s": record_id, "run = %s": run, "call = %s": call, "undoes = %s": undoes}
-        wanted = {"seq > %s": after, **same}
-        return [entry_from_row(row) for row in self._fitting("entries", wanted, ("seq",), newest_first, limit)]
+        wanted = {"seq > %s": after, "seq < %s": before, **same}
+        return [entry_from_row(row) for row in self._fitting("entries", wanted, ("seq",), newest_first, limit, offset)]
 
     def numbers(self, record_ids: Sequence[str]) -> dict[str, int]:
         return dict(self._rows(_SQL["numbers"], list(record_ids)))
@@ -133,8 +136,17 @@ class PostgresReader(ReadsWords):
     def recalled(self) -> dict[str, datetime]:
         return {record_id: from_text(at) for record_id, at in self._rows(_SQL["recalls"])}
 
-    def sessions(self, *, limit: int, offset: int = 0) -> list[Session]:
-        rows = self._rows(_SQL["sessions"], limit, offset)
+    def sessions(
+        self,
+        *,
+        limit: int,
+        offset: int = 0,
+        after: tuple[datetime, str] | None = None,
+        as_of: datetime | None = None,
+    ) -> list[Session]:
+        ended, session = ("infinity", "") if after is None else (to_text(after[0]), after[1])
+        stored = "infinity" if as_of is None else to_text(as_of)
+        rows = self._named("sessions", ended=ended, session=session, stored=stored, limit=limit, offset=offset)
         return [Session(id=row[0], messages=row[1], began=from_text(row[2]), ended=from_text(row[3])) for row in rows]
 
     def calls(
@@ -145,6 +157,7 @@ class PostgresReader(ReadsWords):
         tool: str | None = None,
         session: str | None = None,
         call: str | None = None,
+        after: tuple[datetime, str] | None = None,
         newest_first: bool = False,
         limit: int | None = None,
     ) -> list[ToolCall]:
@@ -154,6 +167,7 @@ class PostgresReader(ReadsWords):
             "tool = %s": tool,
             "session = %s": session,
             "id = %s": call,
+            f"(at, id) {'<' if newest_first else '>'} (%s::timestamptz, %s)": _place(after),
         }
         return [call_from_row(row) for row in self._fitting("calls", wanted, ("at", "id"), newest_first, limit)]
 

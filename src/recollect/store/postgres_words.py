@@ -291,4 +291,7 @@ def _narrowing(query: Query) -> tuple[list[str], list[Any]]:
         add("(expires_at IS NULL OR expires_at > %s)", to_text(query.alive_at))
     if query.expired_at is not None:
         add("expires_at <= %s", to_text(query.expired_at))
+    if query.after is not None:
+        comes_behind = "<" if query.newest_first else ">"
+        add(f"(created_at, id) {comes_behind} (%s::timestamptz, %s)", to_text(query.after[0]), query.after[1])
     return conditions, values

@@ -60,9 +60,12 @@ _DEFAULTS: dict[str, Any] = {
 }
 
 
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
 def dump(data: Mapping[str, Any]) -> str:
     """Compact JSON that keeps every script readable."""
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return _encode(data)
 
 
 def dump_record(record: Record | None) -> str | None:

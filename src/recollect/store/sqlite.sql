@@ -51,9 +51,21 @@ SELECT id FROM records WHERE latest = 1 AND substr(id, -length(?1)) = ?1 ORDER B
 SELECT seq, at, actor, op, record_id, before, after, reason, source, run, call, undoes, erased FROM journal
 
 -- name: sessions
-SELECT session, count(*), min(valid_from), max(valid_from) FROM records
-WHERE latest = 1 AND kind = 'message' AND status = 'active' AND session IS NOT NULL
-GROUP BY session ORDER BY max(valid_from) DESC, session LIMIT ? OFFSET ?
+-- Each conversation by its last message. The plus sign keeps the index of another order out.
+SELECT last.session,
+    (SELECT count(*) FROM records AS one WHERE one.latest = 1 AND one.kind = 'message' AND one.status = 'active'
+        AND one.session = last.session AND one.created_at <= :stored),
+    (SELECT min(one.valid_from) FROM records AS one WHERE one.latest = 1 AND one.kind = 'message'
+        AND one.status = 'active' AND one.session = last.session AND one.created_at <= :stored),
+    last.valid_from
+FROM records AS last
+WHERE last.latest = 1 AND last.kind = 'message' AND last.status = 'active' AND last.session IS NOT NULL
+    AND last.created_at <= :stored AND last.valid_from <= :ended
+    AND (last.valid_from < :ended OR last.session > :session)
+    AND last.id = (SELECT final.id FROM records AS final WHERE final.latest = 1 AND final.kind = 'message'
+        AND final.status = 'active' AND final.session = last.session AND +final.created_at <= :stored
+        ORDER BY final.valid_from DESC, final.id DESC LIMIT 1)
+ORDER BY last.valid_from DESC, last.session LIMIT :limit OFFSET :offset
 
 -- name: numbers
 SELECT record_id, min(seq) FROM journal WHERE record_id IN (SELECT value FROM json_each(?)) GROUP BY record_id

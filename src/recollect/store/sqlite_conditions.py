@@ -72,4 +72,6 @@ def conditions_of(query: Query) -> tuple[list[str], list[Any]]:
         add("(expires_at IS NULL OR expires_at > ?)", to_text(query.alive_at))
     if query.expired_at is not None:
         add("expires_at <= ?", to_text(query.expired_at))
+    if query.after is not None:
+        add(f"(created_at, id) {'<' if query.newest_first else '>'} (?, ?)", to_text(query.after[0]), query.after[1])
     return conditions, values

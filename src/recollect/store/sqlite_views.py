@@ -41,6 +41,7 @@ from recollect.times import from_text, to_text, utc_now
 
 _SQL = load_queries(Path(__file__).parent / "sqlite.sql")
 _moment = readable(from_text)
+_LAST = "Z"  # behind every moment
 _WITH_VECTORS, _WITH_CALLS, _WITH_INTERACTIONS, _WITH_REPORTS = 2, 3, 4, 5
 """The schemas that brought these tables, and when interactions were reported."""
 
@@ -104,11 +105,14 @@ class SqliteReader:
         call: str | None = None,
         undoes: int | None = None,
         after: int = 0,
+        before: int | None = None,
         newest_first: bool = False,
         limit: int | None = None,
+        offset: int = 0,
     ) -> list[JournalEntry]:
-        wanted = {"seq > ?": after, "record_id = ?": record_id, "run = ?": run, "call = ?": call, "undoes = ?": undoes}
-        return [entry_from_row(row) for row in self._rows("entries", wanted, ("seq",), newest_first, limit)]
+        same = {"record_id = ?": record_id, "run = ?": run, "call = ?": call, "undoes = ?": undoes}
+        wanted = {"seq > ?": after, "seq < ?": before, **same}
+        return [entry_from_row(row) for row in self._rows("entries", wanted, ("seq",), newest_first, limit, offset)]
 
     def numbers(self, record_ids: Sequence[str]) -> dict[str, int]:
         return dict(self.db.execute(_SQL["numbers"], (json.dumps(list(record_ids)),)))
@@ -131,8 +135,19 @@ class SqliteReader:
     def recalled(self) -> dict[str, datetime]:
         return {record_id: _moment(at) for record_id, at in self.db.execute(_SQL["recalls"])}
 
-    def sessions(self, *, limit: int, offset: int = 0) -> list[Session]:
-        rows = self.db.execute(_SQL["sessions"], (limit, offset))
+    def sessions(
+        self,
+        *,
+        limit: int,
+        offset: int = 0,
+        after: tuple[datetime, str] | None = None,
+        as_of: datetime | None = None,
+    ) -> list[Session]:
+        ended, session = (_LAST, "") if after is None else (to_text(after[0]), after[1])
+        stored = _LAST if as_of is None else to_text(as_of)
+        rows = self.db.execute(_SQL["sessions"], {
+            "ended": ended, "session": session, "stored": stored, "limit": limit, "offset": offset,
+        })  # fmt: skip
         return [Session(id=row[0], messages=row[1], began=_moment(row[2]), ended=_moment(row[3])) for row in rows]
 
     def calls(
@@ -143,6 +158,7 @@ class SqliteReader:
         tool: str | None = None,
         session: str | None = None,
         call: str | None = None,
+        after: tuple[datetime, str] | None = None,
         newest_first: bool = False,
         limit: int | None = None,
     ) -> list[ToolCall]:
@@ -154,6 +170,7 @@ class SqliteReader:
             "tool = ?": tool,
             "session = ?": session,
             "id = ?": call,
+            f"(at, id) {'<' if newest_first else '>'} (?, ?)": None if after is None else (to_text(after[0]), after[1]),
         }
         return [call_from_row(row) for row in self._rows("calls", wanted, ("at", "id"), newest_first, limit)]
 
@@ -258,6 +275,7 @@ class SqliteReader:
         order: Sequence[str],
         newest_first: bool = False,
         limit: int | None = None,
+        offset: int = 0,
     ) -> Iterator[Any]:
         """The rows of a named query that fit the conditions, those without a value left out."""
         given = {condition: value for condition, value in wanted.items() if value is not None}
@@ -266,8 +284,8 @@ class SqliteReader:
         sql = f"{_SQL[name]}{where} ORDER BY {by}"
         values = [value for each in given.values() for value in (each if isinstance(each, tuple) else (each,))]
         if limit is not None:
-            sql += " LIMIT ?"
-            values.append(limit)
+            sql += " LIMIT ? OFFSET ?"
+            values += [limit, offset]
         return self.db.execute(sql, values)
 
 

@@ -163,7 +163,7 @@ class MemoryReader:
 
     def find(self, query: Query) -> list[Record]:
         pool = list(self.data.latest.values()) if query.valid_at is None else self._held_at(query.valid_at)
-        found = [record for record in pool if _fits(record, query)]
+        found = [record for record in pool if _fits(record, query) and _comes_behind(record, query)]
         if query.changed_after is not None:
             found.sort(key=lambda r: r.seq, reverse=query.newest_first)
         else:
@@ -213,19 +213,22 @@ class MemoryReader:
         call: str | None = None,
         undoes: int | None = None,
         after: int = 0,
+        before: int | None = None,
         newest_first: bool = False,
         limit: int | None = None,
+        offset: int = 0,
     ) -> list[JournalEntry]:
         found = [
             entry
             for _, entry in sorted(self.data.journal.items(), reverse=newest_first)
             if entry.seq > after
+            and (before is None or entry.seq < before)
             and (record_id is None or entry.record_id == record_id)
             and (run is None or entry.run == run)
             and (call is None or entry.call == call)
             and (undoes is None or entry.undoes == undoes)
         ]
-        return found if limit is None else found[:limit]
+        return found[offset : None if limit is None else offset + limit]
 
     def numbers(self, record_ids: Sequence[str]) -> dict[str, int]:
         wanted = set(record_ids)
@@ -248,13 +251,23 @@ class MemoryReader:
     def recalled(self) -> dict[str, datetime]:
         return dict(self.data.recalls)
 
-    def sessions(self, *, limit: int, offset: int = 0) -> list[Session]:
+    def sessions(
+        self,
+        *,
+        limit: int,
+        offset: int = 0,
+        after: tuple[datetime, str] | None = None,
+        as_of: datetime | None = None,
+    ) -> list[Session]:
         said: dict[str, list[datetime]] = {}
         for message in self.find(Query(kinds=("message",))):
-            if message.session is not None:
+            if message.session is not None and (as_of is None or message.created_at <= as_of):
                 said.setdefault(message.session, []).append(message.valid_from)
         found = [Session(id=one, messages=len(at), began=min(at), ended=max(at)) for one, at in sorted(said.items())]
-        return sorted(found, key=lambda one: one.ended, reverse=True)[offset : offset + limit]
+        ordered = sorted(found, key=lambda one: one.ended, reverse=True)
+        if after is not None:
+            ordered = [one for one in ordered if one.ended < after[0] or (one.ended == after[0] and one.id > after[1])]
+        return ordered[offset : offset + limit]
 
     def calls(
         self,
@@ -264,6 +277,7 @@ class MemoryReader:
         tool: str | None = None,
         session: str | None = None,
         call: str | None = None,
+        after: tuple[datetime, str] | None = None,
         newest_first: bool = False,
         limit: int | None = None,
     ) -> list[ToolCall]:
@@ -275,6 +289,7 @@ class MemoryReader:
             and (tool is None or made.tool == tool)
             and (session is None or made.session == session)
             and (call is None or made.id == call)
+            and (after is None or ((made.at, made.id) < after if newest_first else (made.at, made.id) > after))
         ]
         return sorted(found, key=lambda made: (made.at, made.id), reverse=newest_first)[:limit]
 
@@ -499,6 +514,11 @@ class MemoryTransaction(MemoryReader):
 
 def _reported(one: Interaction) -> datetime:
     return one.reported_at or one.at
+
+
+def _comes_behind(record: Record, query: Query) -> bool:
+    place = (record.created_at, record.id)
+    return query.after is None or (place < query.after if query.newest_first else place > query.after)
 
 
 def _fits(record: Record, query: Query) -> bool:

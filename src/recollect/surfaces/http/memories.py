@@ -13,6 +13,7 @@ from pydantic import ConfigDict, Field
 from recollect.app import Recollect
 from recollect.client.verbs import ACTING, PAGE, VERBS, Verb
 from recollect.core.memory import Memory
+from recollect.core.paging import Walk
 from recollect.core.writing import DoneAlreadyError
 from recollect.errors import InvalidInputError, NothingToRebuildError
 from recollect.records import JournalEntry, Refused
@@ -224,8 +225,14 @@ class Memories:
     def _reading(self, verb: Verb, memory: Memory, values: dict[str, Any], asked: Asked) -> Answer:
         if verb.paged:
             cursor, size = values.pop("cursor", None), values.pop("page", PAGE)
-            items, following = page_of(_called(verb, memory, values), cursor, size)
-            return told(items, next=following)
+            walk = Walk(size, cursor)
+            try:
+                items = _called(verb, memory._walking(walk), values)
+            except Problem:
+                if walk.refusal is not None:  # the request is wrong, not the state of things
+                    raise walk.refusal from None
+                raise
+            return told(items, next=walk.following)
         found = _called(verb, memory, values)
         if verb.name not in ("show", "daily"):
             return told(found)
@@ -275,30 +282,6 @@ def _with_ids(asked: Asked, operations: Sequence[tuple[Verb, dict[str, Any]]]) -
         for place, event in enumerate(events):
             if event.get("id") is None:
                 event["id"] = f"event-{known.call}-{number}-{place}"
-
-
-def page_of(items: Sequence[Any], cursor: str | None, size: int) -> tuple[Sequence[Any], str | None]:
-    """The part of a list that follows a cursor, and the cursor to go on with.
-
-    It goes on behind the item it stopped at, also if others have come or gone before it since.
-    """
-    start = 0
-    if cursor is not None:
-        before, _, last = cursor.partition(".")
-        start = min(int(before), len(items))
-        if last and not (start and _mark(items[start - 1]) == last):
-            start = next((place for place, item in enumerate(items, 1) if _mark(item) == last), start)
-    page = items[start : start + size]
-    end = start + len(page)
-    if not page or end >= len(items):
-        return page, None
-    return page, f"{end}.{_mark(page[-1])}"
-
-
-def _mark(item: Any) -> str:
-    """The same for the same item."""
-    name = str(getattr(item, "id", None) or getattr(item, "seq", None) or item)
-    return hashlib.blake2b(name.encode(), digest_size=8).hexdigest()
 
 
 def tag_of(text: str) -> str:

@@ -28,8 +28,8 @@ from recollect.records import ExtractionRun, Hit, Hits, Outcome, Record
 from recollect.surfaces.http import shapes
 from recollect.surfaces.http.exchange import Asked, parsed
 
-CURSOR = r"^[0-9]{1,9}(\.[0-9a-f]{16})?$"
-"""A place in a list, and what is known of the item before it."""
+CURSOR = r"^[A-Za-z0-9_-]{1,2000}$"
+"""A place in a list, as `recollect.core.paging` writes it."""
 _WHERE = "where to go on: ``next`` of the page before"
 _MOST_FIELDS = 200
 _CLEANED = frozenset({"query", "topic"})
