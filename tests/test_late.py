@@ -181,7 +181,7 @@ def test_W1_who_waits_for_a_full_queue_in_vain_is_told_that_nothing_is_certain(t
         def drop(self, kept: str) -> None: ...
         def done(self, kept: str, late: Late, result: Result) -> None: ...
         def failed(self, kept: str) -> None: ...
-        def finished(self, user_id: str, session: str | None) -> list[Result]:
+        def finished(self, user_id: str, session: str | None, chat: str | None = None) -> list[Result]:
             return []
 
     with opened(str(tmp_path)) as app:
@@ -458,7 +458,7 @@ def test_W2_a_store_that_fails_twice_leaves_the_call_to_be_tried_again(monkeypat
         def failed(self, kept: str) -> None:
             told.set()
 
-        def finished(self, user_id: str, session: str | None) -> list[Result]:
+        def finished(self, user_id: str, session: str | None, chat: str | None = None) -> list[Result]:
             return []
 
     def fails(self: Memory, *args: Any, **kwargs: Any) -> Any:
