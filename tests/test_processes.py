@@ -22,16 +22,17 @@ from tests.test_mcp import Pipes
 
 
 def test_what_is_acknowledged_after_another_process_ended_is_kept(tmp_path: Path) -> None:
+    run_command(tmp_path, "note", "there before")
     long_lived = ProcessWorker(tmp_path)
+    assert len(long_lived("read")) == 1
     first = long_lived("remember", "the first, of the process that stays")
-    assert list(long_lived("read")) == [first]
     run_command(tmp_path, "note", "of the command line, which ends")
     last = long_lived("remember", "the last, of the process that stays")
     read = run_command(tmp_path, "read", "--kind", "note")
-    assert {first, last} <= {record["id"] for record in read} and len(read) == 3
-    assert len(long_lived("read")) == 3
+    assert {first, last} <= {record["id"] for record in read} and len(read) == 4
+    assert len(long_lived("read")) == 4
     long_lived.end()
-    assert len(run_command(tmp_path, "read", "--kind", "note")) == 3
+    assert len(run_command(tmp_path, "read", "--kind", "note")) == 4
     _check_files(tmp_path)
 
 
@@ -93,8 +94,9 @@ def _check_files(root: Path) -> None:
 
 
 def test_two_mcp_servers_and_the_command_line_see_each_others_writes_whoever_ends(tmp_path: Path) -> None:
+    stored = ["word0"]
+    run_command(tmp_path, "note", *stored)
     servers = [Pipes(tmp_path, "--user", "u1") for _ in range(2)]
-    stored: list[str] = []
     try:
         for server in servers:
             server.initialize()
@@ -125,9 +127,10 @@ def _check_found(server: Pipes, number: int, stored: list[str]) -> None:
 
 
 def test_a_server_and_the_command_line_see_each_others_writes(tmp_path: Path) -> None:
+    stored = ["there before"]
+    run_command(tmp_path, "note", *stored)
     command = [sys.executable, "-c", "from recollect.surfaces.cli import main; main()", "serve", "--port", "0"]
     process = subprocess.Popen([*command, "--root", str(tmp_path)], stderr=subprocess.PIPE, text=True)
-    stored: list[str] = []
     try:
         assert process.stderr is not None
         while not (told := re.search(r"http://127\.0\.0\.1:\d+", line := process.stderr.readline())):
