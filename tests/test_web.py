@@ -514,10 +514,11 @@ def test_U6_what_was_written_is_not_lost_when_the_policy_says_no(person: tuple[M
     memory, visit = person
     memory.remember("Berlin", key="city", category="personal_context")
     record, secret = memory.get("city"), "Berlin, sk-ant-api03-" + "x9Yk" * 24
-    compared = visit.post(f"record/{record.id}/change", content=secret, seq=str(record.seq), step="preview")
+    compared = visit.post(f"record/{record.id}/change", 422, content=secret, seq=str(record.seq), step="preview")
     refused = visit.post(f"record/{record.id}/change", 422, content=secret, step="save", **hidden(compared))
-    assert "seems to hold a secret" in refused and f"\n{secret}</textarea>" in refused
-    assert secret in visit.post("remember", 422, content=secret) and memory.get("city") == record
+    for page in (compared, refused, visit.post("remember", 422, content=secret)):
+        assert "seems to hold a secret" in page and "Berlin, " in page and secret not in page
+    assert memory.get("city") == record
 
 
 def test_U6_an_entry_of_a_daily_note_is_changed_in_its_note_only(person: tuple[Memory, Visit]) -> None:
