@@ -250,7 +250,7 @@ class TestTables:
         with store.user("u").write() as tx:
             record = write(tx, fact())
         store.close()
-        sql("DROP TABLE memory_vectors, memory_embedders")
+        sql("DROP TABLE memory_meanings, memory_vectors, memory_embedders")
         _take_back_to_2(sql)
         sql("DELETE FROM recollect_migrations WHERE version > 1")
         with store.user("u").read() as reader:
