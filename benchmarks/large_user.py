@@ -29,8 +29,9 @@ from recollect.bench.talk import BEGIN, SPAN, Entry, Talk
 from recollect.records import RECORD_TYPES, JournalEntry, Record, new_id
 from recollect.search import vectors
 from recollect.search.embedders.embedder import unpack
-from recollect.store.contract import Query, WordReader
+from recollect.store.contract import Query
 from recollect.store.postgres import PostgresStore
+from recollect.store.word_contract import WordReader
 from recollect.testing import FrozenClock
 from recollect.testing.embedding import HashEmbedder
 from recollect.testing.postgres import PostgresServer

@@ -6,7 +6,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import date, datetime, timezone
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import recollect
 from recollect import Duplicate, Memory, Updated, Written
 from recollect.core import disk_files as files_module
+from recollect.core import file_system
 from recollect.testing import FrozenClock
 from recollect.userid import folder_name
 
@@ -168,10 +169,7 @@ def test_F4_edits_are_read_back_before_a_write_too(desk: Desk) -> None:
 def test_F4_an_edit_of_the_same_length_in_the_same_instant_is_noticed(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def just_after_it_was_written() -> datetime:
-        return datetime.fromtimestamp(os.stat(desk.path).st_mtime + 0.05, timezone.utc)
-
-    monkeypatch.setattr(files_module, "utc_now", just_after_it_was_written)  # however slow this machine is
+    monkeypatch.setattr(files_module, "_RACY_SECONDS", 3600)  # the same instant, however slow this machine is
     for _ in range(3):
         desk.memory.remember("Likes tea")
         before = os.stat(desk.path)
@@ -459,7 +457,7 @@ def test_F8_after_a_loss_of_power_a_file_that_went_back_in_time_deletes_nothing(
     desk.memory.update("role", "Pilot")
     desk.memory.forget(desk.memory.search("tea")[0].record.id)
     desk.path.write_bytes(old)  # what the disk had when the power went
-    monkeypatch.setattr(files_module, "_boot", lambda: "another start of the machine")
+    monkeypatch.setattr(file_system, "boot", lambda: "another start of the machine")
     memory = desk.reopen()
     assert sorted(record.text for record in memory.read()) == ["Likes coffee", "role: Pilot"]
     assert "Likes coffee" in desk.text and "Likes tea" not in desk.text and memory.verify() == []

@@ -25,7 +25,8 @@ from recollect.core.chats import whole
 from recollect.errors import StoreError
 from recollect.records import Record
 from recollect.search.snapshot import notes_of
-from recollect.store.contract import KeptWords, Query, Reader, State, UserStore, WordKeeper, WordReader, WordWriter
+from recollect.store.contract import Query, Reader, State, UserStore
+from recollect.store.word_contract import KeptWords, WordKeeper, WordReader, WordWriter
 from recollect.text import terms
 
 if TYPE_CHECKING:

@@ -17,21 +17,18 @@ is no proof that a person deleted it.
 
 from __future__ import annotations
 
-import errno
 import os
-import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date, datetime
-from functools import cache
 from pathlib import Path
 
 from recollect.core import file_system
-from recollect.core.file_places import Place, place_at, read_beside
+from recollect.core.file_places import Found, Place, place_at, read_beside
 from recollect.core.file_system import Content, fingerprint_of
-from recollect.core.files import MEMORY, NoFiles, daily_name, day_of, is_daily, page_of
+from recollect.core.files import MEMORY, NoFiles, daily_name, day_of, is_daily, lines_of, page_of
 from recollect.core.pages import MemoryPage, Page
 from recollect.core.versions import Version, remembered
 from recollect.core.writing import Write
@@ -44,11 +41,6 @@ from recollect.store.contract import FileState, Query, Reader, Transaction
 _RACY_SECONDS = 0.1
 _CALM_SECONDS = 2.0
 _EMPTY = fingerprint_of(b"")
-_IN_THE_WAY = frozenset(
-    {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ELOOP}
-    | {errno.EINVAL, errno.ENAMETOOLONG, errno.ENOTEMPTY}
-)
-"""What is wrong with the place of a file and not with the disk: then the file stays behind, and the memory does not."""
 _UNREAD = "files not erased, because they cannot be read"
 _COPIES = "memory.db.damaged-*"
 
@@ -75,16 +67,6 @@ class _Sheet:
     """Whether something is removed from it for good."""
 
 
-@dataclass(slots=True)
-class _Found:
-    """A file and what is beside it, after finishing what a crash interrupted."""
-
-    disk: Content | None
-    versions: tuple[Version, ...]
-    late: list[tuple[Path, Content]] = field(default_factory=list)
-    """What somebody saved that never was in place, or not for long."""
-
-
 class DiskFiles:
     """MEMORY.md and ``memory/YYYY-MM-DD.md`` in the user's folder."""
 
@@ -101,8 +83,6 @@ class DiskFiles:
         self._swept = False
         self._tells_reads: dict[Path, bool] = {}
         self._busy: dict[str, list[Path]] = {}  # files that were replaced while some program had them open
-
-    # what the person did
 
     def edited(self, reader: Reader, *, notes: bool = False) -> bool:
         if not self._is_as_rendered(MEMORY, reader.file(MEMORY)):
@@ -182,7 +162,7 @@ class DiskFiles:
             return self._blocked(write, name, f"it cannot be read ({error.strerror})")
         except DocumentError as error:
             return self._blocked(write, name, str(error))
-        certain = state is None or state.boot == _boot()
+        certain = state is None or state.boot == file_system.boot()
         saved = self._take_over_late(write, name, place, found, certain=certain)
         if rendered and disk is not None and state is not None:
             cached = self._pages.get(name)
@@ -222,12 +202,12 @@ class DiskFiles:
             write.notices.append(f"{name} {how} and was written again from memory; nothing was forgotten")
         return None
 
-    def _settle(self, name: str, place: Place, state: FileState | None) -> _Found:
+    def _settle(self, name: str, place: Place, state: FileState | None) -> Found:
         """The file on disk and the versions it may come from, after finishing what a crash interrupted."""
         disk = self._look(name, place)
         if state is None:
-            return _Found(disk, ((0,),))
-        found = _Found(disk, _versions(state))
+            return Found(disk, ((0,),))
+        found = Found(disk, _versions(state))
         waiting = place.committed_aside(state.fingerprint, disk)
         if waiting is not None:
             if waiting != place.old:
@@ -277,7 +257,7 @@ class DiskFiles:
             return ()
         return ((state.seq,),) if read_at - entry.at.timestamp() >= _CALM_SECONDS else ()
 
-    def _take_over_late(self, write: Write, name: str, place: Place, found: _Found, *, certain: bool) -> Page | None:
+    def _take_over_late(self, write: Write, name: str, place: Place, found: Found, *, certain: bool) -> Page | None:
         """Make what somebody saved beside part of this write; the last of these pages, as it would be the file now."""
         state = self._memory_state if name == MEMORY else write.tx.file(name)
         saved: Page | None = None
@@ -331,7 +311,9 @@ class DiskFiles:
                 try:
                     self._write_aside(write.tx, name, sheet, write.last_seq, write.notices)
                 except OSError as error:
-                    if error.errno not in _IN_THE_WAY or (name == MEMORY and sheet.place.path.parent == self.folder):
+                    if error.errno not in file_system.IN_THE_WAY or (
+                        name == MEMORY and sheet.place.path.parent == self.folder
+                    ):
                         raise storage_error(error, self.folder) from error
                     self._blocked(write, name, f"it cannot be written ({error.strerror})")
 
@@ -361,7 +343,7 @@ class DiskFiles:
         previous = sheet.disk.fingerprint if sheet.disk else ""
         if fingerprint != previous:
             mode = sheet.disk.mode if sheet.disk else 0o644
-            file_system.create(sheet.place.new, data, mode, sync=not _boot())
+            file_system.create(sheet.place.new, data, mode, sync=not file_system.boot())
         versions = [version for version in sheet.versions if version != (sheet.shows,) or not self._is_unread(sheet)]
         state = FileState(
             name=name,
@@ -369,7 +351,7 @@ class DiskFiles:
             seq=seq,
             previous_fingerprint=previous,
             previous_seq=sheet.shows or 0,
-            boot=_boot(),
+            boot=file_system.boot(),
             versions=remembered([version for version in versions if version not in ((0,), (seq,))]),
         )
         tx.set_file(state)
@@ -429,8 +411,6 @@ class DiskFiles:
                     file_system.remove(sheet.place.new)
         self._sheets, self._pages, self._seen = {}, {}, {}
 
-    # a text given anew
-
     def page(self, write: Write, name: str) -> Page:
         self._bring_up_to_date(write)
         sheet = self._sheet(write, name)
@@ -443,8 +423,6 @@ class DiskFiles:
         assert sheet is not None
         sheet.page, sheet.dirty, sheet.given, sheet.holds = page, True, True, len(write.changes)
 
-    # removing
-
     def erase(self, write: Write, records: Sequence[Record]) -> dict[str, int]:
         self._bring_up_to_date(write)
         removed = {"lines of MEMORY.md": 0, "lines of daily notes": 0}
@@ -456,7 +434,7 @@ class DiskFiles:
                 continue
             if taken := sheet.page.wipe(records):
                 sheet.dirty = sheet.erased = True
-                removed[_lines_of(name)] += taken
+                removed[lines_of(name)] += taken
         return removed
 
     def erase_topic(self, write: Write, topic: Topic) -> dict[str, int]:
@@ -470,7 +448,7 @@ class DiskFiles:
                 continue
             if taken := sheet.page.wipe_topic(topic):
                 sheet.dirty = sheet.erased = True
-                removed[_lines_of(name)] += taken
+                removed[lines_of(name)] += taken
         return removed
 
     def reset(self, write: Write) -> dict[str, int]:
@@ -489,7 +467,7 @@ class DiskFiles:
         self._applied = len(write.changes)
         copies = list(self.folder.glob(_COPIES))
         for copy in copies:  # everything is to go, and everything is what they hold
-            write.tx.after_commit(lambda copy=copy: _remove(copy))  # type: ignore[misc]
+            write.tx.after_commit(lambda copy=copy: file_system.remove_whole(copy))  # type: ignore[misc]
         return {"daily notes": len(names), "MEMORY.md": 1} | ({"damaged copies": len(copies)} if copies else {})
 
     def damaged_copies(self) -> list[str]:
@@ -618,22 +596,3 @@ class DiskFiles:
 
 def _versions(state: FileState) -> tuple[Version, ...]:
     return (*state.versions, (state.seq,))
-
-
-def _remove(path: Path) -> None:
-    with suppress(OSError):
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
-
-
-def _lines_of(name: str) -> str:
-    """Where lines of a file were erased, for a receipt."""
-    return "lines of MEMORY.md" if name == MEMORY else "lines of daily notes"
-
-
-@cache
-def _boot() -> str:
-    """Names this run of the machine; empty where the system does not tell, and then files are synced."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    except OSError:
-        return ""

@@ -26,7 +26,8 @@ from recollect.search.passages import indexed_text, passages
 from recollect.search.question import Question
 from recollect.search.ranking import reach
 from recollect.search.signs import Signs, signs_of
-from recollect.store.contract import Holding, KeptWords, Query, VectorRow, Worded, WordReader
+from recollect.store.contract import Query, VectorRow
+from recollect.store.word_contract import Holding, KeptWords, Worded, WordReader
 from recollect.text import words as text_words
 
 Marks = Callable[[Record], Sequence[str]]

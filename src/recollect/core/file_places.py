@@ -23,13 +23,24 @@ from __future__ import annotations
 import errno
 import os
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
 from recollect.core import file_system
 from recollect.core.file_system import Content
+from recollect.core.versions import Version
 from recollect.document.blocks import MAX_BYTES
+
+
+@dataclass(slots=True)
+class Found:
+    """A file and what is beside it, after finishing what a crash interrupted."""
+
+    disk: Content | None
+    versions: tuple[Version, ...]
+    late: list[tuple[Path, Content]] = field(default_factory=list)
+    """What somebody saved that never was in place, or not for long."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import hashlib
 import os
 import platform
 import secrets
+import shutil
 import signal
 import stat
 import sys
@@ -29,6 +30,12 @@ _NO_ATIME: Final[int] = getattr(os, "O_NOATIME", 0)
 _UNREAD_NS: Final = 1_000_000_000
 _QUIET_SECONDS: Final = 2.0
 _SAVING_SECONDS: Final = 0.25
+
+IN_THE_WAY: Final = frozenset(
+    {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ELOOP}
+    | {errno.EINVAL, errno.ENAMETOOLONG, errno.ENOTEMPTY}
+)
+"""What is wrong with the place of a file and not with the disk: then the file stays behind, and the memory does not."""
 
 Stat = tuple[int, int, int]
 """Time of change, size, and inode."""
@@ -175,6 +182,12 @@ def remove(path: Path) -> None:
         if not path.is_dir() or path.is_symlink():
             raise
         os.rename(path, spare_name(path))
+
+
+def remove_whole(path: Path) -> None:
+    """Delete a file or a folder, if that is possible."""
+    with suppress(OSError):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def spare_name(path: Path) -> Path:
@@ -326,3 +339,12 @@ def _system_call() -> Callable[[bytes, bytes, int], int] | None:
         return None
     syscall = library.syscall
     return lambda path, target, how: int(syscall(number, _AT_FDCWD, path, _AT_FDCWD, target, how))
+
+
+@cache
+def boot() -> str:
+    """Names this run of the machine; empty where the system does not tell, and then files are synced."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""

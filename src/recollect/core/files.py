@@ -198,6 +198,11 @@ def is_daily(name: str) -> bool:
         return False
 
 
+def lines_of(name: str) -> str:
+    """Where lines of a file were erased, for a receipt."""
+    return "lines of MEMORY.md" if name == MEMORY else "lines of daily notes"
+
+
 def day_of(name: str) -> date:
     """The day of a note."""
     return date.fromisoformat(Path(name).stem)

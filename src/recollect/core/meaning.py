@@ -19,8 +19,9 @@ from recollect.errors import EmbedderError, RecollectError
 from recollect.records import Record
 from recollect.search.filters import Filter
 from recollect.search.passages import indexed_text
-from recollect.store.contract import Query, Reader, UserStore, WordReader, WordWriter
+from recollect.store.contract import Query, Reader, UserStore
 from recollect.store.forks import renew_after_forks
+from recollect.store.word_contract import WordReader, WordWriter
 
 if TYPE_CHECKING:
     import numpy as np

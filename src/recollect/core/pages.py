@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import Any, Protocol, TypeGuard
+from typing import Any, Protocol
 
+from recollect.core.page_changes import Words, folded, followed, is_shown, section_in_file, words_of
 from recollect.core.versions import Base, Shown, Version, find_base, following
 from recollect.core.writing import Write
 from recollect.document import daily_md
 from recollect.document.matching import Known, compare
-from recollect.document.memory_md import SECTIONS, TITLE, Document, Editor, Item, one_block, section_key, section_of
+from recollect.document.memory_md import SECTIONS, TITLE, Document, Item, one_block, section_key, section_of
 from recollect.policy.retention import daily_expiry
 from recollect.policy.topics import Topic
 from recollect.records import USER_EDIT, DailyEntry, Fact, Record, new_id
@@ -90,7 +91,7 @@ class MemoryPage:
     def __init__(self, document: Document) -> None:
         self._current = document
         self._waiting: dict[str, tuple[Record | None, Record | None]] = {}  # changes to follow, by record
-        self._said: tuple[Document, dict[_Words, list[Item]]] | None = None  # what that document says
+        self._said: tuple[Document, dict[Words, list[Item]]] | None = None  # what that document says
 
     @classmethod
     def parse(cls, text: str) -> MemoryPage:
@@ -131,14 +132,14 @@ class MemoryPage:
 
     def put_all(self, changes: Sequence[tuple[Record | None, Record | None]]) -> bool:
         before = self._document
-        self._document = _followed(before, changes)
+        self._document = followed(before, changes)
         return self._document is not before
 
     def _apply_waiting(self) -> None:
         """Follow the changes that wait."""
         waiting, self._waiting = self._waiting, {}
         if waiting:
-            self._current = _followed(self._current, list(waiting.values()))
+            self._current = followed(self._current, list(waiting.values()))
 
     @property
     def _document(self) -> Document:
@@ -175,7 +176,7 @@ class MemoryPage:
         lines: dict[Hashable, Item] = {
             _line_of(_place_of(item), item.key, item.content): item for item in self._document.items
         }
-        shown = Shown("fact", _is_shown, _shown_line, _alike(lines))
+        shown = Shown("fact", is_shown, _shown_line, _alike(lines))
         found = None if versions is None else find_base(write.tx, now, versions, lines.keys(), shown)
         if found is None:
             base = dict(now)
@@ -194,8 +195,8 @@ class MemoryPage:
         for record_id, item in [*changes.moved, *changes.changed]:
             edited = now.get(record_id) or write.tx.get(record_id)
             if isinstance(edited, Fact):
-                only_moved = _words(base[record_id]) == (item.key, _folded(item.content))
-                if only_moved and record_id in now and _words(edited) != _words(base[record_id]):
+                only_moved = words_of(base[record_id]) == (item.key, folded(item.content))
+                if only_moved and record_id in now and words_of(edited) != words_of(base[record_id]):
                     item = self._reword(item, edited)
                     merged.note(base[record_id], edited)
                 self._edited(write, edited, item, name)
@@ -208,10 +209,10 @@ class MemoryPage:
             else:
                 gone = replace(now[record_id], status="archived")
                 write.apply("forget", now[record_id], gone, reason=f"deleted from {name}", written=True)
-        fresh = {_words(fact): fact for record_id, fact in now.items() if record_id not in base}
+        fresh = {words_of(fact): fact for record_id, fact in now.items() if record_id not in base}
         rivals = {(fact.key, fact.category): words for words, fact in fresh.items() if fact.key}
         for item in added:
-            if fresh.pop((item.key, _folded(item.content)), None) is None:
+            if fresh.pop((item.key, folded(item.content)), None) is None:
                 # no fact stands beside another under one key: both wrote the same thing down, the person in their words
                 rival = rivals.get((item.key, item.category or "key_fact")) if item.key else None
                 if rival is not None and rival in fresh:
@@ -226,9 +227,9 @@ class MemoryPage:
 
     def _drop_outdated(self, write: Write, now: Mapping[str, Fact]) -> None:
         """The file may be any old one: what facts used to say is no edit."""
-        said = {_words(fact) for fact in now.values()}
-        old = {_words(e.before) for e in write.tx.entries() if isinstance(e.before, Fact)} - said
-        outdated = [item for item in self._document.items if (item.key, _folded(item.content)) in old]
+        said = {words_of(fact) for fact in now.values()}
+        old = {words_of(e.before) for e in write.tx.entries() if isinstance(e.before, Fact)} - said
+        outdated = [item for item in self._document.items if (item.key, folded(item.content)) in old]
         if outdated:
             self._document = self._document.remove_all(outdated)
 
@@ -249,7 +250,7 @@ class MemoryPage:
         if fact.key is not None and fact.key != item.key:
             document = document.rename(item, fact.key, fact.label)
             item = item._replace(key=fact.key)
-        if _folded(fact.content) != _folded(item.content):
+        if folded(fact.content) != folded(item.content):
             document = document.replace(item, fact.content)
         self._document = document
         return item._replace(label=fact.label, content=fact.content)
@@ -283,12 +284,12 @@ class MemoryPage:
         """The line that says what a record says, of its own section if there are several."""
         document = self._document
         if self._said is None or self._said[0] is not document:
-            said: dict[_Words, list[Item]] = {}
+            said: dict[Words, list[Item]] = {}
             for item in document.items:
-                said.setdefault((item.key, _folded(item.content)), []).append(item)
+                said.setdefault((item.key, folded(item.content)), []).append(item)
             self._said = document, said
-        found = self._said[1].get((record.key, _folded(one_block(record.content))), [])
-        section = _section(record) if isinstance(record, Fact) else None
+        found = self._said[1].get((record.key, folded(one_block(record.content))), [])
+        section = section_in_file(record) if isinstance(record, Fact) else None
         return next((item for item in found if item.section == section), found[0] if found else None)
 
 
@@ -386,8 +387,8 @@ class DayPage:
         # a forgotten entry keeps its line, so it is known too, and the line does not bring it back
         known = write.tx.find(Query(kinds=("daily",), key=self._day.isoformat(), statuses=()))
         entries = {entry.id: entry for entry in known if isinstance(entry, DailyEntry)}
-        lines: dict[Hashable, Item] = {_folded(item.content): item for item in self.items}
-        shown = Shown("daily", self._ever_showed, lambda record: _folded(one_block(record.content)), _alike(lines))
+        lines: dict[Hashable, Item] = {folded(item.content): item for item in self.items}
+        shown = Shown("daily", self._ever_showed, lambda record: folded(one_block(record.content)), _alike(lines))
         found = None if versions is None else find_base(write.tx, entries, versions, lines.keys(), shown)
         were: Mapping[str, Record] = entries if found is None else found.records
         base = {record_id: entry for record_id, entry in were.items() if isinstance(entry, DailyEntry)}
@@ -412,13 +413,13 @@ class DayPage:
                 write.apply(
                     "forget", entry, replace(entry, status="archived"), reason=f"deleted from {name}", written=True
                 )
-        fresh = {_folded(one_block(entry.content)) for record_id, entry in entries.items() if record_id not in base}
+        fresh = {folded(one_block(entry.content)) for record_id, entry in entries.items() if record_id not in base}
         for item in changes.added:
             entry = self.draft(write, item)
             if found is not None and _was_erased(write, entry, found.since):
                 self.wipe([entry])
                 merged.erased += 1
-            elif _folded(item.content) not in fresh and not _unfit(write, entry, item, name):
+            elif folded(item.content) not in fresh and not _unfit(write, entry, item, name):
                 write.apply("remember", None, entry, reason=f"written into {name}", written=True)
         for record in self.records(write):
             if not self.shows(record):
@@ -463,23 +464,14 @@ class _Merged:
             )
 
 
-def _is_shown(record: Record | None) -> TypeGuard[Fact]:
-    """Whether MEMORY.md shows it."""
-    return isinstance(record, Fact) and record.status == "active" and record.tier == "file"
-
-
-def _section(fact: Fact) -> str:
-    return fact.section or section_of(fact.category or "key_fact")
-
-
 def _shown_line(record: Record) -> tuple[str, str | None, str]:
     assert isinstance(record, Fact)
-    return _line_of(_section(record), record.key, one_block(record.content))
+    return _line_of(section_in_file(record), record.key, one_block(record.content))
 
 
 def _known(record: Record) -> Known:
     if isinstance(record, Fact):
-        place, key = _section(record), record.key
+        place, key = section_in_file(record), record.key
         return Known(id=record.id, section=place, category=record.category, key=key, content=record.content)
     assert isinstance(record, DailyEntry)
     return Known(id=record.id, section=record.section, category=None, key=None, content=record.content)
@@ -559,81 +551,4 @@ def _place_of(item: Item) -> str:
 
 def _line_of(section: str, key: str | None, content: str) -> tuple[str, str | None, str]:
     """A line of MEMORY.md as it is compared."""
-    return section_key(section), key, _folded(content)
-
-
-_Words = tuple[str | None, str]
-
-
-def _words(fact: Fact) -> _Words:
-    return fact.key, _folded(one_block(fact.content))
-
-
-def _followed(document: Document, changes: Sequence[tuple[Record | None, Record | None]]) -> Document:
-    """MEMORY.md after these changes, each of another record; the same document if they do not concern it.
-
-    What stands there is changed first, from the bottom to the top, so that the places above stay right. Then comes
-    what is new in its section, in the order of the changes.
-    """
-    shown = [(old if _is_shown(old) else None, new if _is_shown(new) else None) for old, new in changes]
-    shown.sort(key=lambda change: change[1] is not None)  # what leaves first: another one may say the same
-    places = _places_of(document, shown)
-    if not places and not any(new for _, new in shown):
-        return document
-    editor = document.edit()
-    lifted: dict[str, list[str] | None] = {}
-    for at, (item, old, new) in sorted(places.items(), reverse=True):
-        if new is None:
-            editor.cut(at)
-        else:
-            lifted[new.id] = _rewrite(editor, at, item, old, new)
-    for _, new in shown:
-        if new is None or lifted.get(new.id, []) is None:
-            continue
-        if lines := lifted.get(new.id):
-            editor.put(_section(new), lines)
-        else:
-            editor.add(_section(new), new.content, key=new.key, label=new.label)
-    if len(changes) == 1 or editor.is_as_read:
-        return editor.document()
-    for change in changes:
-        document = _followed(document, [change])
-    return document
-
-
-def _places_of(
-    document: Document, shown: Sequence[tuple[Fact | None, Fact | None]]
-) -> dict[int, tuple[Item, Fact, Fact | None]]:
-    """Where a document says what is to change; each place once, in the fact's own section if there are several."""
-    wanted = {_words(old) for old, _ in shown if old}
-    said: dict[_Words, list[tuple[int, Item]]] = {}
-    for at, item in document.places() if wanted else ():
-        if (words := (item.key, _folded(item.content))) in wanted:
-            said.setdefault(words, []).append((at, item))
-    several_leave = sum(old is not None and new is None for old, new in shown) > 1
-    found: dict[int, tuple[Item, Fact, Fact | None]] = {}
-    for old, new in shown:
-        if old is None or not (there := said.get(_words(old))):
-            continue
-        own = next((place for place in there if place[1].section == _section(old)), there[0])
-        for at, item in list(there) if several_leave and new is None else [own]:
-            there.remove((at, item))
-            found[at] = item, old, new
-    return found
-
-
-def _rewrite(editor: Editor, at: int, item: Item, old: Fact, new: Fact) -> list[str] | None:
-    """Make a line say what a fact says now; None if it stays, else the lines to put elsewhere, if there are any."""
-    if new.key is None and item.key is not None:
-        editor.cut(at)
-        return []
-    key = item.key
-    if new.key is not None and new.key != key:
-        at, key = editor.rename(at, new.key, new.label, item.content), new.key
-    if _folded(new.content) != _folded(item.content):
-        at = editor.replace(at, key, new.content)
-    return editor.lift(at) if _section(new) != _section(old) else None
-
-
-def _folded(content: str) -> str:
-    return " ".join(content.split())
+    return section_key(section), key, folded(content)

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recollect.records import KINDS
-from recollect.store.contract import Holding, KeptWords, Query, VectorRow, Worded
+from recollect.store.contract import Query, VectorRow
 from recollect.store.rows import COLUMNS, from_row, load_queries
+from recollect.store.word_contract import Holding, KeptWords, Worded
 from recollect.times import from_text, to_text
 
 if TYPE_CHECKING:
