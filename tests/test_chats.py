@@ -296,7 +296,7 @@ def rounds(opened: pytest.FixtureRequest) -> int:
 
 
 @pytest.mark.parametrize("chat", [WORK, GROUP])
-def test_T5_no_tool_tells_or_changes_anything_of_another_chat(
+def test_C10_no_tool_tells_or_changes_anything_of_another_chat(
     opened: Open, request: pytest.FixtureRequest, chat: str
 ) -> None:
     names = [tool.name for tool in tools_of()]
@@ -316,7 +316,7 @@ def test_T5_no_tool_tells_or_changes_anything_of_another_chat(
                 both.compare(ask, f"{name}({given})", ranked=bool(given.keys() & RANKING))
 
 
-def test_T5_no_verb_tells_or_changes_anything_of_another_chat(
+def test_C10_no_verb_tells_or_changes_anything_of_another_chat(
     opened: Open, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     public = {

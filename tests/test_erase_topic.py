@@ -252,7 +252,7 @@ def _missing(memory: Memory, record_id: str) -> bool:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_an_erased_topic_is_in_no_file_and_no_export(tmp_path: Path, seed: int) -> None:
+def test_C18_an_erased_topic_is_in_no_file_and_no_export(tmp_path: Path, seed: int) -> None:
     root = tmp_path / "root"
     with recollect.open(root) as app:
         builder = Builder(app, random.Random(seed), root)
@@ -278,7 +278,7 @@ def test_an_erased_topic_is_in_no_file_and_no_export(tmp_path: Path, seed: int) 
 
 
 @pytest.mark.parametrize("files", [False, True])
-def test_an_erased_topic_is_in_no_table(tmp_path: Path, postgres_url: str, files: bool) -> None:
+def test_C18_an_erased_topic_is_in_no_table(tmp_path: Path, postgres_url: str, files: bool) -> None:
     root = tmp_path / "files"
     with recollect.open(postgres_url, files=root if files else None) as app:
         builder = Builder(app, random.Random(7), root if files else None)

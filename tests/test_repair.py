@@ -185,7 +185,7 @@ def _overwrite(path: Path, chance: random.Random) -> str:
 
 
 @pytest.mark.parametrize("seed", range(_CASES))
-def test_F9_repair_keeps_every_row_that_can_be_read(whole: tuple[Path, Rows, str], tmp_path: Path, seed: int) -> None:
+def test_C17_repair_keeps_every_row_that_can_be_read(whole: tuple[Path, Rows, str], tmp_path: Path, seed: int) -> None:
     template, rows, shown = whole
     root = tmp_path / "memory"
     shutil.copytree(template, root)

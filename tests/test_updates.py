@@ -26,7 +26,7 @@ UNKNOWN = ["999", "#999", "fact-01jcs0m3y7q8r9t0v1w2x3y4z5", "fact-12", "rolle",
 
 
 @pytest.mark.parametrize("ref", UNKNOWN)
-def test_R1_an_update_of_what_does_not_exist_is_an_error(app: recollect.Recollect, tmp_path: Path, ref: str) -> None:
+def test_C19_an_update_of_what_does_not_exist_is_an_error(app: recollect.Recollect, tmp_path: Path, ref: str) -> None:
     memory = app.user("u1")
     memory.remember("Engineer", key="role")
     memory.remember("Lviv", key="city")
@@ -77,7 +77,7 @@ def _episode(memory: recollect.Memory) -> Record:
     return outcome.record  # type: ignore[attr-defined, no-any-return]
 
 
-def test_E_an_episode_keeps_its_messages_through_every_update(app: recollect.Recollect) -> None:
+def test_C12_an_episode_keeps_its_messages_through_every_update(app: recollect.Recollect) -> None:
     memory = app.user("u1")
     before = _episode(memory)
     assert isinstance(before, Episode) and len(before.messages) == 10
