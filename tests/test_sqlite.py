@@ -155,6 +155,7 @@ def _take_back_to(version: int, path: Path) -> None:
     for kind, name in db.execute("SELECT type, name FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY type").fetchall():
         if f"CREATE {kind.upper()} {name} " not in made:
             db.execute(f"DROP {kind} IF EXISTS {name}")
+    db.execute("ALTER TABLE files DROP COLUMN versions")
     db.execute(f"PRAGMA user_version = {version}")
     db.close()
 
@@ -173,7 +174,7 @@ def test_G3_interactions_of_an_earlier_schema_were_reported_when_they_happened(t
     path = tmp_path / "u" / "memory.db"
     db = sqlite3.connect(path)
     db.executescript(
-        "DROP INDEX interactions_by_report; DROP INDEX records_by_time; ALTER TABLE interactions DROP COLUMN reported_at;"
+        "DROP INDEX interactions_by_report; DROP INDEX records_by_time; ALTER TABLE interactions DROP COLUMN reported_at; ALTER TABLE files DROP COLUMN versions;"
         "PRAGMA user_version = 4"
     )
     db.close()

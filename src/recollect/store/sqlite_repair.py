@@ -19,8 +19,8 @@ from typing import Any
 
 from recollect.errors import StoreError
 from recollect.records import CONSENTS, JournalEntry, Record
-from recollect.store.contract import LOST, Salvage
-from recollect.store.rows import entry_from_row, entry_to_row, from_row, load_queries, to_row
+from recollect.store.contract import LOST, FileState, Salvage
+from recollect.store.rows import entry_from_row, entry_to_row, file_to_row, from_row, load_queries, to_row
 from recollect.store.sqlite_copies import copies
 from recollect.store.sqlite_pages import PageFile, Value
 from recollect.store.sqlite_salvage import MIGRATIONS, Rows, Table, empty_database, read_rows, tables_of
@@ -302,7 +302,9 @@ def _doubt_files(db: sqlite3.Connection, found: dict[str, Rows], history: _Histo
     names: set[Any] = {"MEMORY.md", *(f"memory/{day}.md" for day in days)}
     names |= {row[0] for row in found["files"].rows.values()}
     for name in sorted(names):
-        db.execute(_SQL["set_file"], (name, "", last, "", 0, "before the repair"))
+        db.execute(
+            _SQL["set_file"], file_to_row(FileState(name=name, fingerprint="", seq=last, boot="before the repair"))
+        )
 
 
 # telling
