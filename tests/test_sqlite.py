@@ -185,7 +185,7 @@ def test_G3_interactions_of_an_earlier_schema_were_reported_when_they_happened(t
     with store.user("u").write() as tx:
         tx.put_interactions([interaction("event-3", reported_at=T0 + timedelta(minutes=9))])
         assert [one.id for one in tx.interactions(reported_after=T0)] == ["event-3", "event-2"]
-    assert _version(path) == 6 and store.user("u").check() == []
+    assert _version(path) == 7 and store.user("u").check() == []
 
 
 def test_messages_of_a_day_are_found_by_an_index(tmp_path: Path) -> None:

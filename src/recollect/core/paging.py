@@ -27,8 +27,6 @@ class Walk:
         self._size = size
         self._passed, self._place = _decoded(cursor or "0")
         self.following: str | None = None
-        self.refusal: InvalidInputError | None = None
-        """Why the cursor cannot be followed, if that came out on the way."""
 
     @property
     def kept(self) -> Any:
@@ -50,8 +48,7 @@ class Walk:
         except (ValueError, TypeError, IndexError, OverflowError) as error:
             if self._place is None or isinstance(error, InvalidInputError):
                 raise
-            self.refusal = _not_ours()
-            raise self.refusal from None
+            raise _not_ours() from None
         items = found[:most]
         if len(found) > most:
             self.following = _encoded(self._passed + most, place_of(items[-1]))

@@ -225,13 +225,9 @@ class Memories:
     def _reading(self, verb: Verb, memory: Memory, values: dict[str, Any], asked: Asked) -> Answer:
         if verb.paged:
             cursor, size = values.pop("cursor", None), values.pop("page", PAGE)
-            walk = Walk(size, cursor)
-            try:
-                items = _called(verb, memory._walking(walk), values)
-            except Problem:
-                if walk.refusal is not None:  # the request is wrong, not the state of things
-                    raise walk.refusal from None
-                raise
+            with as_things_are():  # a cursor of another list, or one that somebody made up
+                walk = Walk(size, cursor)
+            items = _called(verb, memory._walking(walk), values)
             return told(items, next=walk.following)
         found = _called(verb, memory, values)
         if verb.name not in ("show", "daily"):
