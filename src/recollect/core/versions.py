@@ -14,7 +14,7 @@ have been deleted. Knows no files and no Markdown.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -83,6 +83,8 @@ def find_base(
     best = max(hits for hits, _ in agreements.values())
     likely = {version for version, (hits, _) in agreements.items() if hits == best}
     if len(likely) > 1:
+        likely = likely if best else _not_saved_from(likely, agreements)
+    if len(likely) > 1:
         likely = _most_alike(_Walk(reader, now, versions, page, walk.entries), likely, lines, page)
     chosen = max(likely, key=lambda version: (agreements[version][1], walk.place[version]))
     records: dict[str, Record] = {}
@@ -102,6 +104,12 @@ def _is_older(reader: Reader, lines: Set[Hashable], page: Shown) -> bool:
     """Whether one of these lines is what a record used to say: then the text comes from before all versions."""
     said = (entry.before for entry in reader.entries() if entry.before is not None and page.shows(entry.before))
     return any(page.line(record) in lines for record in said)
+
+
+def _not_saved_from(likely: set[Version], versions: Collection[Version]) -> set[Version]:
+    """Without the versions that somebody has saved from since: of a text that shares no line with any version, it is
+    more likely that they went on from what they saved."""
+    return {one for one in likely if not any(other[: len(one)] == one != other for other in versions)} or likely
 
 
 def _most_alike(walk: _Walk, likely: Set[Version], lines: Set[Hashable], page: Shown) -> set[Version]:
