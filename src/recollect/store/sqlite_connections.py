@@ -160,9 +160,10 @@ def create(path: Path, migrations: Path) -> None:
     either no database or a whole one. A reader can open neither a half-made one nor one with a rollback journal, for
     that would mean to write.
     """
-    if path.exists():
-        return
     aside = path.with_name(f".{path.name}.new")
+    if path.exists():
+        aside.unlink(missing_ok=True)  # who made it may have been killed before; it is the same file by another name
+        return
     for part in _parts(aside):  # what a killed process left
         part.unlink(missing_ok=True)
     try:
