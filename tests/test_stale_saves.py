@@ -277,3 +277,18 @@ def test_C16_nothing_that_a_person_did_not_have_is_deleted_whatever_the_order(se
             person.base, person.mine, person.deleted = _lines(person.text), set(), person.deleted
     assert memory.verify() == []
     app.close()
+
+
+@pytest.mark.parametrize("save", SAVES)
+def test_C16_a_version_that_was_opened_before_a_write_and_read_after_it_deletes_nothing(
+    memory: Memory, path: Path, save: Callable[[Path, str], None]
+) -> None:
+    memory.remember("Likes tea")
+    for number in range(3):
+        with path.open(encoding="utf-8") as opened:
+            memory.remember(f"Owns a boat called Number {number}")
+            text = opened.read()
+        assert f"Number {number}" not in text
+        save(path, text + f"- Went to harbour {number}\n")
+        facts = [fact.text for fact in memory.read(kind="fact")]
+        assert f"Owns a boat called Number {number}" in facts and f"Went to harbour {number}" in facts

@@ -65,6 +65,8 @@ class _Sheet:
     """Whether its text was given anew: then it may say what no record says."""
     erased: bool = False
     """Whether something is removed from it for good."""
+    unread: bool = False
+    """Whether nobody had read the version on disk when ours was written."""
 
 
 class DiskFiles:
@@ -344,7 +346,9 @@ class DiskFiles:
         if fingerprint != previous:
             mode = sheet.disk.mode if sheet.disk else 0o644
             file_system.create(sheet.place.new, data, mode, sync=not file_system.boot())
-        versions = [version for version in sheet.versions if version != (sheet.shows,) or not self._is_unread(sheet)]
+        # Decided once: whoever reads it from here on, during the commit, is noticed when the files change places.
+        sheet.unread = self._is_unread(sheet)
+        versions = [version for version in sheet.versions if version != (sheet.shows,) or not sheet.unread]
         state = FileState(
             name=name,
             fingerprint=fingerprint,
@@ -376,12 +380,11 @@ class DiskFiles:
         try:
             in_place = file_system.stat_of(place.path) == (sheet.disk.stat if sheet.disk else None)
             if in_place:  # else it was edited in this very moment: the next write takes it over
-                unread = self._is_unread(sheet)
                 self._make_room(name, place, sheet.committed)
                 made = file_system.stat_of(place.new)
                 os.rename(place.new, place.old)
                 previous = sheet.disk.fingerprint if sheet.disk else ""
-                in_place = place.exchange(previous, unread=unread, erased=sheet.erased)
+                in_place = place.exchange(previous, unread=sheet.unread, erased=sheet.erased)
             if not in_place:
                 self._seen.pop(name, None)
                 if sheet.given:

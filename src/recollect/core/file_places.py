@@ -97,7 +97,9 @@ class Place:
         except OSError:  # it is no file any more
             out, same, busy = None, False, False
         if same and not busy:
-            if erased or not unread or file_system.is_unread(self.old):
+            # who opened it before the exchange may read it only now, so it must be closed before it counts as unread
+            had = file_system.is_open_elsewhere(self.old) or not file_system.is_unread(self.old)
+            if erased or not (unread and had):
                 file_system.remove(self.old)
             return True  # else it was read in the last moment: it stays, to tell the next write
         if not can_return:

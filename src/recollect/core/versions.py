@@ -27,7 +27,9 @@ MOST: Final = 200
 """How many versions of a file are remembered."""
 _MOST_CHANGES: Final = 20_000  # of the journal that are read to find one
 _MOST_PAIRS: Final = 1000  # of lines that are compared by their words, for each version
-_MOST_NUMBERS: Final = 41  # of one version: a text that was saved twenty times while others changed the file
+_MOST_NUMBERS: Final = 4000  # of all versions together: a text saved again and again while others write has many
+_FORGOTTEN: Final = (-1,)
+"""Stands for versions that are no longer remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +62,15 @@ def following(version: Version, after: int, until: int) -> Version:
 
 
 def remembered(versions: Sequence[Version]) -> tuple[Version, ...]:
-    """The versions to be kept, each once, the latest last."""
-    kept = dict.fromkeys(version for version in reversed(versions) if len(version) <= _MOST_NUMBERS)
-    return tuple(reversed(list(kept)[:MOST]))
+    """The versions to be kept, each once, the latest last, and a sign if there were others."""
+    kept: dict[Version, None] = {}
+    numbers = 0
+    for version in reversed(versions):
+        numbers += 0 if version in kept else len(version)
+        if version == _FORGOTTEN or len(kept) == MOST or numbers > _MOST_NUMBERS:
+            return (_FORGOTTEN, *reversed(kept))
+        kept[version] = None
+    return tuple(reversed(kept))
 
 
 def find_base(
@@ -95,6 +103,8 @@ def find_base(
             deletable = ids if deletable is None else deletable & ids
             if version == chosen:
                 records = there.records()
+    if walk.forgot_some and min(agreements, key=lambda version: walk.place[version]) in likely:
+        deletable = set()  # nothing speaks against a version of before all that are remembered
     if walk.forgot_some and _is_older(reader, lines - {page.line(record) for record in records.values()}, page):
         return None
     return Base(chosen, records, deletable or set(), min(version[0] for version in likely))
@@ -161,11 +171,11 @@ class _Walk:
         page: Shown,
         entries: list[JournalEntry] | None = None,
     ) -> None:
-        self.place = {version: number for number, version in enumerate(versions)}
-        self.forgot_some = len(versions) >= MOST
+        self.place = {version: number for number, version in enumerate(versions) if version != _FORGOTTEN}
+        self.forgot_some = _FORGOTTEN in versions
         self._page = page
         self._now = now
-        self._first = min((version[0] for version in versions), default=0)
+        self._first = min((version[0] for version in self.place), default=0)
         self.entries = self._read(reader) if entries is None else entries
         if self.entries and len(self.entries) == _MOST_CHANGES:
             self._first = self.entries[0].seq
