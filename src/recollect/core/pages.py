@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, Protocol
 
+from rapidfuzz import fuzz
+
 from recollect.core.page_changes import Words, folded, followed, is_shown, section_in_file, words_of
 from recollect.core.versions import Base, Shown, Version, find_base, following
 from recollect.core.writing import Write
@@ -24,6 +26,9 @@ from recollect.store.contract import Query
 
 _HEADINGS = frozenset({TITLE, *(f"## {heading}" for heading in SECTIONS.values())})
 """What MEMORY.md has of its own."""
+
+_SLIGHTLY = 90
+"""How similar two texts are, from 0 to 100, of which one is certainly the other corrected."""
 
 
 class Page(Protocol):
@@ -478,14 +483,23 @@ def _known(record: Record) -> Known:
 
 
 def _alike(items: Mapping[Hashable, Item]) -> Callable[[Sequence[Record], Set[Hashable]], int]:
-    """How many records look like one of these lines in other words, or in another place."""
+    """How many records are certainly one of these lines: in another place, with another value, or slightly corrected.
+
+    Two lines that merely resemble each other say nothing: somebody may have stored the one while the other was written.
+    """
 
     def count(records: Sequence[Record], lines: Set[Hashable]) -> int:
         new = [item for line, item in items.items() if line in lines]
+        said = {record.id: record for record in records}
         changes = compare([_known(record) for record in records], new)
-        return len(changes.moved) + len(changes.changed)
+        return len(changes.moved) + sum(_is_corrected(said[record_id], item) for record_id, item in changes.changed)
 
     return count
+
+
+def _is_corrected(record: Record, item: Item) -> bool:
+    same_key = item.key is not None and item.key == record.key
+    return same_key or fuzz.ratio(folded(record.content), folded(item.content)) >= _SLIGHTLY
 
 
 def _said(item: Item) -> dict[str, Any]:
