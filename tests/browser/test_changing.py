@@ -71,12 +71,12 @@ def test_U6_a_file_saved_by_an_editor_changes_the_open_page_without_reloading(ho
     a_life(memory)
     window = house.window(memory.user_id)
     window.open()
-    window.sees("Drinks rooibos")
+    window.sees("Allergic to hazelnuts")
     window.mark_time()
-    write_as_an_editor_does(house, memory, house.file(memory).replace("rooibos", "lapsang") + "- Plays the cello\n")
-    window.sees("Drinks lapsang")
+    write_as_an_editor_does(house, memory, house.file(memory).replace("hazelnuts", "walnuts") + "- Plays the cello\n")
+    window.sees("Allergic to walnuts")
     window.sees("Plays the cello")
-    window.misses("Drinks rooibos")
+    window.misses("Allergic to hazelnuts")
     expect(window.page.get_by_role("status").filter(has_text="A fact was remembered")).to_be_visible()
     assert window.is_same_page
 

@@ -59,14 +59,14 @@ def topic_of(records: Iterable[Record], topic: str) -> Topic:
     return found
 
 
-def records_about(records: Iterable[Record], topic: Topic) -> list[Record]:
-    """Those of these records that speak of a topic, or were learned from messages among them that do."""
+def records_about(records: Iterable[Record], topic: Topic, *, derived: bool = True) -> list[Record]:
+    """Those of these records that speak of a topic, and the derived ones that were learned from messages that do."""
     found: dict[str, Record] = {}
     supported: list[Record] = []
     for record in records:
         if topic.is_in(texts_of(record)):
             found[record.id] = record
-        elif record.messages:
+        elif derived and record.messages:
             supported.append(record)
     for record in supported:
         # An episode tells of all its messages; anything else stays if a message still supports it.

@@ -55,10 +55,10 @@ class Asker:
         return [record for record in last.values() if record is not None and self.is_active(record)]
 
     def speaking_of(self, topic: str) -> list[Record]:
-        """What speaks of a topic, conversations included: what erasing it would remove, as far as it is shown."""
+        """What speaks of a topic, conversations included, as far as it is shown."""
         remembered = self.remembered(*SHOWN, "message")
         try:
-            found = {record.id for record in records_about(remembered, topic_of(remembered, topic))}
+            found = {record.id for record in records_about(remembered, topic_of(remembered, topic), derived=False)}
         except InvalidInputError:
             return []  # there is no word in it
         return [record for record in remembered if record.id in found]
