@@ -1069,7 +1069,7 @@ def test_U2_the_conversation_in_the_documentation_is_as_it_goes(house: House) ->
     real = "\n".join(
         [
             first,
-            "(Ann presses [Forget these 2], and the message becomes:)",
+            "(Ann presses [Forget these 3], and the message becomes:)",
             str(asked),
             "",
             "(In the group “Book club”:)",
