@@ -64,7 +64,7 @@ def test_R7_an_erasure_that_a_reader_holds_up_says_so_and_is_finished_later(
         with long_read(path):
             erased = run_command(tmp_path, "erase", record_id, "--yes")
             assert erased["receipt"]["places"]["pending"] == 1
-            assert any("still in its log" in notice for notice in erased["notices"])
+            assert any("in its log" in notice for notice in erased["notices"])
             later(tmp_path)  # cannot finish it either
             assert files_with(SECRET, tmp_path), "this test would prove nothing"
         later(tmp_path)
@@ -128,3 +128,18 @@ def test_R7_an_erased_user_says_which_logs_are_pending(tmp_path: Path) -> None:
         queue.tidy()
         assert not queue.pending and files_with(SECRET, tmp_path) == []
         assert "pending" not in app.erase_user("u1").places
+
+
+def test_R7_a_file_that_a_program_has_open_for_writing_is_told_as_pending_and_cleaned_later(tmp_path: Path) -> None:
+    memory = recollect.open(tmp_path).user("u1")
+    memory.remember("Allergic to penicillin")
+    memory.remember("Likes tea")
+    file = tmp_path / "u1" / "MEMORY.md"
+    with file.open("r+", encoding="utf-8"):
+        _, receipt = memory.erase_topic("penicillin")
+        assert receipt is not None and receipt.places["pending"] == 1 and receipt.still_pending
+        assert "penicillin" not in file.read_text(encoding="utf-8")
+        memory.remember("Likes coffee too")
+    assert {fact.text for fact in recollect.open(tmp_path).user("u1").read(kind="fact")} == {"Likes tea", "Likes coffee too"}
+    found = subprocess.run(["grep", "-rlia", "penicillin", str(tmp_path)], capture_output=True, text=True)
+    assert found.stdout == ""

@@ -392,8 +392,9 @@ class Hits(list[Hit]):
 
 PENDING = "pending"
 STILL_PENDING = (
-    "What was erased is out of the database, but still in its log, because another process is reading. It goes once"
-    " that process is done: with the next write, with `recollect upkeep`, or by itself while a server runs."
+    "What was erased is out of the database, but still in its log or in an open file, because another process is using"
+    " it. It goes once that process is done: with the next write, with `recollect upkeep`, or by itself while a server"
+    " runs."
 )
 
 
@@ -401,7 +402,7 @@ STILL_PENDING = (
 class Receipt:
     """What an erasure removed: how many things in each place, and the ids that are gone.
 
-    ``places["pending"]``, if there, is the number of logs that still hold erased text; see `still_pending`.
+    ``places["pending"]``, if there, is the number of logs and files that still hold erased text; see `still_pending`.
     """
 
     at: datetime

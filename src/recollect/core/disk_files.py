@@ -21,12 +21,11 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
 
 from recollect.core import file_system
-from recollect.core.file_places import Found, Place, place_at, read_beside
+from recollect.core.file_places import Found, Place, Sheet, place_at, read_beside
 from recollect.core.file_system import Content, fingerprint_of
 from recollect.core.files import MEMORY, NoFiles, daily_name, day_of, is_daily, lines_of, page_of
 from recollect.core.pages import MemoryPage, Page
@@ -45,30 +44,6 @@ _UNREAD = "files not erased, because they cannot be read"
 _COPIES = "memory.db.damaged-*"
 
 
-@dataclass(slots=True)
-class _Sheet:
-    """A file in the course of a write."""
-
-    place: Place
-    page: Page
-    disk: Content | None
-    versions: tuple[Version, ...]
-    """Those that somebody may have, the one on disk included."""
-    committed: str = ""
-    """The fingerprint of the last rendering, in place or not."""
-    shows: int | None = None
-    """The sequence number that the file on disk shows, if it is our rendering."""
-    dirty: bool = False
-    holds: int = 0
-    """How many changes of this write it shows already, because it was made from the records."""
-    given: bool = False
-    """Whether its text was given anew: then it may say what no record says."""
-    erased: bool = False
-    """Whether something is removed from it for good."""
-    unread: bool = False
-    """Whether nobody had read the version on disk when ours was written."""
-
-
 class DiskFiles:
     """MEMORY.md and ``memory/YYYY-MM-DD.md`` in the user's folder."""
 
@@ -78,7 +53,7 @@ class DiskFiles:
         """When a user of this name was erased, if ever: files of before are not theirs."""
         self._seen: dict[str, Content] = {}
         self._pages: dict[str, tuple[str, Page]] = {}
-        self._sheets: dict[str, _Sheet | None] = {}
+        self._sheets: dict[str, Sheet | None] = {}
         self._problems: dict[str, str] = {}
         self._memory_state: FileState | None = None
         self._applied = 0
@@ -117,7 +92,7 @@ class DiskFiles:
                 continue
             with suppress(OSError):
                 place, state = self._place(name), tx.file(name)
-                self._busy[name] = sorted(place.path.parent.glob(f"{place.old.name}-*"))
+                self._busy[name] = place.left_open()
                 if state is None:
                     file_system.remove(place.new)
                 else:
@@ -133,7 +108,7 @@ class DiskFiles:
             elif state is not None and state.fingerprint == _EMPTY:
                 write.tx.drop_file(name)  # removed with its last entry, and gone
 
-    def _sheet(self, write: Write, name: str) -> _Sheet | None:
+    def _sheet(self, write: Write, name: str) -> Sheet | None:
         """The file as this write sees it, the person's edits taken over; None if it cannot be read."""
         if name not in self._sheets:
             state = write.tx.file(name) if name != MEMORY else self._memory_state
@@ -141,7 +116,7 @@ class DiskFiles:
             if state and seen and cached and seen.fingerprint == cached[0] == state.fingerprint and name == MEMORY:
                 # looked at when this write began
                 place = self._place(name)
-                self._sheets[name] = _Sheet(
+                self._sheets[name] = Sheet(
                     place, cached[1].copy(), seen, _versions(state), state.fingerprint, state.seq
                 )
             else:
@@ -171,7 +146,7 @@ class DiskFiles:
             page = cached[1].copy() if cached and cached[0] == disk.fingerprint else page_of(name, text)
             if saved is not None:  # the file says nothing of its own, so the person's text takes its place
                 page = saved
-            sheet = _Sheet(place, page, disk, found.versions, state.fingerprint, state.seq, dirty=bool(found.late))
+            sheet = Sheet(place, page, disk, found.versions, state.fingerprint, state.seq, dirty=bool(found.late))
             sheet.holds = len(write.changes) if saved is not None else 0
             self._sheets[name] = sheet
             return None
@@ -181,7 +156,7 @@ class DiskFiles:
             )
         lost = not text.strip("\ufeff \t\r\n")
         page = page_of(name, "" if lost else text)
-        sheet = self._sheets[name] = _Sheet(
+        sheet = self._sheets[name] = Sheet(
             place, page, disk, found.versions, state.fingerprint if state else "", dirty=True
         )
         records = page.records(write)
@@ -274,6 +249,9 @@ class DiskFiles:
                 continue
             if content.fingerprint != (state.previous_fingerprint if state else "") and text.strip("\ufeff \t\r\n"):
                 saved = page_of(name, text)
+                drafts = [saved.draft(write, item) for item in saved.items] if write.known.buried else []
+                # it was opened before that was erased
+                saved.wipe([one for one in drafts if write.tombstone_hash(one) in write.known.buried])
                 with write.as_person():
                     version = saved.adopt(write, saved.records(write), versions if certain else None, name)
                 if version is not None:
@@ -295,8 +273,6 @@ class DiskFiles:
             " once it can be read again"
         )
 
-    # what is to be written
-
     def words_over(self, write: Write, limit: int) -> int:
         self._bring_up_to_date(write)
         sheet = self._sheets.get(MEMORY)
@@ -310,12 +286,12 @@ class DiskFiles:
         for name, sheet in list(self._sheets.items()):
             if sheet is not None and sheet.dirty:
                 sheet.erased |= write.erased
+                sheet.tell_pending = write.add_pending if sheet.erased else None
                 try:
                     self._write_aside(write.tx, name, sheet, write.last_seq, write.notices)
                 except OSError as error:
-                    if error.errno not in file_system.IN_THE_WAY or (
-                        name == MEMORY and sheet.place.path.parent == self.folder
-                    ):
+                    ours = name == MEMORY and sheet.place.path.parent == self.folder
+                    if ours or error.errno not in file_system.IN_THE_WAY:
                         raise storage_error(error, self.folder) from error
                     self._blocked(write, name, f"it cannot be written ({error.strerror})")
 
@@ -339,7 +315,7 @@ class DiskFiles:
             if sheet is not None:
                 sheet.dirty |= sheet.page.put_all(list(changed.values()))
 
-    def _write_aside(self, tx: Transaction, name: str, sheet: _Sheet, seq: int, notices: list[str]) -> None:
+    def _write_aside(self, tx: Transaction, name: str, sheet: Sheet, seq: int, notices: list[str]) -> None:
         data = encode(sheet.page.render())
         fingerprint = fingerprint_of(data)
         previous = sheet.disk.fingerprint if sheet.disk else ""
@@ -363,7 +339,7 @@ class DiskFiles:
         if fingerprint != previous:
             tx.after_commit(lambda: self._rename(name, sheet, data, fingerprint, notices))
 
-    def _is_unread(self, sheet: _Sheet) -> bool:
+    def _is_unread(self, sheet: Sheet) -> bool:
         """Whether nobody can have the version on disk before them, because nobody has read it."""
         if sheet.disk is None or file_system.stat_of(sheet.place.path) != sheet.disk.stat:
             return False
@@ -375,7 +351,7 @@ class DiskFiles:
             self._tells_reads[folder] = file_system.tells_reads(folder)
         return self._tells_reads[folder]
 
-    def _rename(self, name: str, sheet: _Sheet, data: bytes, fingerprint: str, notices: list[str]) -> None:
+    def _rename(self, name: str, sheet: Sheet, data: bytes, fingerprint: str, notices: list[str]) -> None:
         place = sheet.place
         try:
             in_place = file_system.stat_of(place.path) == (sheet.disk.stat if sheet.disk else None)
@@ -385,6 +361,11 @@ class DiskFiles:
                 os.rename(place.new, place.old)
                 previous = sheet.disk.fingerprint if sheet.disk else ""
                 in_place = place.exchange(previous, unread=sheet.unread, erased=sheet.erased)
+            if sheet.tell_pending is not None and (not in_place or os.path.lexists(place.old)):
+                sheet.tell_pending(
+                    f"{name} is open in another program, so what was erased may still be in it or in {place.old.name}"
+                    " beside it. It goes with the next read or write after that program has closed the file"
+                )
             if not in_place:
                 self._seen.pop(name, None)
                 if sheet.given:
@@ -466,7 +447,7 @@ class DiskFiles:
                 continue
             state = write.tx.file(name)
             committed = state.fingerprint if state else ""
-            self._sheets[name] = _Sheet(place, page_of(name, ""), disk, (), committed, dirty=True)
+            self._sheets[name] = Sheet(place, page_of(name, ""), disk, (), committed, dirty=True)
         self._applied = len(write.changes)
         copies = list(self.folder.glob(_COPIES))
         for copy in copies:  # everything is to go, and everything is what they hold
@@ -475,8 +456,6 @@ class DiskFiles:
 
     def damaged_copies(self) -> list[str]:
         return sorted(path.name for path in self.folder.glob(_COPIES) if not path.name.endswith(("-wal", "-shm")))
-
-    # looking
 
     def text(self, reader: Reader) -> str:
         seen = self._look_or_none(MEMORY, as_reader=True)
@@ -510,7 +489,7 @@ class DiskFiles:
             except DocumentError:  # it could not be read when it was exported either; it is what the person has
                 tx.after_commit(lambda place=place, data=data: place.put(data))  # type: ignore[misc]
             else:
-                sheet = _Sheet(place, page, self._look(name, place), (), shows=seq)
+                sheet = Sheet(place, page, self._look(name, place), (), shows=seq)
                 try:
                     self._write_aside(tx, name, sheet, seq, [])
                 except OSError as error:
@@ -568,7 +547,9 @@ class DiskFiles:
 
     def _is_something_beside(self, name: str, place: Place) -> bool:
         """Whether there are old files that nobody writes into any more, so that they can be settled."""
-        for old in (place.old, *self._busy.get(name, ())):
+        if name not in self._busy:  # another process may have left some
+            self._busy[name] = place.left_open()
+        for old in (place.old, *self._busy[name]):
             if file_system.stat_of(old) is not None and not file_system.is_being_written(old):
                 return True
         return False

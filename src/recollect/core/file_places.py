@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -29,6 +30,7 @@ from pathlib import Path
 
 from recollect.core import file_system
 from recollect.core.file_system import Content
+from recollect.core.pages import Page
 from recollect.core.versions import Version
 from recollect.document.blocks import MAX_BYTES
 
@@ -61,6 +63,10 @@ class Place:
             file_system.remove(self.new)
         kept = None if in_place else read_beside(self.old)
         return self.old if kept is not None and kept.fingerprint == fingerprint else None
+
+    def left_open(self) -> list[Path]:
+        """Old files that some program had open when they were replaced."""
+        return sorted(self.path.parent.glob(f"{self.old.name}-*"))
 
     def make_room(self, ours: str) -> Path | None:
         """Free the name of the old file. Unless it is a rendering of ours, it stays, under the name returned."""
@@ -104,7 +110,7 @@ class Place:
             return True  # else it was read in the last moment: it stays, to tell the next write
         if not can_return:
             return True  # the next write takes it over from where it is
-        if same and out is not None and not file_system.changed_lately(out.stat[0]):
+        if same and out is not None and (erased or not file_system.changed_lately(out.stat[0])):
             return True  # some program merely has it open; what it may write is taken over from there
         file_system.exchange(self.old, self.path)
         return False
@@ -127,6 +133,32 @@ class Place:
         """A file that nobody has looked at yet."""
         file_system.create(self.new, data)
         os.replace(self.new, self.path)
+
+
+@dataclass(slots=True)
+class Sheet:
+    """A file in the course of a write."""
+
+    place: Place
+    page: Page
+    disk: Content | None
+    versions: tuple[Version, ...]
+    """Those that somebody may have, the one on disk included."""
+    committed: str = ""
+    """The fingerprint of the last rendering, in place or not."""
+    shows: int | None = None
+    """The sequence number that the file on disk shows, if it is our rendering."""
+    dirty: bool = False
+    holds: int = 0
+    """How many changes of this write it shows already, because it was made from the records."""
+    given: bool = False
+    """Whether its text was given anew: then it may say what no record says."""
+    erased: bool = False
+    """Whether something is removed from it for good."""
+    tell_pending: Callable[[str], None] | None = None
+    """Whom to tell, of an erasure, that its text is not gone from the file yet."""
+    unread: bool = False
+    """Whether nobody had read the version on disk when ours was written."""
 
 
 @lru_cache(1024)

@@ -240,9 +240,10 @@ class MemoryPage:
 
     def _drop_erased(self, write: Write, added: Sequence[Item], base: Base | None, merged: _Merged) -> list[Item]:
         """Lines that look new, but were erased since the version they come from, leave the file."""
-        if base is None or not write.known.buried:
+        if not write.known.buried:
             return list(added)
-        erased = [item for item in added if _was_erased(write, self.draft(write, item), base.since)]
+        since = _since(base)
+        erased = [item for item in added if _was_erased(write, self.draft(write, item), since)]
         if erased:
             self._document = self._document.remove_all(erased)
             merged.erased += len(erased)
@@ -421,7 +422,7 @@ class DayPage:
         fresh = {folded(one_block(entry.content)) for record_id, entry in entries.items() if record_id not in base}
         for item in changes.added:
             entry = self.draft(write, item)
-            if found is not None and _was_erased(write, entry, found.since):
+            if _was_erased(write, entry, _since(found)):
                 self.wipe([entry])
                 merged.erased += 1
             elif folded(item.content) not in fresh and not _unfit(write, entry, item, name):
@@ -545,6 +546,11 @@ def _unfit(write: Write, record: Record, item: Item, name: str) -> bool:
         what = refused.message.removeprefix("Not stored: ")
         write.notices.append(f"{name} line {item.line} stays in your file but is not remembered: {what}")
     return refused is not None
+
+
+def _since(base: Base | None) -> int:
+    """From when on an erasure is newer than a text; if it is not known what the text was made from, all are."""
+    return -1 if base is None else base.since
 
 
 def _was_erased(write: Write, record: Record, since: int) -> bool:

@@ -114,11 +114,11 @@ class Write:
         self.topics: list[Topic] = []
         """What was erased by topic: it must go from what is kept outside of the memory as well."""
 
-    def add_pending(self) -> None:
-        """Say in the receipt that a log still holds what was erased."""
+    def add_pending(self, why: str = STILL_PENDING) -> None:
+        """Say in the receipt that a log or a file still holds what was erased."""
         self.places[PENDING] = self.places.get(PENDING, 0) + 1
-        if STILL_PENDING not in self.notices:
-            self.notices.append(STILL_PENDING)
+        if why not in self.notices:
+            self.notices.append(why)
 
     # the verbs
 
