@@ -157,3 +157,23 @@ def test_serve_honours_the_files_of_the_environment(tmp_path: Path, postgres_url
     assert list(tmp_path.rglob("MEMORY.md")) == []
     again = _run("read", "--user", "u1", "--root", postgres_url, "--json", **environ)
     assert SECRET not in again.stdout
+
+
+def test_files_follow_what_a_process_without_files_erased_forgot_and_changed(tmp_path: Path, postgres_url: str) -> None:
+    with recollect.open(postgres_url, files=tmp_path) as keeps, recollect.open(postgres_url) as bare:
+        person, other = keeps.user("u1"), bare.user("u1")
+        person.remember("Likes mathematics")
+        person.remember("Engineer", key="role")
+        person.remember("Owns a boat")
+        person.jot("Read about mathematics")
+        file = tmp_path / "u1" / "MEMORY.md"
+        file.write_text(file.read_text(encoding="utf-8") + "\n<!-- mine -->\n", encoding="utf-8")
+        person.read()
+        other.erase_topic("mathematics")
+        other.update("role", "Pilot")
+        other.remember("Has a dog")
+        assert {fact.text for fact in person.read(kind="fact")} == {"role: Pilot", "Owns a boat", "Has a dog"}
+        text = file.read_text(encoding="utf-8")
+        assert "mathematics" not in text and "Pilot" in text and "Has a dog" in text and "<!-- mine -->" in text
+        assert all("mathematics" not in note.read_text(encoding="utf-8") for note in (tmp_path / "u1").rglob("*.md"))
+        assert person.show() == text and person.verify() == []

@@ -140,6 +140,9 @@ def test_R7_a_file_that_a_program_has_open_for_writing_is_told_as_pending_and_cl
         assert receipt is not None and receipt.places["pending"] == 1 and receipt.still_pending
         assert "penicillin" not in file.read_text(encoding="utf-8")
         memory.remember("Likes coffee too")
-    assert {fact.text for fact in recollect.open(tmp_path).user("u1").read(kind="fact")} == {"Likes tea", "Likes coffee too"}
+    assert {fact.text for fact in recollect.open(tmp_path).user("u1").read(kind="fact")} == {
+        "Likes tea",
+        "Likes coffee too",
+    }
     found = subprocess.run(["grep", "-rlia", "penicillin", str(tmp_path)], capture_output=True, text=True)
     assert found.stdout == ""

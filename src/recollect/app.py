@@ -510,7 +510,11 @@ class Recollect:
     def _files(self, user_id: str) -> Files:
         if self._folder is None:
             return NoFiles()
-        return DiskFiles(self._folder / folder_name(user_id), lambda: self.identities.erased_at(user_id))
+        return DiskFiles(
+            self._folder / folder_name(user_id),
+            lambda: self.identities.erased_at(user_id),
+            only_writer=isinstance(self._store, SqliteStore),
+        )
 
 
 def open(

@@ -47,8 +47,12 @@ _COPIES = "memory.db.damaged-*"
 class DiskFiles:
     """MEMORY.md and ``memory/YYYY-MM-DD.md`` in the user's folder."""
 
-    def __init__(self, folder: Path, erased_at: Callable[[], datetime | None] = lambda: None) -> None:
+    def __init__(
+        self, folder: Path, erased_at: Callable[[], datetime | None] = lambda: None, *, only_writer: bool = True
+    ) -> None:
         self.folder = folder
+        self._only_writer = only_writer  # or else other processes may change the memory without these files
+        self._followed = 0
         self._erased_at = erased_at
         """When a user of this name was erased, if ever: files of before are not theirs."""
         self._seen: dict[str, Content] = {}
@@ -62,7 +66,8 @@ class DiskFiles:
         self._busy: dict[str, list[Path]] = {}  # files that were replaced while some program had them open
 
     def edited(self, reader: Reader, *, notes: bool = False) -> bool:
-        if not self._is_as_rendered(MEMORY, reader.file(MEMORY)):
+        state = reader.file(MEMORY)
+        if not self._is_as_rendered(MEMORY, state) or (state is not None and self._missed_something(reader, state)):
             return True
         if not notes:
             return False
@@ -81,6 +86,21 @@ class DiskFiles:
                 self._open(write, name, None)
         elif not self._is_as_rendered(MEMORY, state):
             self._open(write, MEMORY, state)
+        if state is not None and self._missed_something(write.tx, state):
+            for name in [MEMORY, *self._daily_names()]:
+                sheet = self._sheet(write, name)
+                if sheet is not None and sheet.page.catch_up(write):
+                    sheet.dirty = sheet.erased = True
+            self._followed = write.state.seq
+
+    def _missed_something(self, reader: Reader, state: FileState) -> bool:
+        """Whether a process without files changed what the files show."""
+        last, since = reader.state().seq, max(state.seq, self._followed)
+        if self._only_writer or last <= since:
+            return False
+        missed = any(record_id.startswith(("fact-", "daily-")) for _, record_id in reader.changed(since))
+        self._followed = since if missed else last
+        return missed
 
     def _sweep(self, tx: Transaction) -> None:
         """Once: finish what a process that died had committed, and delete what it had not."""
@@ -260,10 +280,8 @@ class DiskFiles:
         return saved
 
     def _forget_old(self, name: str, path: Path) -> None:
-        with suppress(OSError):
-            file_system.remove(path)
-        if path in self._busy.get(name, []):
-            self._busy[name].remove(path)
+        file_system.remove_whole(path)
+        self._busy[name] = [other for other in self._busy.get(name, []) if other != path]
 
     def _blocked(self, write: Write, name: str, problem: str) -> None:
         self._sheets[name] = None
@@ -496,7 +514,7 @@ class DiskFiles:
                     raise storage_error(error, self.folder) from error
 
     def any_text(self) -> bool:
-        seen = [self._look_or_none(name) for name in [MEMORY, *self._daily_names()]]
+        seen = (self._look_or_none(name) for name in [MEMORY, *self._daily_names()])
         return any(file is not None and not self._is_erased(file) for file in seen)
 
     def _is_erased(self, file: Content) -> bool:

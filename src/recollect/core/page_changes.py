@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeGuard
 
+from rapidfuzz import fuzz
+
 from recollect.document.memory_md import Document, Editor, Item, one_block, section_of
 from recollect.records import Fact, Record
 
 Words = tuple[str | None, str]
 """The key and the text of a line, as lines are compared."""
+_SLIGHTLY = 90
+"""How similar two texts are, from 0 to 100, of which one is certainly the other corrected."""
 
 
 def is_shown(record: Record | None) -> TypeGuard[Fact]:
@@ -94,3 +98,9 @@ def _rewrite(editor: Editor, at: int, item: Item, old: Fact, new: Fact) -> list[
 def folded(content: str) -> str:
     """A text with its white space made even."""
     return " ".join(content.split())
+
+
+def is_corrected(record: Record, item: Item) -> bool:
+    """Whether a line is certainly a record, with another value under its key or slightly corrected."""
+    same_key = item.key is not None and item.key == record.key
+    return same_key or fuzz.ratio(folded(record.content), folded(item.content)) >= _SLIGHTLY

@@ -11,9 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, Protocol
 
-from rapidfuzz import fuzz
-
-from recollect.core.page_changes import Words, folded, followed, is_shown, section_in_file, words_of
+from recollect.core.page_changes import Words, folded, followed, is_corrected, is_shown, section_in_file, words_of
 from recollect.core.versions import Base, Shown, Version, find_base, following
 from recollect.core.writing import Write
 from recollect.document import daily_md
@@ -26,9 +24,6 @@ from recollect.store.contract import Query
 
 _HEADINGS = frozenset({TITLE, *(f"## {heading}" for heading in SECTIONS.values())})
 """What MEMORY.md has of its own."""
-
-_SLIGHTLY = 90
-"""How similar two texts are, from 0 to 100, of which one is certainly the other corrected."""
 
 
 class Page(Protocol):
@@ -64,6 +59,10 @@ class Page(Protocol):
 
     def wipe_topic(self, topic: Topic) -> int:
         """Take out every line that speaks of a topic, and tell how many lines those were."""
+        ...
+
+    def catch_up(self, write: Write) -> bool:
+        """Show what the records say, after somebody changed them who does not keep files; whether that was needed."""
         ...
 
     def adopt(
@@ -166,6 +165,18 @@ class MemoryPage:
         if gone:
             self._document = self._document.remove_all(gone)
         return len(gone)
+
+    def catch_up(self, write: Write) -> bool:
+        facts = {words_of(fact): fact for fact in write.known.in_file.values()}
+        unknown = [item for item in self.items if (item.key, folded(item.content)) not in facts]
+        with write.as_person():  # what the policy does not remember stays in the person's file
+            gone = [item for item in unknown if write.refusal(self.draft(write, item)) is None]
+        if gone:
+            self._document = self._document.remove_all(gone)
+        missing = [fact for fact in facts.values() if not self.shows(fact)]
+        for fact in missing:
+            self.put(None, fact)
+        return bool(gone or missing)
 
     def wipe_topic(self, topic: Topic) -> int:
         text, taken = topic.without_lines(self._document.render(), _HEADINGS)
@@ -374,6 +385,18 @@ class DayPage:
         self._drop_if_empty()
         return before - after
 
+    def catch_up(self, write: Write) -> bool:
+        # a forgotten entry keeps its line
+        known = write.tx.find(Query(kinds=("daily",), key=self._day.isoformat(), statuses=()))
+        said = {folded(one_block(entry.content)) for entry in known}
+        unknown = [self.draft(write, item) for item in self.items if folded(item.content) not in said]
+        with write.as_person():
+            taken = self.wipe([entry for entry in unknown if write.refusal(entry) is None])
+        missing = [entry for entry in self.records(write) if not self.shows(entry)]
+        for entry in missing:
+            self.put(None, entry)
+        return bool(taken or missing)
+
     def wipe_topic(self, topic: Topic) -> int:
         title = f"# {self._day.isoformat()}"
         text, taken = topic.without_lines(self._text, {title, *(f"## {name}" for name in daily_md.SECTIONS)})
@@ -493,14 +516,9 @@ def _alike(items: Mapping[Hashable, Item]) -> Callable[[Sequence[Record], Set[Ha
         new = [item for line, item in items.items() if line in lines]
         said = {record.id: record for record in records}
         changes = compare([_known(record) for record in records], new)
-        return len(changes.moved) + sum(_is_corrected(said[record_id], item) for record_id, item in changes.changed)
+        return len(changes.moved) + sum(is_corrected(said[record_id], item) for record_id, item in changes.changed)
 
     return count
-
-
-def _is_corrected(record: Record, item: Item) -> bool:
-    same_key = item.key is not None and item.key == record.key
-    return same_key or fuzz.ratio(folded(record.content), folded(item.content)) >= _SLIGHTLY
 
 
 def _said(item: Item) -> dict[str, Any]:
