@@ -64,10 +64,13 @@ class Recollect:
         clock: Clock = utc_now,
         embedder: Embedder | None = None,
     ) -> None:
-        self.config = config
+        # absolute from here on: a relative folder would follow the working directory to another memory
+        if isinstance(store, SqliteStore):
+            config = replace(config, memory_dir=store.root)
+        self.config = replace(config, memory_dir=config.memory_dir.absolute())
         self._embedding = _embedding(config, embedder)
         self._store = store
-        self._folder = folder
+        self._folder = None if folder is None else folder.absolute()
         self._clock = clock
         self._people: OrderedDict[str, WatchedPerson] = OrderedDict()
         self._searched: OrderedDict[int, Person] = OrderedDict()
