@@ -57,13 +57,13 @@ def test_a_memory_stays_where_it_was_opened_when_the_working_directory_changes(
     monkeypatch.chdir(first)
     if how == "environment":
         monkeypatch.setenv("MEMORY_DIR", "mem")
-    where = {
+    where: dict[str, Callable[[], recollect.Recollect]] = {
         "argument": lambda: recollect.open("mem"),
         "setting": lambda: recollect.open(memory_dir=Path("mem")),
         "environment": recollect.open,
         "store": lambda: recollect.open(SqliteStore(Path("mem")), files="mem"),
-    }[how]
-    with where() as app:
+    }
+    with where[how]() as app:
         app.user("me").remember("Likes tea")
         monkeypatch.chdir(second)
         app.user("me").remember("Likes maps")
@@ -166,15 +166,15 @@ def _without_manifest(path: Path, archive: Path) -> None:
         empty.writestr("other.txt", "x")
 
 
-BROKEN: dict[str, tuple[str, Callable[[Path, Path], None]]] = {
+BROKEN: dict[str, tuple[str, Callable[[Path, Path], object]]] = {
     "zip64": ("a.zip", _zip64),
     "zip64 later": ("a.zip", _garbage_before_zip64),
     "half a character": ("a.zip", _rewritten(b"Likes tea", b"\\ud800 tea")),
     "half a character, large": ("a.zip", _rewritten(b"Likes tea", b"\\uD800 tea")),
     "no manifest": ("a.zip", _without_manifest),
     "deep archive": ("a.zip", _rewritten(b'"Likes tea"', b"[" * 100_000)),
-    "deep json": ("a.json", lambda path, _: path.write_text("[" * 100_000) and None),
-    "deep jsonl": ("a.jsonl", lambda path, _: path.write_text('{"type":' * 50_000) and None),
+    "deep json": ("a.json", lambda path, _: path.write_text("[" * 100_000)),
+    "deep jsonl": ("a.jsonl", lambda path, _: path.write_text('{"type":' * 50_000)),
 }
 
 
@@ -214,3 +214,46 @@ def test_a_row_that_is_not_as_expected_is_told_in_plain_words(app: recollect.Rec
     path.write_text(json.dumps({"type": "entity"}) + "\n", encoding="utf-8")
     (skipped,) = app.user("me").import_(path).skipped
     assert skipped == "memory.jsonl line 1: something is missing or not as expected"
+
+
+# what was erased is not learned again
+
+
+SAID = "Ich habe eine Depression"
+ENTRY = {"key": "health", "value": SAID, "category": "personal_context", "durability": "durable"}
+CALLS: list[tuple[str, str, dict[str, object]]] = [
+    ("entries", "write_memory", ENTRY),
+    ("entries", "write_memory", ENTRY | {"key": "other", "source": "discussion:42"}),
+    ("entries", "update_memory", {"key": "health", "value": SAID, "category": "personal_context"}),
+    ("facts", "remember_fact", {"fact_type": "personal", "fact_key": "x", "fact_value": SAID, "confidence": 0.9}),
+    ("notes", "memory_save", {"content": SAID}),
+    ("observations", "remember_observation", {"content": SAID, "category": "insight"}),
+]
+
+
+@pytest.mark.parametrize("how", ["erase_topic", "erase"])
+@pytest.mark.parametrize("key", [None, "health", "illness"])
+@pytest.mark.parametrize(("suite", "tool", "arguments"), CALLS)
+def test_what_was_erased_is_not_stored_again_by_an_agent_with_or_without_a_key(
+    app: recollect.Recollect, how: str, key: str | None, suite: str, tool: str, arguments: dict[str, object]
+) -> None:
+    memory = app.user("1")
+    memory.remember("Likes tea")
+    memory.remember(SAID, key=key)
+    if how == "erase":
+        memory.erase(next(one.id for one in memory.read() if "Depression" in one.text))
+    else:
+        memory.erase_topic("Depression")
+    app.tools("1", suite).call(tool, arguments)
+    assert [one.text for one in memory.read()] == ["Likes tea"]
+    assert memory.remember(SAID, key=key).done  # the person may say it again
+    assert memory.verify() == []
+
+
+def test_a_single_word_is_another_statement_under_another_key(app: recollect.Recollect) -> None:
+    memory = app.user("1")
+    memory.remember("no", key="pets")
+    memory.erase("pets")
+    agent = memory.acting("agent")
+    assert not agent.remember("no", key="pets", source="discussion:1").done
+    assert agent.remember("no", key="children", source="discussion:1").done

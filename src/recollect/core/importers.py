@@ -228,10 +228,10 @@ def _mcp(rows: list[dict[str, Any]], name: str, context: _Context) -> Iterator[D
                 yield Draft(where, replace(fact, type="relationship", category="personal_context"))
             else:
                 context.skip(f"{where}: neither an entity nor a relation")
-        except (KeyError, TypeError, RecollectError) as error:
-            context.skip(
-                f"{where}: {error if isinstance(error, RecollectError) else 'something is missing or not as expected'}"
-            )
+        except RecollectError as error:
+            context.skip(f"{where}: {error}")
+        except (KeyError, TypeError):
+            context.skip(f"{where}: something is missing or not as expected")
 
 
 def _fact(content: str, source: str, context: _Context, *, tags: tuple[str, ...] = (), keyed: bool = True) -> Fact:
