@@ -17,6 +17,8 @@ from recollect.errors import InvalidInputError
 from recollect.store.sqlite import SqliteStore
 from recollect.surfaces.cli import whole as _whole  # noqa: F401  (adds its commands)
 from recollect.surfaces.cli.program import app as program
+from recollect.work.contract import Task
+from recollect.work.late import TOOL
 from tests.serving import serving
 
 
@@ -257,3 +259,35 @@ def test_a_single_word_is_another_statement_under_another_key(app: recollect.Rec
     agent = memory.acting("agent")
     assert not agent.remember("no", key="pets", source="discussion:1").done
     assert agent.remember("no", key="children", source="discussion:1").done
+
+
+# nothing is left
+
+
+@pytest.mark.parametrize("how", ["clear", "erase_topic", "erase_user"])
+def test_a_tool_call_just_before_an_erasure_is_not_logged_after_it(
+    app: recollect.Recollect, root: Path, how: str
+) -> None:
+    memory = app.user("me")
+    memory.remember("Likes tea")
+    fact = {"fact_type": "personal", "fact_key": "city", "fact_value": "Lviv", "confidence": 0.95}
+    app.tools("me", "facts", session="depression-chat").call("remember_fact", fact)
+    if how == "clear":
+        assert memory.clear().receipt.places["tool calls"] == 1
+    elif how == "erase_topic":
+        memory.erase_topic("depression")
+    else:
+        app.erase_user("me")
+    assert app.user("me").calls() == []
+    app.close()
+    assert [path for path in root.rglob("*") if path.is_file() and b"depression-chat" in path.read_bytes()] == []
+    assert app.user("me").calls() == []
+
+
+def test_clear_removes_the_tool_calls_that_wait_for_the_person(app: recollect.Recollect) -> None:
+    with app.queue() as queue:
+        for user in ("me", "you"):
+            app.user(user).remember("Likes tea")
+        kept = [queue.put(Task(name=TOOL, user_id=user, payload={"tool": "x"})).id for user in ("me", "you")]
+        assert app.user("me").clear().receipt.places["jobs"] == 1
+        assert [queue.job(one) is not None for one in kept] == [False, True]

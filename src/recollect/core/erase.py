@@ -111,6 +111,7 @@ def clear(write: Write, files: Files) -> Erased:
     for name in write.tx.consents():
         write.withdraw(name)
         beside["consents"] += 1
+    write.cleared = True
     outcome = erase(write, files, write.tx.find(Query(statuses=())), keeps_copies=False)
     places = write.places = outcome.receipt.places | files.reset(write)
     places.update({place: number for place, number in beside.items() if number})

@@ -114,6 +114,8 @@ class Write:
         """Of the receipt of an erasure: who removes something of it elsewhere adds that."""
         self.topics: list[Topic] = []
         """What was erased by topic: it must go from what is kept outside of the memory as well."""
+        self.cleared = False
+        """Whether everything was erased: then all that is kept outside must go."""
 
     def add_pending(self) -> None:
         """Say in the receipt that a log still holds what was erased."""

@@ -51,8 +51,9 @@ class Copies(Protocol):
         ...
 
 
-Elsewhere = Callable[[Sequence[Topic]], dict[str, int]]
-"""Removes what is kept outside of a memory after something was erased in it, by topic or not; how much, by place."""
+Elsewhere = Callable[[Sequence[Topic], bool], dict[str, int]]
+"""Removes what is kept outside of a memory after something was erased in it, by topic or not, or if the flag is set
+all of it; how much, by place."""
 
 
 class WatchedPerson(Person):
@@ -74,7 +75,7 @@ class WatchedPerson(Person):
                 if self.copies().erasure_pending:
                     write.add_pending()
             if write.known.buried is not buried or write.topics:
-                for place, number in self.elsewhere(write.topics).items():
+                for place, number in self.elsewhere(write.topics, write.cleared).items():
                     write.places[place] = write.places.get(place, 0) + number
         if acting.actor == "upkeep":
             self.copies().upkeep()
