@@ -291,3 +291,29 @@ def test_clear_removes_the_tool_calls_that_wait_for_the_person(app: recollect.Re
         kept = [queue.put(Task(name=TOOL, user_id=user, payload={"tool": "x"})).id for user in ("me", "you")]
         assert app.user("me").clear().receipt.places["jobs"] == 1
         assert [queue.job(one) is not None for one in kept] == [False, True]
+
+
+FORMS = [
+    ("e-mail", ["email me", "e-mail me", "E\u2011Mail", "emails", "wrote E-Mails"]),
+    ("email", ["my e-mail address", "E-Mails", "e\u00admail"]),
+    ("don't", ["don\u2019t ask", "dont ask", "don't ask"]),
+    ("dont", ["don't ask", "don\u2019t ask"]),
+    ("o'brien", ["O\u2019Brien", "OBrien", "o\u2019brien's car"]),
+    ("OBrien", ["O'Brien", "o\u2019brien's car"]),
+    ("depression", ["a de-pression", "de\u00adpression"]),
+    ("de-pression", ["a depression", "Depressionen"]),
+    ("gpt-4", ["uses gpt4", "uses GPT-4"]),
+]
+
+
+@pytest.mark.parametrize(("topic", "texts"), FORMS)
+def test_a_topic_is_erased_with_or_without_hyphens_and_apostrophes(
+    app: recollect.Recollect, topic: str, texts: list[str]
+) -> None:
+    memory = app.user("me")
+    kept = ["Drinks tea on 2024-01-15", "The mail-order shop", "It's 10-20 minutes"]
+    for text in [*texts, *kept]:
+        memory.say(text, session="s")
+    found, _ = memory.erase_topic(topic)
+    assert {one.content for one in found} == set(texts)
+    assert {one.content for one in memory.read(kind="message")} == set(kept)
