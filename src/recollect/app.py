@@ -64,10 +64,13 @@ class Recollect:
         clock: Clock = utc_now,
         embedder: Embedder | None = None,
     ) -> None:
-        self.config = config
+        # absolute from here on: a relative folder would follow the working directory to another memory
+        if isinstance(store, SqliteStore):
+            config = replace(config, memory_dir=store.root)
+        self.config = replace(config, memory_dir=config.memory_dir.absolute())
         self._embedding = _embedding(config, embedder)
         self._store = store
-        self._folder = folder
+        self._folder = None if folder is None else folder.absolute()
         self._clock = clock
         self._people: OrderedDict[str, WatchedPerson] = OrderedDict()
         self._searched: OrderedDict[int, Person] = OrderedDict()
@@ -89,7 +92,7 @@ class Recollect:
             if person is None:
                 person = self._people[name] = WatchedPerson(
                     lambda: self.identities,
-                    lambda topics: self._erase_elsewhere(name, topics),
+                    lambda topics, cleared: self._erase_elsewhere(name, topics, cleared),
                     self._store.user(name),
                     self._files(name),
                     self.config,
@@ -436,17 +439,23 @@ class Recollect:
             places[PENDING] = places.get(PENDING, 0) + 1
         return places | ({"jobs": jobs} if jobs else {})
 
-    def _erase_elsewhere(self, name: str, topics: Sequence[Topic]) -> dict[str, int]:
-        """Something of a user was erased, perhaps by topic: remove what is kept of it outside of their memory."""
+    def _erase_elsewhere(self, name: str, topics: Sequence[Topic], cleared: bool) -> dict[str, int]:
+        """Something of a user was erased, or by topic, or all: remove what is kept of it outside of their memory."""
         removed = {"kept answers": self.keys.forget_answers(name)}
         if self._late is not None:
             self._late.forget(name)
-        if topics and self._has_queue:
+        if (topics or cleared) and self._has_queue:
             from recollect.work.jobs import speaks_of
+            from recollect.work.late import TOOL
 
             is_theirs = self._lines_of(name)
+
+            def must_go(job: Job) -> bool:
+                # a tool call would bring back what was cleared; what a person says to a bot afterwards waits in line
+                return is_theirs(job) and ((cleared and job.name == TOOL) or speaks_of(job, topics))
+
             with self.queue() as queue:
-                removed["jobs"] = queue.erase_jobs(lambda job: is_theirs(job) and speaks_of(job, topics))
+                removed["jobs"] = queue.erase_jobs(must_go)
         return {place: number for place, number in removed.items() if number}
 
     def _lines_of(self, name: str) -> Callable[[Job], bool]:

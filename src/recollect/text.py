@@ -192,6 +192,22 @@ def runs(folded: str) -> list[str]:
     return _compiled(f"(?:[^\\W_]|[{_MARKS}])+").findall(folded)
 
 
+def joined(folded: str) -> str:
+    """A folded text with its compounds in one word, hyphens and apostrophes left out: "e-mail" is email, "don't" dont.
+
+    Numbers stay as they are, and a possessive 's goes.
+    """
+    if "-" not in folded and "'" not in folded:
+        return folded
+    letter = f"(?:[^\\W_]|[{_MARKS}])"
+    return _compiled(f"{letter}+(?:[-']{letter}+)+").sub(_join, folded)
+
+
+def _join(found: re.Match[str]) -> str:
+    compound = found[0].removesuffix("'s")
+    return compound.replace("-", "").replace("'", "") if re.search(r"[^\W\d_]", compound) else compound
+
+
 # -- language ------------------------------------------------------------------------------------------------
 
 # Frequent words without which a text still says what it says. No negation is among them, ever.

@@ -15,12 +15,13 @@ from uuid import uuid4
 from recollect.client.connection import Connection, segment
 from recollect.client.plain import from_plain, to_plain
 from recollect.client.verbs import ACTING, IDEMPOTENCY, NOT_SENT, VERBS, Verb
+from recollect.core import validation as check
 from recollect.core.events import checked_run
 from recollect.core.interests import Ranked
 from recollect.core.journal import Progress
 from recollect.core.memory import Memory
 from recollect.core.output import open_output
-from recollect.core.transfer import ImportReport
+from recollect.core.transfer import ImportReport, check_source
 from recollect.errors import InvalidInputError, StoreError
 from recollect.records import ExtractionRun, Interaction, Outcome
 
@@ -108,7 +109,7 @@ class RemoteMemory:
 
     def export(self, path: str | Path, *, progress: Progress | None = None) -> Path:
         """The whole memory as one archive of Markdown and JSON Lines."""
-        target = Path(path)
+        target = check.path("path", path)
         with open_output("path", target) as file, self._connection.stream("GET", self._path + "export") as answer:
             for chunk in answer.iter_bytes(_CHUNK):
                 file.write(chunk)
@@ -118,7 +119,8 @@ class RemoteMemory:
         self, path: str | Path, *, from_user: str | None = None, dry_run: bool = False, progress: Progress | None = None
     ) -> ImportReport:
         """An archive made by `export`, an MCP memory.jsonl, a Markdown file, or mem0's export."""
-        source = Path(path)
+        source = check.path("path", path)
+        check_source(source)
         if not source.is_file():
             raise InvalidInputError("path", f"there is no file at {path}; folders cannot be sent")
         query = {"name": source.name[-100:], "dry_run": str(dry_run).lower()}

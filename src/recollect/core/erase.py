@@ -8,7 +8,7 @@ from recollect.core.events import interaction_hash
 from recollect.core.files import Files
 from recollect.core.known import forget_statements
 from recollect.core.mentions import Mentions, about, mentions
-from recollect.core.writing import Change, Write
+from recollect.core.writing import Change, Write, tombstone_hashes
 from recollect.records import Erased, JournalEntry, Receipt, Record
 from recollect.store.contract import Query, Tombstone
 
@@ -83,7 +83,7 @@ def _erase_mentions(write: Write, files: Files, found: Mentions) -> dict[str, in
     tx = write.tx
     places = dict(erase(write, files, found.records).receipt.places)
     gone = [one for entry in found.entries for one in _states(tx.entry(entry.seq), without=entry)]
-    tx.bury(_tombstone(write, one) for one in [*gone, *found.versions])
+    tx.bury(tombstone for one in [*gone, *found.versions] for tombstone in _tombstones_of(write, one))
     tx.bury(
         Tombstone(hash=interaction_hash(write.state.secret, one.id), record_id="", at=write.now)
         for one in found.interactions
@@ -111,6 +111,7 @@ def clear(write: Write, files: Files) -> Erased:
     for name in write.tx.consents():
         write.withdraw(name)
         beside["consents"] += 1
+    write.cleared = True
     outcome = erase(write, files, write.tx.find(Query(statuses=())), keeps_copies=False)
     places = write.places = outcome.receipt.places | files.reset(write)
     places.update({place: number for place, number in beside.items() if number})
@@ -124,11 +125,12 @@ def _tombstones(write: Write, record: Record) -> set[Tombstone]:
     """One for everything the record ever said."""
     said = [record, *write.tx.versions(record.id)]
     said += [state for entry in write.tx.entries(record_id=record.id) for state in _states(entry)]
-    return {_tombstone(write, state) for state in said}
+    return {tombstone for state in said for tombstone in _tombstones_of(write, state)}
 
 
-def _tombstone(write: Write, record: Record) -> Tombstone:
-    return Tombstone(hash=write.tombstone_hash(record), record_id=record.id, at=write.now)
+def _tombstones_of(write: Write, record: Record) -> list[Tombstone]:
+    hashes = tombstone_hashes(record, write.state.secret)
+    return [Tombstone(hash=hash, record_id=record.id, at=write.now) for hash in hashes]
 
 
 def _states(entry: JournalEntry | None, without: JournalEntry | None = None) -> Iterable[Record]:

@@ -63,12 +63,9 @@ def read_drafts(
         raise InvalidInputError("path", f"{path.name} is not UTF-8 text") from None
     except OSError as error:
         raise InvalidInputError("path", f"{path.name} cannot be read ({error.strerror})") from None
-    if (rows := _json_lines(text)) is not None and all("type" in row for row in rows):
+    if (rows := _json_lines(text, path.name)) is not None and all("type" in row for row in rows):
         return "mcp", list(_mcp(rows, path.name, context))
-    try:
-        data = json.loads(text)
-    except ValueError:
-        data = None
+    data = _from_json(text, path.name)
     if (memories := _mem0_rows(data)) is not None:
         return "mem0", list(_mem0(memories, path.name, context))
     raise InvalidInputError(
@@ -190,14 +187,21 @@ def _day_of(stem: str) -> date | None:
 # the MCP memory server's graph
 
 
-def _json_lines(text: str) -> list[dict[str, Any]] | None:
+def _from_json(text: str, name: str) -> Any:
+    """What is told here, or None if it is not JSON."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+    except RecursionError:
+        raise InvalidInputError("path", f"{name} is nested more deeply than any export") from None
+
+
+def _json_lines(text: str, name: str) -> list[dict[str, Any]] | None:
     rows = []
     for line in text.split("\n"):
         if line.strip():
-            try:
-                row = json.loads(line)
-            except ValueError:
-                return None
+            row = _from_json(line, name)
             if not isinstance(row, dict):
                 return None
             rows.append(row)
@@ -224,8 +228,10 @@ def _mcp(rows: list[dict[str, Any]], name: str, context: _Context) -> Iterator[D
                 yield Draft(where, replace(fact, type="relationship", category="personal_context"))
             else:
                 context.skip(f"{where}: neither an entity nor a relation")
-        except (KeyError, TypeError, RecollectError) as error:
-            context.skip(f"{where}: {error if isinstance(error, RecollectError) else f'not as expected ({error!r})'}")
+        except RecollectError as error:
+            context.skip(f"{where}: {error}")
+        except (KeyError, TypeError):
+            context.skip(f"{where}: something is missing or not as expected")
 
 
 def _fact(content: str, source: str, context: _Context, *, tags: tuple[str, ...] = (), keyed: bool = True) -> Fact:
@@ -278,10 +284,13 @@ def _mem0(rows: list[dict[str, Any]], name: str, context: _Context) -> Iterator[
                 where,
                 replace(fact, metadata=metadata, valid_from=_moment(said) if isinstance(said, str) else context.now),
             )
-        except (RecollectError, ValueError) as error:
+        except RecollectError as error:
             context.skip(f"{where}: {error}")
 
 
 def _moment(text: str) -> datetime:
-    moment = from_text(text)
-    return moment.replace(tzinfo=timezone.utc) if moment.tzinfo is None else moment.astimezone(timezone.utc)
+    try:
+        moment = from_text(text)
+        return moment.replace(tzinfo=timezone.utc) if moment.tzinfo is None else moment.astimezone(timezone.utc)
+    except (ValueError, OverflowError):
+        raise InvalidInputError("created_at", "must be a time such as 2026-01-31T12:00:00Z") from None

@@ -432,6 +432,7 @@ class Memory(Reporting):
     def clear(self) -> Erased:
         """Erase everything about this person and start again with an empty MEMORY.md."""
         self._outside_chats("clear")
+        self._person.settle()  # else a tool call that is not logged yet would be logged afterwards
         with self._writing() as write:
             outcome = clear(write, self._person.files)
         return self._told(outcome, write)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -14,18 +14,28 @@ from recollect.errors import InvalidInputError, storage_error
 
 
 @contextmanager
-def open_output(field: str, path: Path) -> Iterator[BinaryIO]:
+def open_output(field: str, path: Path, own: Iterable[Path] = ()) -> Iterator[BinaryIO]:
     """A file to write to, which replaces the regular file at ``path`` once it is complete.
 
     A symbolic link stays, and its target is replaced. A pipe is written into. Anything else that is there, a folder, a
-    device or a socket, is refused: replacing it could break the machine.
+    device or a socket, is refused: replacing it could break the machine. So is what lies in one of the memory's
+    ``own`` folders, wherever a link leads.
     """
     try:
+        _check_outside(field, path, own)
         target, kind = _target(field, path)
         with _pipe(field, path) if kind == stat.S_IFIFO else _replacing(target) as file:
             yield file
     except OSError as error:
         raise storage_error(error, path.parent) from error
+
+
+def _check_outside(field: str, path: Path, own: Iterable[Path]) -> None:
+    """Complain about a path in one of these folders, under whatever name they are reached."""
+    above = [os.stat(one) for one in Path(os.path.realpath(path)).parents if one.is_dir()]
+    for folder in own:
+        if folder.is_dir() and any(os.path.samestat(os.stat(folder), one) for one in above):
+            raise InvalidInputError(field, f"{path} is inside the memory's own folder; choose another place")
 
 
 def _target(field: str, path: Path) -> tuple[Path, int]:

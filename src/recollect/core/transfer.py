@@ -10,6 +10,7 @@ their ids, and consents and extraction runs stay as they are there. Other format
 from __future__ import annotations
 
 import json
+import stat
 import struct
 import zipfile
 import zlib
@@ -57,6 +58,8 @@ _MOST_NUMBER = 2**53
 """A journal that went beyond would leave no numbers for what comes."""
 _UNREADABLE = (zipfile.BadZipFile, zlib.error, RuntimeError, struct.error, OverflowError, OSError)
 """What a zip raises that is damaged, encrypted, or packed in a way this Python does not know."""
+_ZIP_BEGINS = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x06\x06")
+_LONGEST_SHOWN = 200
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
@@ -81,7 +84,7 @@ class ImportReport:
 def export_archive(person: Person, path: Path, progress: Progress | None = None) -> Path:
     """Write the archive; an existing file is replaced only once the new one is complete."""
     with (
-        open_output("path", path) as file,
+        open_output("path", path, _own_folders(person)) as file,
         person.read(notes=True) as reader,
         zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
     ):
@@ -89,6 +92,12 @@ def export_archive(person: Person, path: Path, progress: Progress | None = None)
             # a fixed time, so that the same memory gives the same archive
             archive.writestr(zipfile.ZipInfo(name, _EPOCH), text, zipfile.ZIP_DEFLATED)
     return path
+
+
+def _own_folders(person: Person) -> list[Path]:
+    """Where the memories of all users are kept: the databases, and the files people read."""
+    folder = person.files.folder
+    return [person.config.memory_dir, *([] if folder is None else [folder.parent])]
 
 
 def _members(person: Person, reader: Reader, progress: Progress | None) -> Iterator[tuple[str, str | bytes]]:
@@ -168,10 +177,7 @@ def import_any(
 def _import_any(
     person: Person, acting: Acting, path: Path, from_user: str | None, dry_run: bool, progress: Progress | None
 ) -> ImportReport:
-    if not path.exists():
-        raise InvalidInputError("path", f"there is nothing at {path}")
-    if not (path.is_file() or path.is_dir()):
-        raise InvalidInputError("path", f"{path.name} is neither a file nor a folder")
+    check_source(path)
     if path.is_file() and _is_zip(path):
         return _import_archive(person, acting, path, dry_run, progress)
     skipped: list[str] = []
@@ -180,11 +186,29 @@ def _import_any(
     return _merge(person, acting, drafts, report, dry_run, progress)
 
 
+def check_source(path: Path) -> None:
+    """Complain if there is no file or folder here that could be imported."""
+    try:
+        kind = stat.S_IFMT(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        raise InvalidInputError("path", f"there is nothing at {path}") from None
+    except OSError as error:
+        raise InvalidInputError("path", f"{_short(str(path))} cannot be read ({error.strerror})") from None
+    if kind not in (stat.S_IFREG, stat.S_IFDIR):
+        raise InvalidInputError("path", f"{path.name} is neither a file nor a folder")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
+
+
 def _is_zip(path: Path) -> bool:
     """Whether this is a zip, also a damaged one."""
     try:
         with path.open("rb") as file:
-            return file.read(4) in (b"PK\x03\x04", b"PK\x05\x06") or zipfile.is_zipfile(file)
+            return file.read(4) in _ZIP_BEGINS or zipfile.is_zipfile(file)
+    except zipfile.BadZipFile:  # a zip in its end, and so damaged that nothing more can be told
+        return True
     except OSError as error:
         raise InvalidInputError("path", f"{path.name} cannot be read ({error.strerror})") from None
 
@@ -204,7 +228,7 @@ class _Archive:
 
     def document(self, name: str) -> Any:
         """A member that is one JSON document."""
-        return json.loads(self.data(name))
+        return _from_json(self.data(name))
 
     def data(self, name: str) -> bytes:
         """All of a member that is not large."""
@@ -223,7 +247,7 @@ class _Archive:
                 self._rows -= 1
                 self._count(len(line), len(line) > _LONGEST_LINE or self._rows < 0, name)
                 if line.strip():
-                    yield json.loads(line.decode("utf-8"))
+                    yield _from_json(line)
 
     def files(self) -> dict[str, bytes]:
         """The files a person reads."""
@@ -234,6 +258,14 @@ class _Archive:
         self._left -= size  # what is really there, whatever the headers say
         if too_long or self._left < 0:
             raise InvalidInputError("path", f"{name} in {self._name} is longer than any export's")
+
+
+def _from_json(data: bytes) -> Any:
+    """What is told here; `ValueError` if it holds half a character, which no store could keep."""
+    value = json.loads(data.decode("utf-8"))
+    if b"\\ud" in data.lower():
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+    return value
 
 
 def _import_archive(
@@ -279,10 +311,8 @@ def _import_archive(
                 raise ValueError("seq")
     except RecollectError:
         raise
-    except (LookupError, ValueError, TypeError, AttributeError, EOFError, *_UNREADABLE) as error:
-        raise InvalidInputError(
-            "path", f"{path.name} is not a Recollect export, or it is damaged ({repr(error)[:200]})"
-        ) from None
+    except (LookupError, ValueError, TypeError, AttributeError, EOFError, RecursionError, *_UNREADABLE):
+        raise InvalidInputError("path", f"{path.name} is not a Recollect export, or it is damaged") from None
     latest = {version.id: version for version in versions}
     report = ImportReport(format="recollect")
     drafts = [Draft(path.name, record) for record in latest.values() if record.status == "active"]

@@ -42,6 +42,7 @@ from recollect.records import (
     new_id,
 )
 from recollect.store.contract import Query, Transaction
+from recollect.text import words
 
 ERASED = "Not stored: the person had this erased. Only they can ask to remember it again."
 _SHORT_LABEL = 12
@@ -113,6 +114,8 @@ class Write:
         """Of the receipt of an erasure: who removes something of it elsewhere adds that."""
         self.topics: list[Topic] = []
         """What was erased by topic: it must go from what is kept outside of the memory as well."""
+        self.cleared = False
+        """Whether everything was erased: then all that is kept outside must go."""
 
     def add_pending(self, why: str = STILL_PENDING) -> None:
         """Say in the receipt that a log or a file still holds what was erased."""
@@ -345,9 +348,12 @@ class Write:
         self.mark("withdraw", "", reason=name)
 
     def tombstone_hash(self, record: Record) -> str:
-        """What recognises an erased record without telling what it said."""
-        text = signature(record.content, record.key if record.kind == "fact" else None)
-        return hashlib.blake2b(text.encode("utf-8"), key=self.state.secret, digest_size=16).hexdigest()
+        """What recognises an erased record without telling what it said: with its key, if it has one."""
+        return tombstone_hashes(record, self.state.secret)[0]
+
+    def buried_hashes(self, record: Record) -> list[str]:
+        """The tombstones that recognise this record, with its key or without."""
+        return [one for one in tombstone_hashes(record, self.state.secret) if one in self.known.buried]
 
     def _clean(self, record: Record) -> Record:
         """Messages and what surrounds a record are masked; the record itself is refused if it holds a secret."""
@@ -378,15 +384,15 @@ class Write:
         if record.kind in _PROSE and (refused := code_in(text) or (code_in(record.content) if record.key else None)):
             return refused
         told = by_person or record.source.partition(":")[0] == "explicit"
-        if self.known.buried and not told and self.tombstone_hash(record) in self.known.buried:
+        if self.known.buried and not told and self.buried_hashes(record):
             return Refused(reason="erased", message=ERASED)
         return None
 
     def was_erased(self, record: Record) -> bool:
         """Whether the person had this erased after it was made, even if they had asked to remember it then."""
-        if not self.known.buried or (known := self.tombstone_hash(record)) not in self.known.buried:
+        if not self.known.buried or not (known := self.buried_hashes(record)):
             return False
-        return any(tombstone.at >= record.created_at for tombstone in self.tx.tombstones([known]))
+        return any(tombstone.at >= record.created_at for tombstone in self.tx.tombstones(known))
 
     def _to_daily_note(self, fact: Fact, *, demoted: bool, day: date | None = None) -> Outcome:
         today, kept = self.now.date(), self.config.daily_retention_days
@@ -495,6 +501,18 @@ def section_of_day(fact: Record) -> str:
 
 def _conflict(known: Fact) -> str:
     return f"{known.key} is already known as {known.content!r}. Update it if that has changed."
+
+
+def tombstone_hashes(record: Record, secret: bytes) -> tuple[str, ...]:
+    """What recognises an erased record where this secret is: with its key, and then by what it says alone.
+
+    A single word says nothing without its key: after "pets: no" was erased, "children: no" is another statement.
+    """
+    key = record.key if record.kind == "fact" else None
+    said = [signature(record.content, key)]
+    if key and len(words(record.content)) > 1:
+        said.append(signature(record.content))
+    return tuple(hashlib.blake2b(one.encode("utf-8"), key=secret, digest_size=16).hexdigest() for one in said)
 
 
 def _margin(record: Record) -> str:

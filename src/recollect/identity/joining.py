@@ -16,9 +16,9 @@ from recollect.core.erase import erase
 from recollect.core.events import report
 from recollect.core.journal import undo
 from recollect.core.person import Person
-from recollect.core.writing import Acting, Write, masked
+from recollect.core.writing import Acting, Write, masked, tombstone_hashes
 from recollect.errors import NotFoundError, UndoError
-from recollect.identity.watching import WatchedPerson, carried, erased_before, keys_of, said_again, tombstone_hash
+from recollect.identity.watching import WatchedPerson, carried, erased_before, keys_of, said_again
 from recollect.policy.secrets import mask
 from recollect.records import (
     MODES,
@@ -139,7 +139,7 @@ class Merge:
             if same:
                 erase(write, self.person.files, same)
             for record in write.tx.find(Query()):
-                found = [one for key in keys for one in by_hash.get(tombstone_hash(record, key), ())]
+                found = [one for key in keys for hash in tombstone_hashes(record, key) for one in by_hash.get(hash, ())]
                 if found and not said_again(record, found):
                     write.forget(record, reason=f"erased on the other side, {self._reason}")
 

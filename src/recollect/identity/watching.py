@@ -7,7 +7,6 @@ tombstones and, as one more, their key.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
@@ -15,9 +14,8 @@ from typing import Any, Protocol
 
 from recollect.core.erase import erase
 from recollect.core.person import Person
-from recollect.core.writing import ERASED, Acting, Write
+from recollect.core.writing import ERASED, Acting, Write, tombstone_hashes
 from recollect.errors import StoreBusyError
-from recollect.policy.duplicates import signature
 from recollect.policy.topics import Topic
 from recollect.records import USER_EDIT, Record
 from recollect.store.contract import Reader, State, Tombstone
@@ -53,8 +51,9 @@ class Copies(Protocol):
         ...
 
 
-Elsewhere = Callable[[Sequence[Topic]], dict[str, int]]
-"""Removes what is kept outside of a memory after something was erased in it, by topic or not; how much, by place."""
+Elsewhere = Callable[[Sequence[Topic], bool], dict[str, int]]
+"""Removes what is kept outside of a memory after something was erased in it, by topic or not, or if the flag is set
+all of it; how much, by place."""
 
 
 class WatchedPerson(Person):
@@ -76,7 +75,7 @@ class WatchedPerson(Person):
                 if self.copies().erasure_pending:
                     write.add_pending()
             if write.known.buried is not buried or write.topics:
-                for place, number in self.elsewhere(write.topics).items():
+                for place, number in self.elsewhere(write.topics, write.cleared).items():
                     write.places[place] = write.places.get(place, 0) + number
         if acting.actor == "upkeep":
             self.copies().upkeep()
@@ -128,20 +127,13 @@ def erased_before(write: Write, record: Record, holds: Callable[[str], bool]) ->
     if not buried:
         return False
     found: list[Tombstone] = []
-    if (own := write.tombstone_hash(record)) in buried:
-        found += write.tx.tombstones([own])
+    if own := write.buried_hashes(record):
+        found += write.tx.tombstones(own)
     for key in _keys(buried):
-        if (theirs := tombstone_hash(record, bytes.fromhex(key))) in buried and any(
-            holds(brought.record_id) for brought in write.tx.tombstones([_KEY + key])
-        ):
-            found += write.tx.tombstones([theirs])
+        theirs = [one for one in tombstone_hashes(record, bytes.fromhex(key)) if one in buried]
+        if theirs and any(holds(brought.record_id) for brought in write.tx.tombstones([_KEY + key])):
+            found += write.tx.tombstones(theirs)
     return bool(found) and not said_again(record, found)
-
-
-def tombstone_hash(record: Record, key: bytes) -> str:
-    """What recognises an erased record in the memory that has this key."""
-    text = signature(record.content, record.key if record.kind == "fact" else None)
-    return hashlib.blake2b(text.encode("utf-8"), key=key, digest_size=16).hexdigest()
 
 
 def said_again(record: Record, tombstones: Iterable[Tombstone]) -> bool:

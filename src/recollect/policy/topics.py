@@ -2,7 +2,8 @@
 
 A text speaks of a topic if it has all of its words, anywhere and in any order. It has a word if it has
 
-- the word itself, without regard to case, accents, typographic marks and hyphens;
+- the word itself, without regard to case, accents, typographic marks, hyphens and apostrophes ("email" is in "e-mail",
+  and "don't" in "dont");
 - a longer word that begins with it (from `PREFIX` letters on: "depression" in "Depressionstherapie"), or has it
   anywhere inside (from `INSIDE` letters on: "Winterdepression"); shorter words only as a whole, so that "tea" is not
   in "teacher";
@@ -42,6 +43,10 @@ class Topic:
         self._literal = [_bounded(word) for word in wanted if not word.isalnum()]
         self._words = [_Word(word, own, {own, "en", *languages}) for word in wanted if word.isalnum()]
         self._seen: dict[str, frozenset[int]] = {}
+        whole = text.fold(topic)
+        one_word = text.joined(whole)
+        self._joined = None if one_word == whole else Topic(one_word, languages)
+        """The same with its compounds in one word: "e-mail" is told as email, too."""
 
     def __bool__(self) -> bool:
         """Whether there is a word to look for."""
@@ -49,14 +54,21 @@ class Topic:
 
     def is_in(self, texts: Iterable[str]) -> bool:
         """Whether these texts together speak of it."""
-        folded = text.fold("\n".join(texts))
+        return self._is_in(text.fold("\n".join(texts)))
+
+    def _is_in(self, folded: str) -> bool:
+        return self._is_told(folded) or (self._joined is not None and self._joined._is_in(folded))
+
+    def _is_told(self, folded: str) -> bool:
         if not all(run in folded for run in self._runs) or not all(word.search(folded) for word in self._literal):
             return False
         missing = set(range(len(self._words)))
-        for word in text.runs(folded) if missing else ():
-            missing -= self._met(word)
-            if not missing:
-                return True
+        whole = text.joined(folded)
+        for told in (folded,) if whole == folded else (folded, whole):
+            for word in text.runs(told) if missing else ():
+                missing -= self._met(word)
+                if not missing:
+                    return True
         return not missing
 
     def without_lines(self, document: str, keep: Set[str]) -> tuple[str, int]:

@@ -61,7 +61,7 @@ class SqliteStore:
     """All users below one folder."""
 
     def __init__(self, root: Path) -> None:
-        self.root = root
+        self.root = root = root.absolute()  # a process may change its working directory
         self._users: WeakValueDictionary[str, SqliteUser] = WeakValueDictionary()
         self._open: OrderedDict[str, SqliteUser] = OrderedDict()
         self._guard = threading.Lock()

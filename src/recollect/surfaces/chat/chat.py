@@ -77,7 +77,7 @@ class Chat:
             if unknown := [name for name in given if name not in _FIELDS]:
                 raise InvalidInputError(str(unknown[0])[:40], f"is not one of {', '.join(_FIELDS)}")
             return self._shown(self._requested(given), asked=True)
-        except (ValueError, TypeError, InvalidInputError) as error:
+        except (ValueError, TypeError, RecursionError, InvalidInputError) as error:
             told = str(error) if isinstance(error, InvalidInputError) else "this is not a JSON object"
             self.screen.say(told, "bad")
             return []

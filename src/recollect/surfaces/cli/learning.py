@@ -131,6 +131,6 @@ def _transcript(text: str) -> list[Said]:
         try:
             message = json.loads(line)
             found.append(Said(str(message["role"]), str(message["content"])))
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, RecursionError):
             raise InvalidInputError("FILE", f"line {number} is not an object with role and content") from None
     return found

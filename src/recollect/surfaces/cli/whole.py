@@ -32,19 +32,40 @@ _MOST_REASONS = 20
 def export(
     session: Session,
     path: Annotated[
-        Path | None, typer.Argument(help="The archive; otherwise named after user and day.", metavar="PATH")
+        Path | None,
+        typer.Argument(help="The archive, - for standard output; otherwise named after user and day.", metavar="PATH"),
     ] = None,
     yes: Yes = False,
 ) -> int:
     """Write the whole memory to one archive."""
     memory = session.known
+    if path == Path("-"):
+        return _export_to_standard_output(session, memory)
     target = path or Path(f"recollect-{folder_name(session.user)}-{date.today()}.zip")
     if target.is_file() and not session.agreed(f"Replace {target}?", yes):
         return NO
     with progress("Exporting") as tell:
         written = memory.export(target, progress=tell)
-    session.out.document({"path": written, "bytes": written.stat().st_size, "records": memory.count()})
-    session.out.line(f"{written}: {counted(memory.count()) or 'empty'}, {written.stat().st_size:,} bytes")
+    held = memory.count()
+    size = written.stat().st_size if written.is_file() else None  # what went into a pipe is gone from it
+    session.out.document({"path": written, "bytes": size, "records": held})
+    told = [f"{written}: {counted(held) or 'empty'}", *([] if size is None else [f"{size:,} bytes"])]
+    session.out.line(", ".join(told))
+    return DONE
+
+
+def _export_to_standard_output(session: Session, memory: Memory) -> int:
+    import shutil
+    import tempfile
+
+    if session.json:
+        raise InvalidInputError("--json", "goes with a file; the archive itself is written to standard output")
+    if sys.stdout.isatty():
+        raise InvalidInputError("path", "an archive cannot be shown on a terminal; name a file or redirect the output")
+    with tempfile.TemporaryDirectory(prefix="recollect-") as folder, progress("Exporting") as tell:
+        with memory.export(Path(folder) / "memory.zip", progress=tell).open("rb") as archive:
+            shutil.copyfileobj(archive, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
     return DONE
 
 
@@ -58,7 +79,7 @@ def export(
 def import_(
     session: Session,
     path: Annotated[
-        Path,
+        str,
         typer.Argument(
             help="An export, a folder of Markdown, an MCP memory.jsonl, or a mem0 export.",
             metavar="PATH",
@@ -72,9 +93,11 @@ def import_(
     dry_run: DryRun = False,
 ) -> int:
     """Take over a memory, from Recollect or from elsewhere."""
+    from recollect.core import validation as check
+    from recollect.core.transfer import check_source
+
     memory = session.memory
-    if not path.exists():
-        raise InvalidInputError("path", f"there is nothing at {path}")
+    check_source(check.path("path", path))
     question = f"Add to the memory of {session.user!r}, which is in use?"
     if memory.exists and not dry_run and not session.agreed(question, yes):
         return NO

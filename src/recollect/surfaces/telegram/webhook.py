@@ -70,7 +70,7 @@ class _Handler(BaseHTTPRequestHandler):
             return self._say(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         try:
             update = json.loads(self.rfile.read(int(size)))
-        except ValueError:
+        except (ValueError, RecursionError):
             return self._say(HTTPStatus.BAD_REQUEST)
         if not isinstance(update, dict) or not isinstance(update.get("update_id"), int):
             return self._say(HTTPStatus.BAD_REQUEST)
