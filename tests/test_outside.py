@@ -7,6 +7,7 @@ import os
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -222,8 +223,8 @@ def test_a_row_that_is_not_as_expected_is_told_in_plain_words(app: recollect.Rec
 
 
 SAID = "Ich habe eine Depression"
-ENTRY = {"key": "health", "value": SAID, "category": "personal_context", "durability": "durable"}
-CALLS: list[tuple[str, str, dict[str, object]]] = [
+ENTRY: dict[str, Any] = {"key": "health", "value": SAID, "category": "personal_context", "durability": "durable"}
+CALLS: list[tuple[str, str, dict[str, Any]]] = [
     ("entries", "write_memory", ENTRY),
     ("entries", "write_memory", ENTRY | {"key": "other", "source": "discussion:42"}),
     ("entries", "update_memory", {"key": "health", "value": SAID, "category": "personal_context"}),
