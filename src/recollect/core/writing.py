@@ -492,6 +492,11 @@ def _secret_in_name(session: str) -> Refused | None:
     return Refused(reason="secret", message=told)
 
 
+def masked_session(session: str | None) -> str | None:
+    """The name of a session without a secret in it, for what is logged beside the memory and not refused."""
+    return mask(session) if session and _secret_in_name(session) else session
+
+
 def code_in(text: str) -> Refused | None:
     """The refusal of a text that is code."""
     code = looks_like_code(text)
