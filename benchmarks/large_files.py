@@ -102,15 +102,16 @@ def _bare(source: Path, target: Path) -> float:
 
 
 def _import_costs(records: int) -> dict[str, float]:
-    with tempfile.TemporaryDirectory() as folder, recollect.open(folder) as app:
+    with tempfile.TemporaryDirectory() as outer, recollect.open(Path(outer) / "memory") as app:
+        folder = Path(outer) / "memory"
         source = app.user("source")
         _fill(source, records)
-        archive = Path(folder) / "archive.zip"
+        archive = Path(outer) / "archive.zip"
         source.export(archive)
         used = app.user("used")
         used.remember("Something else")
         return {
-            "bare": _bare(Path(folder) / "source" / "memory.db", Path(folder) / "bare.db"),
+            "bare": _bare(folder / "source" / "memory.db", Path(outer) / "bare.db"),
             "restored": _seconds(lambda: app.user("empty").import_(archive)),
             "merged": _seconds(lambda: used.import_(archive)),
             "again": _seconds(lambda: used.import_(archive)),

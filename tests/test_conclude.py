@@ -224,7 +224,7 @@ def test_G5_R7_R8_after_a_clear_and_an_import_it_goes_on(
         memory.set_scratch("n", str(number))
     talk(memory, clock, "I live in Oslo.")
     conclude(memory, "s1", clock=clock)
-    archive = memory.export(tmp_path / "archive.zip")
+    archive = memory.export(f"{tmp_path}.zip")
     other = app.user("u2")
     other.import_(archive)
     assert conclude(other, "s1", clock=clock) is None and idle(other, after=timedelta(0), clock=clock) == []

@@ -282,7 +282,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
         memory.update("zebra", "A zebra called Max")
         memory.remember("Engineer", key="role")
         memory.update("role", "Architect")
-        memory.export(root / "archive.zip")
+        shutil.move(memory.export(f"{root}.zip"), root / "archive.zip")
         private = app.user("u4")
         private.remember("Likes tea")
         private.remember("Owes money to Max")

@@ -118,7 +118,7 @@ def test_every_entry_point_reads_the_same_settings(
         app = Session(user="me", root=url, files=None, json=False).recollect
     with app:
         assert app.config.database_url == url
-        assert app._folder == (None if files is None else Path(files))
+        assert app._folder == (None if files is None else Path(files).absolute())
         assert app.config.files is (files is not None)
 
 

@@ -310,7 +310,7 @@ def test_G3_when_it_was_reported_is_for_the_memory_to_say(tmp_path: Path) -> Non
         a, b = sorted(memory.interactions(), key=lambda one: one.id)
         assert a.reported_at is not None and b.reported_at is not None and T0 <= a.reported_at < b.reported_at
         copied = app.user("u2")
-        copied.import_(memory.export(tmp_path / "a.zip"))
+        copied.import_(memory.export(f"{tmp_path}.zip"))
         assert [one.reported_at for one in copied.interactions()] == [b.reported_at, a.reported_at]
 
 

@@ -315,7 +315,7 @@ def test_G3_R8_what_was_read_stays_read_after_an_import(
     like(memory, "Late one")
     say(memory, "I play the cello.")
     other = app.user("u2")
-    other.import_(memory.export(tmp_path / "a.zip"))
+    other.import_(memory.export(f"{tmp_path}.zip"))
     for one in (memory, other):
         done = extract(one, DAY + timedelta(days=1), clock=lambda: NOW + timedelta(days=1))
         assert done.run is not None and done.run.interactions_processed == 2, one

@@ -143,11 +143,11 @@ def test_F8_no_space_for_the_file_written_aside_changes_nothing(
         memory = app.user("u1")
         memory.remember("Likes tea")
         memory.jot("Read 6 posts")
-        memory.export(tmp_path / "archive.zip")
+        archive = memory.export(f"{tmp_path}.zip")
         do: dict[str, Callable[[], object]] = {
             "remember": lambda: memory.remember("Likes coffee"),
             "jot": lambda: memory.jot("Read 7 posts"),
-            "import": lambda: app.user("u2").import_(tmp_path / "archive.zip"),
+            "import": lambda: app.user("u2").import_(archive),
         }
         before = (memory.read(), memory.show(), memory.daily(), memory.history())
 

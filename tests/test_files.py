@@ -86,8 +86,8 @@ def test_F1_layout(desk: Desk) -> None:
 
 def test_R4_other_users_of_the_machine_cannot_look_in(desk: Desk, tmp_path: Path) -> None:
     desk.memory.remember("Likes tea")
-    desk.memory.export(tmp_path / "me.zip")
-    assert desk.folder.stat().st_mode & 0o077 == 0 and (tmp_path / "me.zip").stat().st_mode & 0o077 == 0
+    archive = desk.memory.export(f"{tmp_path}.zip")
+    assert desk.folder.stat().st_mode & 0o077 == 0 and archive.stat().st_mode & 0o077 == 0
 
 
 def test_F2_the_first_interaction_creates_the_template(desk: Desk) -> None:

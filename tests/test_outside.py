@@ -6,6 +6,8 @@ import json
 import os
 import zipfile
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,11 @@ from typer.testing import CliRunner, Result
 import recollect
 from recollect.client import connect
 from recollect.errors import InvalidInputError
+from recollect.records import FILES_LEFT, Receipt
 from recollect.store.sqlite import SqliteStore
-from recollect.surfaces.cli import whole as _whole  # noqa: F401  (adds its commands)
+from recollect.surfaces.cli import chat as _chat  # noqa: F401  (they add their commands)
+from recollect.surfaces.cli import removing as _removing  # noqa: F401
+from recollect.surfaces.cli import whole as _whole  # noqa: F401
 from recollect.surfaces.cli.program import app as program
 from recollect.work.contract import Task
 from recollect.work.late import TOOL
@@ -265,7 +270,7 @@ def test_a_single_word_is_another_statement_under_another_key(app: recollect.Rec
 # nothing is left
 
 
-@pytest.mark.parametrize("how", ["clear", "erase_topic", "erase_user"])
+@pytest.mark.parametrize("how", ["clear", "clear in a batch", "erase_topic", "erase_topic in a batch", "erase_user"])
 def test_a_tool_call_just_before_an_erasure_is_not_logged_after_it(
     app: recollect.Recollect, root: Path, how: str
 ) -> None:
@@ -273,12 +278,14 @@ def test_a_tool_call_just_before_an_erasure_is_not_logged_after_it(
     memory.remember("Likes tea")
     fact = {"fact_type": "personal", "fact_key": "city", "fact_value": "Lviv", "confidence": 0.95}
     app.tools("me", "facts", session="depression-chat").call("remember_fact", fact)
-    if how == "clear":
-        assert memory.clear().receipt.places["tool calls"] == 1
-    elif how == "erase_topic":
-        memory.erase_topic("depression")
-    else:
+    if how == "erase_user":
         app.erase_user("me")
+    else:
+        with memory.batch() if "batch" in how else nullcontext(memory) as open_memory:
+            if how.startswith("clear"):
+                assert open_memory.clear().receipt.places["tool calls"] == 1
+            else:
+                open_memory.erase_topic("depression")
     assert app.user("me").calls() == []
     app.close()
     assert [path for path in root.rglob("*") if path.is_file() and b"depression-chat" in path.read_bytes()] == []
@@ -318,3 +325,58 @@ def test_a_topic_is_erased_with_or_without_hyphens_and_apostrophes(
     found, _ = memory.erase_topic(topic)
     assert {one.content for one in found} == set(texts)
     assert {one.content for one in memory.read(kind="message")} == set(kept)
+
+
+# what is said
+
+
+def test_files_that_an_erasure_cannot_reach_are_told_as_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: Path, app: recollect.Recollect
+) -> None:
+    app.user("me").remember("Likes tea")
+    erase_user = recollect.Recollect.erase_user
+
+    def with_files_left(self: recollect.Recollect, user_id: str | int) -> Receipt:  # as with PostgreSQL
+        receipt = erase_user(self, user_id)
+        return replace(receipt, places=receipt.places | {FILES_LEFT: 2})
+
+    monkeypatch.setattr(recollect.Recollect, "erase_user", with_files_left)
+    told = " ".join(cli("erase", "--everything", "--yes", "--root", str(root)).stdout.split())
+    assert "nothing stays" not in told
+    assert "Erased 'me'. 2 files are left:" in told and "Delete the user's folder there." in told
+    assert "2 files left" not in told
+
+
+def test_yes_answers_only_a_question(root: Path, app: recollect.Recollect) -> None:
+    app.user("me").remember("Drinks oolong daily")
+    lines = "/memory forget oolong\nyes\nyes\nno\n/memory search oolong\n"
+    told = CliRunner().invoke(program, ["chat", "--root", str(root)], input=lines).stdout
+    assert "Forgotten." in told and "Taken back" not in told
+    assert [one.text for one in app.user("me").read(kind="fact")] == []
+
+
+SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
+
+
+def test_a_secret_is_not_stored_as_the_name_of_a_session(app: recollect.Recollect, root: Path) -> None:
+    memory = app.user("me")
+    memory.remember("Likes tea")
+    for outcome in (
+        memory.say("Hello", session=SECRET),
+        memory.acting("agent", session=SECRET).remember("Likes maps"),
+    ):
+        assert isinstance(outcome, recollect.Refused) and outcome.reason == "secret" and SECRET not in outcome.message
+    memory.report("read", title="Maps", session=SECRET)
+    app.tools("me", "facts", session=SECRET).call("recall_facts", {})
+    app.close()
+    assert SECRET not in repr((memory.read(), memory.history(), memory.interactions(), memory.calls()))
+    assert [path for path in root.rglob("*") if path.is_file() and SECRET.encode() in path.read_bytes()] == []
+    for name in ("telegram:4111111111111111", "5e0c7a3e-8a53-4a0f-9a5e-0b8f1f1e6d11", "s1"):
+        assert memory.say("Hello again", session=name).done
+
+
+@pytest.mark.parametrize("ref", ["999", "fact-01m7gk63x20000nvd6ym0zc5jn", "rolle"])
+def test_an_update_of_something_unknown_says_how_to_add_it(memory: recollect.Memory, ref: str) -> None:
+    memory.remember("Senior", key="role")
+    with pytest.raises(recollect.NotFoundError, match="use remember to add something new"):
+        memory.update(ref, "x")

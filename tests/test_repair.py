@@ -37,7 +37,7 @@ Rows = dict[str, dict[Any, dict[str, Any]]]
 
 
 def rows_of(memory: recollect.Memory, folder: Path) -> Rows:
-    path = memory.export(folder / "everything.zip")
+    path = memory.export(f"{folder}-everything.zip")
     with zipfile.ZipFile(path) as archive:
         parts = {part: archive.read(f"{part}.jsonl").decode().split("\n") for part in _PARTS}
     path.unlink()

@@ -23,7 +23,7 @@ from recollect.errors import InvalidInputError, StoreError
 from recollect.figures import Figures, QueueFigures, figures
 from recollect.identity.watching import WatchedPerson
 from recollect.policy.topics import Topic
-from recollect.records import PENDING, ExtractionRun, Receipt
+from recollect.records import FILES_LEFT, PENDING, ExtractionRun, Receipt
 from recollect.store.contract import Store
 from recollect.store.forks import renew_after_forks
 from recollect.store.sqlite import SqliteStore
@@ -434,7 +434,7 @@ class Recollect:
         if folder is not None:
             places["files"] = places.get("files", 0) + sum(removed)
         elif places.get("files") and not isinstance(self._store, SqliteStore):
-            places["files left: this process keeps none, another one does"] = places.pop("files")
+            places[FILES_LEFT] = places.pop("files")
         if pending:
             places[PENDING] = places.get(PENDING, 0) + 1
         return places | ({"jobs": jobs} if jobs else {})

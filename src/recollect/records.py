@@ -391,6 +391,11 @@ class Hits(list[Hit]):
 
 
 PENDING = "pending"
+FILES_LEFT = "files left: this process keeps none, another one does"
+_ARE_LEFT = (
+    "left: another process keeps MEMORY.md and the daily notes in a folder that this one does not know. Delete the"
+    " user's folder there."
+)
 STILL_PENDING = (
     "What was erased is out of the database, but still in its log or in an open file, because another process is using"
     " it. It goes once that process is done: with the next write, with `recollect upkeep`, or by itself while a server"
@@ -411,8 +416,15 @@ class Receipt:
 
     @property
     def removed(self) -> dict[str, int]:
-        """The places, without what is pending."""
-        return {place: number for place, number in self.places.items() if place != PENDING}
+        """The places, without what is pending and what is left."""
+        return {place: number for place, number in self.places.items() if place not in (PENDING, FILES_LEFT)}
+
+    @property
+    def left(self) -> str | None:
+        """What is not gone, and what to do about it, in sentences; None if everything is gone."""
+        files = self.places.get(FILES_LEFT)
+        told = f"{files:,} {'file is' if files == 1 else 'files are'} {_ARE_LEFT}" if files else None
+        return " ".join(filter(None, (told, self.still_pending))) or None
 
     @property
     def still_pending(self) -> str | None:

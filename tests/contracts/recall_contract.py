@@ -406,7 +406,7 @@ class RecallContract:
         memory.remember("Plays the theremin")
         memory.note("The theremin needs no touch")
         memory.say("I bought a theremin", session="s")
-        path = memory.export(tmp_path / "archive.zip")
+        path = memory.export(f"{tmp_path}.zip")
         other = app.user("u2")
         assert other.search("theremin") == []
         other.import_(path)

@@ -15,7 +15,7 @@ from typing import Any
 
 from recollect.core import validation as check
 from recollect.core.journal import Progress
-from recollect.core.writing import masked
+from recollect.core.writing import masked, masked_session
 from recollect.errors import InvalidInputError
 from recollect.policy.secrets import find_secrets, mask
 from recollect.records import INTERACTION_KINDS, RUN_STATUSES, ExtractionRun, Interaction, Reported, new_id
@@ -43,7 +43,7 @@ def interaction(kind: object, *, now: datetime, in_session: str | None = None, *
         value=masked(check.optional_line("value", given.get("value"), 200)),
         topics=tuple(map(mask, check.words("topics", given.get("topics") or ()))),
         text=masked(check.optional_text("text", given.get("text"), MAX_TEXT)),
-        session=check.optional_line("session", given.get("session")) or in_session,
+        session=masked_session(check.optional_line("session", given.get("session")) or in_session),
         metadata=masked(check.metadata("metadata", given.get("metadata"))),
     )
     if drafted.kind in ("reaction", "command") and drafted.value is None:

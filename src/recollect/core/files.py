@@ -15,7 +15,7 @@ from recollect.core.writing import Write
 from recollect.document.blocks import encode
 from recollect.document.memory_md import template
 from recollect.policy.topics import Topic
-from recollect.records import DailyEntry, Record
+from recollect.records import FILES_LEFT, DailyEntry, Record
 from recollect.store.contract import Query, Reader, Transaction
 
 MEMORY = "MEMORY.md"
@@ -147,7 +147,7 @@ class NoFiles:
         warning = "This process keeps no files, but another one does (MEMORY_FILES): MEMORY.md there was not erased."
         if number and warning not in write.notices:
             write.notices.append(warning)
-        return {"files left: this process keeps none, another one does": number} if number else {}
+        return {FILES_LEFT: number} if number else {}
 
     def damaged_copies(self) -> list[str]:
         return []

@@ -22,7 +22,7 @@ from recollect.core.journal import Progress, last_target, undo, verify
 from recollect.core.rebuild import RebuildReport, rebuild
 from recollect.core.references import find_record, find_records, find_to_change
 from recollect.core.reporting import Reporting
-from recollect.core.transfer import ImportReport, export_archive, import_any
+from recollect.core.transfer import ImportReport, export_archive, import_any, own_folders
 from recollect.core.upkeep import UpkeepReport, mark_important, remove_expired, would_remove
 from recollect.core.writing import Write
 from recollect.errors import ConfigError, InvalidInputError, NotFoundError
@@ -87,6 +87,8 @@ class Memory(Reporting):
         if self._open is not None:
             yield self
             return
+        if self._acting.is_person:  # they may erase, and what waits to be logged cannot be written inside of a batch
+            self._person.settle()
         with self._opened() as write:
             yield Memory(self._person, self._acting, write)
 
@@ -442,7 +444,8 @@ class Memory(Reporting):
     def export(self, path: str | Path, *, progress: Progress | None = None) -> Path:
         """The whole memory as one archive of Markdown and JSON Lines."""
         self._outside_chats("export")
-        return export_archive(self._person, check.path("path", path), progress)
+        target = check.path("path", path)
+        return export_archive(self._person, target, progress, outside=own_folders(self._person))
 
     def import_(
         self,

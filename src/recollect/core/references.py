@@ -92,7 +92,10 @@ def find_to_change(reader: Reader, ref: str, category: str | None, fact_type: st
             return find_record(reader, ref, category=category, fact_type=fact_type)
         except NotFoundError:
             pass
-    record = find_record(reader, ref)
+    try:
+        record = find_record(reader, ref)
+    except NotFoundError as error:
+        raise NotFoundError(f"{error}; use remember to add something new") from None
     if record.status != "active":
         raise NotFoundError(f"{record.id} is {record.status}; undo that before changing it")
     return record

@@ -81,10 +81,12 @@ class ImportReport:
 # out
 
 
-def export_archive(person: Person, path: Path, progress: Progress | None = None) -> Path:
-    """Write the archive; an existing file is replaced only once the new one is complete."""
+def export_archive(
+    person: Person, path: Path, progress: Progress | None = None, *, outside: Iterable[Path] = ()
+) -> Path:
+    """Write the archive, ``outside`` of these folders; a file is replaced only once the new one is complete."""
     with (
-        open_output("path", path, _own_folders(person)) as file,
+        open_output("path", path, outside) as file,
         person.read(notes=True) as reader,
         zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
     ):
@@ -94,7 +96,7 @@ def export_archive(person: Person, path: Path, progress: Progress | None = None)
     return path
 
 
-def _own_folders(person: Person) -> list[Path]:
+def own_folders(person: Person) -> list[Path]:
     """Where the memories of all users are kept: the databases, and the files people read."""
     folder = person.files.folder
     return [person.config.memory_dir, *([] if folder is None else [folder.parent])]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
+from functools import lru_cache
 from typing import Any
 
 from recollect.config import Config
@@ -381,6 +382,8 @@ class Write:
         beside = _margin(record)
         if refused := secret_in(f"{text}\n{beside}" if beside else text):
             return refused
+        if record.session and (refused := _secret_in_name(record.session)):
+            return refused
         if record.kind in _PROSE and (refused := code_in(text) or (code_in(record.content) if record.key else None)):
             return refused
         told = by_person or record.source.partition(":")[0] == "explicit"
@@ -477,6 +480,21 @@ def secret_in(text: str) -> Refused | None:
         return None
     found = f"Not stored: it seems to hold a secret ({secrets[0].kind}). Leave the secret out and try again."
     return Refused(reason="secret", message=found)
+
+
+@lru_cache(maxsize=256)
+def _secret_in_name(session: str) -> Refused | None:
+    """The refusal of a session whose name holds a secret. Many are named by a number, which may look like a card's."""
+    kinds = [secret.kind for secret in find_secrets(session) if secret.kind != "card number"]
+    if not kinds:
+        return None
+    told = f"Not stored: the name of the session seems to hold a secret ({kinds[0]}). Name the session otherwise."
+    return Refused(reason="secret", message=told)
+
+
+def masked_session(session: str | None) -> str | None:
+    """The name of a session without a secret in it, for what is logged beside the memory and not refused."""
+    return mask(session) if session and _secret_in_name(session) else session
 
 
 def code_in(text: str) -> Refused | None:

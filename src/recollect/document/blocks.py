@@ -48,7 +48,7 @@ class Item(NamedTuple):
 def decode(data: bytes) -> str:
     """The text of a file; a byte order mark and every line ending stay in it."""
     if len(data) > MAX_BYTES:
-        raise DocumentError(f"the file has {len(data):,} bytes; at most {MAX_BYTES:,} can be read")
+        raise DocumentError(f"the file has more than {MAX_BYTES:,} bytes, which is the most that can be read")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:

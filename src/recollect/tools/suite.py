@@ -25,7 +25,7 @@ from recollect.core.aio import in_thread
 from recollect.core.chats import group
 from recollect.core.memory import Memory
 from recollect.core.workers import WORKERS
-from recollect.core.writing import DoneAlreadyError
+from recollect.core.writing import DoneAlreadyError, masked_session
 from recollect.errors import InvalidInputError, NotFoundError, RecollectError
 from recollect.records import ToolCall, new_id
 from recollect.times import Clock, utc_now
@@ -477,7 +477,7 @@ class Suite:
             status=result.status,
             outcome=result.outcome,
             latency_ms=result.latency_ms,
-            session=self.session,
+            session=masked_session(self.session),
             agent=self.agent,
         )
 

@@ -18,6 +18,7 @@ from recollect.surfaces.talk.page import Choice, Page
 from recollect.surfaces.talk.talk import Talk
 
 _YES, _NO = ("y", "yes"), ("n", "no")
+_REFUSALS = ("keep", "link no")
 _FIELDS = ("text", "message", "forwarded", "quoted", "choose")
 
 
@@ -114,8 +115,15 @@ def _picked(line: str, choices: list[Choice]) -> Choice | None:
     said = " ".join(line.split()).casefold()
     if said.isdecimal() and 1 <= int(said) <= len(choices):
         return choices[int(said) - 1]
-    if said in _YES and choices:
-        return choices[0]
-    if said in _NO and len(choices) == 2:
-        return choices[1]
+    if said in _YES + _NO:
+        return _answer(said in _YES, choices)
     return next((choice for choice in choices if choice.label.casefold() == said), None)
+
+
+def _answer(agrees: bool, choices: list[Choice]) -> Choice | None:
+    """The choice that yes or no means, if there was a question: one thing to do, and a way to refuse it."""
+    refusals = [number for number, choice in enumerate(choices) if choice.command in _REFUSALS]
+    if not agrees:
+        return choices[refusals[0]] if refusals else None
+    is_question = refusals[:1] == [1] or any(choice.label.startswith("Yes, ") for choice in choices[:1])
+    return choices[0] if is_question else None

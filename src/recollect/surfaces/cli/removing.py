@@ -188,7 +188,7 @@ def _erase_user(session: Session, yes: bool, dry_run: bool) -> int:
     if not session.agreed(question, yes):
         return NO
     receipt = session.recollect.erase_user(session.user)
-    message = f"Erased {session.user!r}; {receipt.still_pending or 'nothing stays.'}"
+    message = f"Erased {session.user!r}{f'. {receipt.left}' if receipt.left else '; nothing stays.'}"
     session.out.document({"outcome": "erased", "done": True, "message": message, "receipt": receipt})
     _receipt(session, receipt)
     session.out.line(message)

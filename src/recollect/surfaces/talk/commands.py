@@ -231,7 +231,7 @@ def clear(asker: Asker, argument: str) -> Page:
     return page(
         Line("Everything is erased.", "good"),
         *(Line(text, "item") for text in _receipt(erased.receipt.places)),
-        erased.receipt.still_pending or "Nothing of it is left, and it cannot be undone.",
+        erased.receipt.left or "Nothing of it is left, and it cannot be undone.",
         *remarks(erased.notices),
     )
 
