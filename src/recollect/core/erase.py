@@ -48,8 +48,9 @@ def erase(
         write.known.buried = {tombstone.hash for tombstone in write.tx.tombstones()}
     for copy in files.damaged_copies() if keeps_copies else ():
         write.notices.append(
-            f"{copy}, which a repair set aside in the person's folder, is still there. All of this that can be read was"
-            " overwritten in it; what cannot be read may hold more of it. Delete the file to be sure"
+            f"{copy}, which a repair set aside in the person's folder, is still there. The erased"
+            " records were overwritten in it as far as they can be read; the history of other records may hold more. Delete the"
+            " file to be sure"
         )
     return Erased(
         message=f"Erased {len(ids)} record(s); only tombstones stay." if bury else f"Removed {len(ids)} record(s).",
