@@ -49,8 +49,8 @@ def erase(
     for copy in files.damaged_copies() if keeps_copies else ():
         write.notices.append(
             f"{copy}, which a repair set aside in the person's folder, is still there. The erased"
-            " records were overwritten in it as far as they can be read; the history of other records may hold more. Delete the"
-            " file to be sure"
+            " records were overwritten in it as far as they can be read; the history of other records may hold more."
+            " Delete the file to be sure"
         )
     return Erased(
         message=f"Erased {len(ids)} record(s); only tombstones stay." if bury else f"Removed {len(ids)} record(s).",
