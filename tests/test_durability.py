@@ -335,7 +335,13 @@ def _but_rebuilds(dump: tuple[Any, ...]) -> list[Any]:
     return [[row for row in part if row != ("rebuild", False)] if isinstance(part, list) else part for part in dump]
 
 
-_EVERY = [(name, warm) for name in sorted(operations()) for warm in (False, True) if not (warm and name in _USERS)]
+_LONG = ("clear", "erase", "erase_topic", "erase_user")  # with a warm process too only among the long tests
+_EVERY = [
+    pytest.param(name, warm, marks=[pytest.mark.slow] if warm and name in _LONG else [])
+    for name in sorted(operations())
+    for warm in (False, True)
+    if not (warm and name in _USERS)
+]
 
 
 @pytest.mark.parametrize(("operation", "warm"), _EVERY)
