@@ -227,7 +227,7 @@ def test_a_row_that_is_not_as_expected_is_told_in_plain_words(app: recollect.Rec
 
 
 SAID = "Ich habe eine Depression"
-ENTRY = {"key": "health", "value": SAID, "category": "personal_context", "durability": "durable"}
+ENTRY: dict[str, object] = {"key": "health", "value": SAID, "category": "personal_context", "durability": "durable"}
 CALLS: list[tuple[str, str, dict[str, object]]] = [
     ("entries", "write_memory", ENTRY),
     ("entries", "write_memory", ENTRY | {"key": "other", "source": "discussion:42"}),
