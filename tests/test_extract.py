@@ -322,7 +322,7 @@ def test_G3_R8_what_was_read_stays_read_after_an_import(
     merged = app.user("u3")
     merged.remember("Likes tea")
     extract(merged, DAY, clock=clock)
-    merged.import_(tmp_path / "a.zip")  # into a memory in use: all of it is new there
+    merged.import_(f"{tmp_path}.zip")  # into a memory in use: all of it is new there
     done = extract(merged, DAY + timedelta(days=1), clock=lambda: NOW + timedelta(days=1))
     assert done.run is not None and done.run.interactions_processed == 13
 

@@ -392,10 +392,7 @@ class Hits(list[Hit]):
 
 PENDING = "pending"
 FILES_LEFT = "files left: this process keeps none, another one does"
-_ARE_LEFT = (
-    "left: another process keeps MEMORY.md and the daily notes in a folder that this one does not know. Delete the"
-    " user's folder there."
-)
+_ARE_LEFT = "left: another process keeps them in a folder unknown to this one. Delete the user's folder there."
 STILL_PENDING = (
     "What was erased is out of the database, but still in its log or in an open file, because another process is using"
     " it. It goes once that process is done: with the next write, with `recollect upkeep`, or by itself while a server"
