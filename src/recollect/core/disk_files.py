@@ -60,14 +60,13 @@ class DiskFiles:
         self._sheets: dict[str, Sheet | None] = {}
         self._problems: dict[str, str] = {}
         self._memory_state: FileState | None = None
-        self._applied = 0
-        self._swept = False
+        self._applied, self._swept = 0, False
         self._tells_reads: dict[Path, bool] = {}
         self._busy: dict[str, list[Path]] = {}  # files that were replaced while some program had them open
 
     def edited(self, reader: Reader, *, notes: bool = False) -> bool:
         state = reader.file(MEMORY)
-        if not self._is_as_rendered(MEMORY, state) or (state is not None and self._missed_something(reader, state)):
+        if not self._is_as_rendered(MEMORY, state) or self._missed_something(reader):
             return True
         if not notes:
             return False
@@ -86,17 +85,18 @@ class DiskFiles:
                 self._open(write, name, None)
         elif not self._is_as_rendered(MEMORY, state):
             self._open(write, MEMORY, state)
-        if state is not None and self._missed_something(write.tx, state):
+        if state is not None and self._missed_something(write.tx):
             for name in [MEMORY, *self._daily_names()]:
                 sheet = self._sheet(write, name)
                 if sheet is not None and sheet.page.catch_up(write):
                     sheet.dirty = sheet.erased = True
             self._followed = write.state.seq
 
-    def _missed_something(self, reader: Reader, state: FileState) -> bool:
-        """Whether a process without files changed what the files show."""
-        last, since = reader.state().seq, max(state.seq, self._followed)
-        if self._only_writer or last <= since:
+    def _missed_something(self, reader: Reader) -> bool:
+        """Whether a process without files changed what the files show, after all that they show."""
+        shown = [] if self._only_writer else [state.seq for state in reader.files()]
+        last, since = reader.state().seq, max([self._followed, *shown])
+        if not shown or last <= since:
             return False
         missed = any(record_id.startswith(("fact-", "daily-")) for _, record_id in reader.changed(since))
         self._followed = since if missed else last
