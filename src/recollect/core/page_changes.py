@@ -12,7 +12,7 @@ from recollect.records import Fact, Record
 
 Words = tuple[str | None, str]
 """The key and the text of a line, as lines are compared."""
-_SLIGHTLY = 80
+_SLIGHTLY = 90
 """How similar two texts are, from 0 to 100, of which one is certainly the other corrected."""
 
 
