@@ -465,7 +465,7 @@ def test_U5_an_argument_is_refused_for_what_it_is_before_anything_is_looked_up(t
         ("erase_topic", "topic", "..."), ("edit", "text", "\ufeff\n"), ("report", "at", "2026-02-30"),
         ("history", "before", -1), ("history", "before", 1.5), ("undo", "target", "9" * 25), ("spend", "cost", -1),
         ("rank", "items", [{"title": 5}]), ("rank", "items", [{}]), ("unread", "marks", [{"seq": 1}]),
-        ("note_run", "run", {"id": "a", "day": "soon", "started_at": "2026-01-01"}), ("read", "cursor", "next"),
+        ("note_run", "run", {"id": "a", "day": "soon", "started_at": "2026-01-01"}),
     ):  # fmt: skip
         needed = {"update": {"ref": "drink"}, "merge": {"content": "x"}, "forget": {"ref": "drink"}, "report": {"kind": "save"},
                   "spend": {"operation": "x"}, "unread": {"until": "2026-01-01"}}.get(verb, {"content": "x"})  # fmt: skip
