@@ -8,6 +8,7 @@ that is called in it: nothing that reads, writes, searches or judges a memory ma
 from __future__ import annotations
 
 import asyncio
+import gc
 import inspect
 import json
 import re
@@ -134,11 +135,13 @@ class Watch:
         return [name for name in dict.fromkeys(self.called) if not HARMLESS.match(name)] + self.system
 
     def __enter__(self) -> Watch:
+        gc.disable()  # what earlier tests left would be finalised in whatever thread happens to collect it
         sys.setprofile(self._see)
         return self
 
     def __exit__(self, *_: object) -> None:
         sys.setprofile(None)
+        gc.enable()
 
     def _see(self, frame: Any, event: str, what: Any) -> None:
         if event == "call":
