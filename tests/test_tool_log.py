@@ -288,8 +288,11 @@ def test_T7_a_call_does_not_wait_for_the_log() -> None:
 @pytest.mark.usefixtures("quiet")
 def test_T7_looking_at_the_log_within_a_batch_does_not_wait_for_itself(app: recollect.Recollect) -> None:
     memory, log = app.user("u1"), app._call_log()
-    app.tools("u1").call("memory_search", {"query": "tea"})
+    suite = app.tools("u1")
     with memory.batch() as batch:
+        caller = threading.Thread(target=suite.call, args=("memory_search", {"query": "tea"}))
+        caller.start()
+        caller.join()
         app.tools("u2", "notes").call("memory_save", {"content": "Likes tea"})
         log._wake.set()  # the thread of the log begins to write, and waits for this batch
         while "u1" not in log._writing:
