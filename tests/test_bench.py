@@ -323,7 +323,7 @@ def test_U3_bench_speed_measures_draws_and_tells(tmp_path: Path) -> None:
         assert each["memory"]["postings"] > 10 * each["records"]
         assert {"import_ms", "first_ms", "next_ms"} == set(each["first"])
         assert {"p50", "p95"} == set(each["write_ms"])
-    assert figures["users"]["records"] == 120
+    assert figures["users"]["records"] == 300
     assert {goal["reached"] for goal in figures["goals"]} == {None}
     picture = ElementTree.fromstring(drawn.read_text(encoding="utf-8"))
     assert "FTS5" in {text.text for text in picture.iter("{http://www.w3.org/2000/svg}text")}
