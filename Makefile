@@ -9,7 +9,7 @@ export PYTHONDONTWRITEBYTECODE :=
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 APT := -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3
 
-.PHONY: setup run test test-all check soak browser screenshots format bench clean
+.PHONY: setup run test everyday test-all check lint types soak browser screenshots format bench clean
 
 setup: .venv/ready
 
@@ -24,7 +24,11 @@ setup: .venv/ready
 run: setup
 	@$(BIN)/recollect serve --example
 
-test: check browser
+# Types are checked while the tests wait for processes and databases.
+test: lint browser
+	@$(MAKE) --no-print-directory -j 2 types everyday
+
+everyday: setup
 	@$(PYTEST) -m "not slow"
 
 # Each round of property tests chooses other examples; a failure prints how to repeat it.
@@ -34,9 +38,13 @@ test-all: check browser
 	@for round in $$(seq $(ROUNDS)); do \
 	  HYPOTHESIS_PROFILE=search $(PYTEST) -m hypothesis --timeout 1800 || exit 1; done
 
-check: setup
+check: lint types
+
+lint: setup
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+
+types: setup
 	@$(BIN)/mypy
 
 # The tests of the web console need a browser. Where one cannot be installed they fail and say so; all others run.
