@@ -37,6 +37,7 @@ from recollect.surfaces.service import server as http_server
 from recollect.testing import FrozenClock
 from tests.serving import serving
 from tests.test_event_loop import Gate, GatedStore, Watch, turn
+from tests.volume import volume
 
 _numbers = count()
 PATIENCE = 30.0
@@ -1301,7 +1302,7 @@ def test_U5_the_server_does_what_its_document_says(tmp_path: Path) -> None:
         deadline=None, database=None, phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )  # fmt: skip
-    numbers = {GenerationMode.POSITIVE: 2, GenerationMode.NEGATIVE: 1}
+    numbers = {GenerationMode.POSITIVE: volume(1, 2), GenerationMode.NEGATIVE: 1}
     judged: dict[GenerationMode, set[str]] = {mode: set() for mode in GenerationMode}
     with recollect.open(tmp_path) as app, serving(app) as url:
         app.user("42").remember("Likes tea", key="drink")

@@ -999,7 +999,7 @@ def test_U2_a_hundred_people_at_once_each_get_their_own_answers_in_order(house: 
         assert set(re.findall(r"x(\d+)x", shown)) == {str(person.id)}
 
 
-@pytest.mark.parametrize("kills", [5])
+@pytest.mark.parametrize("kills", [2, pytest.param(5, marks=pytest.mark.slow)])
 def test_U2_kills_at_any_instant_lose_nothing_and_repeat_nothing(tmp_path: Path, kills: int) -> None:
     seed = int(os.environ.get("RECOLLECT_SEED") or random.randrange(10**6))
     print(f"RECOLLECT_SEED={seed}")
