@@ -52,7 +52,7 @@ def test_the_site_builds_without_a_broken_link_and_without_the_network(tmp_path:
     _build(tmp_path, api=False)
     assert (tmp_path / "index.html").exists() and (tmp_path / "search" / "search_index.json").exists()
     assert _fetched(tmp_path) == []
-    for page in ("changelog.html", "contributing.html", "examples.html", "files/deploy/nginx.conf"):
+    for page in ("overview.html", "changelog.html", "contributing.html", "examples.html", "files/deploy/nginx.conf"):
         assert (tmp_path / page).exists(), f"{page} comes from outside docs/"
 
 

@@ -15,7 +15,12 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parent.parent
-PAGES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md", "examples/README.md": "examples.md"}
+PAGES = {
+    "README.md": "overview.md",
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "examples/README.md": "examples.md",
+}
 """Documents outside docs/ and the page of the site that each becomes."""
 SOURCES = {page: document for document, page in PAGES.items()}
 
@@ -50,8 +55,6 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
 
 def _site_uri(path: str, files: Files, config: MkDocsConfig) -> str | None:
     """Return where the site has the file at this path of the repository; it is copied if it is not there yet."""
-    if path == "README.md":
-        return "index.md"
     if path in PAGES:
         return PAGES[path]
     if path.startswith("docs/"):
