@@ -9,7 +9,7 @@ export PYTHONDONTWRITEBYTECODE :=
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 APT := -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3
 
-.PHONY: setup run test everyday test-all check lint types soak browser screenshots format bench clean
+.PHONY: setup run test everyday test-all check lint types soak browser screenshots docs format bench clean
 
 setup: .venv/ready
 
@@ -61,6 +61,11 @@ browser:
 screenshots: setup browser
 	@$(BIN)/python tools/screenshots.py docs/images
 
+# The documentation as a site in site/, with search and the API reference. It needs no network.
+docs: setup
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "Built site/. To read it with search: $(BIN)/python -m http.server --directory site --bind 127.0.0.1 8000"
+
 format: setup
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
@@ -74,4 +79,4 @@ bench: setup
 	@$(BIN)/python benchmarks/duplicates.py
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv site .mypy_cache .ruff_cache .pytest_cache .hypothesis
