@@ -56,7 +56,9 @@ def recall(
     embedder: Annotated[
         str, typer.Option("--embedder", help="As in MEMORY_EMBEDDER, or none.", metavar="SPEC")
     ] = "none",
-    weights: Annotated[str, typer.Option("--weights", help="As in MEMORY_WEIGHTS: date=0.5,…", metavar="NAME=X")] = "",
+    weights: Annotated[
+        str, typer.Option("--weights", help="How much signals count: date=0.5,…", metavar="NAME=X")
+    ] = "",
 ) -> None:
     """Ask questions whose answers are known."""
     from benchmarks.recall import measure
