@@ -75,8 +75,8 @@ soak: setup
 	@$(BIN)/python -m tests.soak all --seed $(or $(SEED),1) --minutes $(or $(MINUTES),5)
 
 bench: setup
-	@$(BIN)/python benchmarks/writing.py
-	@$(BIN)/python benchmarks/duplicates.py
+	@$(BIN)/python -m benchmarks.writing
+	@$(BIN)/python -m benchmarks.duplicates
 
 clean:
 	rm -rf .venv site .mypy_cache .ruff_cache .pytest_cache .hypothesis

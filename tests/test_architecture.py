@@ -27,7 +27,6 @@ FLOORS = {
     "client": 5,
     "work": 6,
     "app": 7,
-    "bench": 8,
     "surfaces": 9,
     "testing": 10,
 }  # fmt: skip
@@ -60,7 +59,7 @@ def test_imports_point_down_only() -> None:
 
 
 def test_only_the_stores_and_the_app_name_a_database() -> None:
-    allowed = {"store", "work", "app", "testing", "bench"}  # a benchmark names what it is compared with
+    allowed = {"store", "work", "app", "testing"}
     wrong = [
         f"{path.relative_to(PACKAGE)}: {module}"
         for path in PACKAGE.rglob("*.py")
@@ -88,7 +87,6 @@ def test_only_config_reads_the_environment() -> None:
         if re.search(r"os\.environ|os\.getenv|getenv\(", path.read_text(encoding="utf-8"))
         and path.name != "config.py"
         and "testing" not in path.parts
-        and path.name != "speed.py"  # which hands it on to the processes it measures
     ]
     assert wrong == []
 

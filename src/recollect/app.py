@@ -172,7 +172,6 @@ class Recollect:
             agent=agent,
             others=[self.user(other) for other in check.several("others", others)],
             fixed_user=fixed_user,
-            calls_per_response=self.config.tool_calls_per_response,
             log=self._call_log(),
             telemetry=self._telemetry(),
             patience=None if patient else self._patience(),

@@ -1058,7 +1058,7 @@ class RecallContract:
             ("vector", "vector=1,date=0.75"),
             ("vector=much", "vector=1"),
         ):
-            with pytest.raises(ConfigError, match=f"MEMORY_WEIGHTS.*{problem}"):
+            with pytest.raises(ConfigError, match=f"weights.*{problem}"):
                 home.open(weights=weights).user("u1").search("anything")
 
     # whatever is asked

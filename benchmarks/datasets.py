@@ -39,7 +39,7 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Question:
     """A question, and the items that answer it."""
 
     id: str
@@ -55,7 +55,7 @@ class Conversation:
 
     id: str
     items: tuple[Item, ...]
-    questions: tuple[Asked, ...]
+    questions: tuple[Question, ...]
 
 
 def load(path: Path) -> list[Conversation]:
@@ -95,7 +95,7 @@ def _conversations(text: str) -> Iterator[Conversation]:
 def _neutral(entry: dict[str, Any]) -> Conversation:
     items = [Item(**{name: str(item.get(name) or "") for name in Item.__slots__}) for item in entry["items"]]
     questions = [
-        Asked(
+        Question(
             str(asked["id"]),
             asked["text"],
             str(asked.get("category") or ""),
@@ -118,7 +118,7 @@ def _locomo(entry: dict[str, Any], number: int) -> Conversation:
             text = turn["text"] + (f" [shares a picture of {shown}]" if shown else "")
             items.append(Item(turn["dia_id"], text, turn["speaker"], date, name))
     questions = [
-        Asked(
+        Question(
             f"{number}-{place}",
             asked["question"],
             _LOCOMO_CATEGORIES.get(asked.get("category"), "other"),
@@ -148,7 +148,7 @@ def _longmemeval(entry: dict[str, Any]) -> Conversation:
             items.append(item)
             if turn.get("has_answer"):
                 evidence.append(item.id)
-    asked = Asked(
+    asked = Question(
         entry["question_id"],
         entry["question"],
         entry["question_type"],

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import recollect
-from recollect.bench.conversations import Asked, Conversation, load
+from benchmarks.datasets import Conversation, Question, load
 from recollect.core.memory import Memory
 from recollect.errors import InvalidInputError
 from recollect.records import Written
@@ -129,6 +129,6 @@ def _tell(memory: Memory, conversation: Conversation) -> dict[str, str]:
     return names
 
 
-def _moment(asked: Asked, conversation: Conversation) -> str | None:
+def _moment(asked: Question, conversation: Conversation) -> str | None:
     """When the question is asked; where that is not told, right after the conversation."""
     return asked.date or max((item.date for item in conversation.items), default="") or None

@@ -20,8 +20,8 @@ from recollect.errors import InvalidInputError
 
 __all__ = ["DATA", "Utterance", "load", "measure"]
 
-DATA = Path(__file__).parents[3] / "tests" / "data" / "utterances.jsonl"
-"""The utterances of the repository; an installed package has none."""
+DATA = Path(__file__).parents[1] / "tests" / "data" / "utterances.jsonl"
+"""The labelled utterances of the repository."""
 
 _EXACT = ("key", "category", "type", "action")
 

@@ -1,6 +1,6 @@
-"""What a new process needs: run as a program, by `speed`, on a folder that holds a memory.
+"""Measures what a new process needs: `speed` runs it as a program on a folder that holds a memory.
 
-    python fresh.py FOLDER USER QUESTION first|index
+    python -m benchmarks.new_process FOLDER USER QUESTION first|index
 
 ``first`` times the first search, from opening the folder on; the libraries are loaded before, and timed apart.
 ``index`` tells how much memory the index takes: what the process has resident (``Rss`` in /proc/self/smaps_rollup,

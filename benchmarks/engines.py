@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from recollect.bench.talk import Entry, Wanted
+from benchmarks.made_up import Entry, Wanted
 from recollect.search.columns import microseconds
 
 BEST = 10

@@ -33,8 +33,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import recollect
-from recollect.bench import fresh, rivals
-from recollect.bench.talk import BEGIN, FORMS, SPAN, Entry, Talk, Wanted
+from benchmarks import engines, new_process
+from benchmarks.made_up import BEGIN, FORMS, SPAN, Entry, Talk, Wanted
+from benchmarks.timing import milliseconds, percentiles
 from recollect.core.memory import Memory
 from recollect.errors import InvalidInputError
 from recollect.text import terms
@@ -89,7 +90,7 @@ class _Times:
         wall, processor = (
             [statistics.median(rounds) for rounds in times[of_form]] for times in (self.wall, self.processor)
         )
-        return _percentiles(wall) | {"processor_p50": statistics.median(processor)}
+        return percentiles(wall) | {"processor_p50": statistics.median(processor)}
 
 
 def measure(
@@ -199,17 +200,17 @@ def _searches(
     """Each kind of search, by everyone who can: p50, p95, and how many times ours that is."""
     from recollect.search.question import Question
 
-    index = fresh.index_of(memory)
+    index = new_process.index_of(memory)
     index_names = index.names()
     words = [Question.of(question, BEGIN + SPAN, index_names).words for question in questions]
     asks: dict[str, Callable[[int, Wanted | None], object]] = {
         OURS: lambda place, wanted: _search(memory, questions[place], wanted),
         ALONE: lambda place, wanted: _index_alone(index, words[place], wanted),
     }
-    for name in filter(rivals.installed, rivals.NAMES):
+    for name in filter(engines.installed, engines.NAMES):
         tell(f"{size:,}: loading {name}", 0, size)
         told = ((entry, terms(entry.text)) for entry in _told(talk.records(size), f"{size:,}: {name}", size, tell))
-        ask = opened.enter_context(rivals.built(name, folder, told))
+        ask = opened.enter_context(engines.built(name, folder, told))
         asks[name] = lambda place, wanted, ask=ask: ask(words[place], wanted)  # type: ignore[misc]
     rounds = 3 if size <= 100_000 else 2
     narrowed: dict[str, Sequence[Wanted | None]] = {EVERYTHING: [None] * len(questions), FILTERED: filters}
@@ -222,7 +223,7 @@ def _searches(
                     if turn == 0 and place >= 3:
                         continue  # the first turn only warms up
                     busy = time.thread_time()
-                    took = _milliseconds(lambda: ask_one(place, wanted[place]))  # noqa: B023  (called at once)
+                    took = milliseconds(lambda: ask_one(place, wanted[place]))  # noqa: B023  (called at once)
                     if turn:
                         times[name, what].wall[place].append(took)
                         times[name, what].processor[place].append(1e3 * (time.thread_time() - busy))
@@ -231,7 +232,7 @@ def _searches(
         form = FORMS.index(what) if what in FORMS else None
         figures[what] = {
             name: times[name, EVERYTHING if what == EVERYTHING else FILTERED].figures(form) if name in asks else None
-            for name in (OURS, ALONE, *rivals.NAMES)
+            for name in (OURS, ALONE, *engines.NAMES)
         }
     for by in figures.values():
         for found_by in by.values():
@@ -251,10 +252,10 @@ def _told(entries: Iterator[Entry], what: str, size: int, tell: Progress) -> Ite
 
 def _search(memory: Memory, question: str, wanted: Wanted | None) -> object:
     if wanted is None:
-        return memory.search(question, limit=rivals.BEST, include_conversation=True)
+        return memory.search(question, limit=engines.BEST, include_conversation=True)
     return memory.search(
         question,
-        limit=rivals.BEST,
+        limit=engines.BEST,
         kinds=(wanted.kind,),
         category=wanted.category,
         session=wanted.session,
@@ -281,10 +282,10 @@ def _index_alone(index: Index, words: Sequence[str], wanted: Wanted | None) -> o
     scores = index.scores(words)
     scores *= index.select(where)
     best = least = float(scores.max())
-    while least > best / 64 and np.count_nonzero(scores >= least) < rivals.BEST:
+    while least > best / 64 and np.count_nonzero(scores >= least) < engines.BEST:
         least /= 2  # a few looks at all of it are quicker than putting all of it in order
     found = np.flatnonzero(scores >= max(least, 1e-9))
-    return found[np.argsort(-scores[found])][: rivals.BEST]
+    return found[np.argsort(-scores[found])][: engines.BEST]
 
 
 def _after_a_write(memory: Memory, questions: Sequence[str], talk: Talk) -> Figures:
@@ -293,15 +294,15 @@ def _after_a_write(memory: Memory, questions: Sequence[str], talk: Talk) -> Figu
     without, after = [], []
     for place, (question, entry) in enumerate(zip(questions, fresh_texts, strict=False)):
         _search(memory, question, None)
-        without.append(_milliseconds(lambda: _search(memory, question, None)))  # noqa: B023  (called at once)
+        without.append(milliseconds(lambda: _search(memory, question, None)))  # noqa: B023  (called at once)
         memory.note(f"{entry.text} Written {place} after all.", tags=entry.tags)
-        after.append(_milliseconds(lambda: _search(memory, question, None)))  # noqa: B023
+        after.append(milliseconds(lambda: _search(memory, question, None)))  # noqa: B023
     slower = [late - early for late, early in zip(after, without, strict=True)]
     return {
         "without_ms": statistics.median(without),
         "after_ms": statistics.median(after),
         "slower_ms": statistics.median(slower),
-        "slower_p95_ms": _percentiles(slower)["p95"],
+        "slower_p95_ms": percentiles(slower)["p95"],
     }
 
 
@@ -311,25 +312,25 @@ def _writes(memory: Memory, talk: Talk, number: int) -> Figures:
     for place, entry in enumerate(talk.records(number)):
         text = f"{entry.text} Told again as number {place}."
         if place % 2:
-            times.append(_milliseconds(lambda: memory.note(text)))  # noqa: B023  (called at once)
+            times.append(milliseconds(lambda: memory.note(text)))  # noqa: B023  (called at once)
         else:
-            times.append(_milliseconds(lambda: memory.say(text, session="talk-new")))  # noqa: B023
-    return _percentiles(times)
+            times.append(milliseconds(lambda: memory.say(text, session="talk-new")))  # noqa: B023
+    return percentiles(times)
 
 
 def _new_processes(folder: Path, question: str) -> Figures:
     """The first search of a new process, and what it holds in memory."""
 
     def run(what: str) -> Figures:
-        command = [sys.executable, "-P", fresh.__file__, str(folder), _USER, question, what]
+        command = [sys.executable, "-P", "-m", new_process.__name__, str(folder), _USER, question, what]
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
         if done.returncode:
             raise RuntimeError(f"a new process failed: {done.stderr.strip()[-500:]}")
         found: Figures = json.loads(done.stdout)
         return found
 
-    source = str(Path(recollect.__file__).parents[1])
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, (source, os.environ.get("PYTHONPATH"))))}
+    sources = (str(Path(recollect.__file__).parents[1]), str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH"))
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sources))}
     # compiled once, as after an installation, even where that is switched off
     environment |= {"PYTHONPYCACHEPREFIX": str(folder.parent / "compiled"), "PYTHONDONTWRITEBYTECODE": ""}
     run("first")
@@ -373,19 +374,19 @@ def _many_users(folder: Path, number: int, tell: Progress) -> Figures:
             tell(f"{number:,} users: searching", place, len(order))
             question = questions[place % len(questions)]
             memory = app.user(f"user-{user}")
-            cold.append(_milliseconds(lambda: _search(memory, question, None)))  # noqa: B023  (called at once)
-            warm.append(_milliseconds(lambda: _search(memory, question, None)))  # noqa: B023
+            cold.append(milliseconds(lambda: _search(memory, question, None)))  # noqa: B023  (called at once)
+            warm.append(milliseconds(lambda: _search(memory, question, None)))  # noqa: B023
             if place in (len(order) // 4, len(order) - 1):
                 gc.collect()
-                held.append(fresh.resident())
+                held.append(new_process.resident())
     early, late = held[0], held[-1]
     return {
         "users": number,
         "records": number * _OF_A_USER,
         "write_per_s": number * _OF_A_USER / seconds,
         "searched": len(order),
-        "cold_ms": _percentiles(cold),
-        "warm_ms": _percentiles(warm),
+        "cold_ms": percentiles(cold),
+        "warm_ms": percentiles(warm),
         "resident_early": early,
         "resident": late,
         "growth": late / early if early and late else None,
@@ -393,17 +394,6 @@ def _many_users(folder: Path, number: int, tell: Progress) -> Figures:
 
 
 # figures
-
-
-def _milliseconds(act: Callable[[], object]) -> float:
-    began = time.perf_counter()
-    act()
-    return 1e3 * (time.perf_counter() - began)
-
-
-def _percentiles(times: Sequence[float]) -> Figures:
-    ordered = sorted(times)
-    return {"p50": statistics.median(ordered), "p95": ordered[min(len(ordered) * 95 // 100, len(ordered) - 1)]}
 
 
 @dataclass(frozen=True, slots=True)
