@@ -254,18 +254,6 @@ class TestHttp:
             thread.join()
         assert right == [True] * 6
 
-    @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-    @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
-    def test_S2_a_forked_child_asks_over_connections_of_its_own(self, server: EmbeddingServer) -> None:
-        embedder = HttpEmbedder(server.url, "m")
-        expected = embedder.embed(["tea", "coffee"]).tolist()
-        child = os.fork()
-        if child == 0:
-            signal.alarm(30)  # rather than hang
-            os._exit(not all(embedder.embed(["tea", "coffee"]).tolist() == expected for _ in range(5)))
-        assert all(embedder.embed(["tea", "coffee"]).tolist() == expected for _ in range(5))
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-
     def test_S2_any_text_can_be_sent(self, server: EmbeddingServer) -> None:
         texts = ["Київ 👍", "東京", "a\x00b\u2028", "broken \ud800 half", '"\\']
         assert HttpEmbedder(server.url, "m").embed(texts).shape == (5, 64)
