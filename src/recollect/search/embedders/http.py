@@ -1,28 +1,27 @@
 """An embedder behind HTTP: any OpenAI-compatible /embeddings endpoint (Ollama, vLLM, TEI, llama.cpp, OpenAI).
 
 Certificates are verified, redirects are not followed (they would carry the key and the texts elsewhere), and no
-error quotes the key or a text. Any number of threads may ask; connections stay open for the next question, and a
-forked child makes its own.
+error quotes the key or a text. Each request has a connection of its own, so any number of threads may ask.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import http.client
 import ipaddress
 import json
-import os
 import random
 import ssl
 import threading
 import time
-import weakref
-from collections.abc import Iterator, Sequence
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
-import httpx
 import numpy as np
 
 from recollect.errors import ConfigError, EmbedderError
@@ -66,9 +65,7 @@ class HttpEmbedder:
         self._batch = batch
         self._dimensions = dimensions
         self._guard = threading.Lock()
-        self._is_local = _is_local(parts.hostname or "")
-        self._clients: dict[int, httpx.Client] = {}
-        weakref.finalize(self, _close, self._clients)
+        self._opener = _opener(parts.hostname or "")
         # a query may hold a key, so it is no part of the name
         plain = urlunsplit(parts._replace(query="")).removesuffix("/embeddings")
         self.name = f"{plain}#{model}" + (f"@{dimensions}" if dimensions else "")
@@ -128,58 +125,45 @@ class HttpEmbedder:
             headers["Authorization"] = f"Bearer {self._key}"
         # surrogates, which no UTF-8 has, come from broken file names and the like
         data = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        request = urllib.request.Request(self._url, data, headers, method="POST")
+        seconds = max(deadline - time.monotonic(), 0.001)
         try:
-            with self._client().stream(
-                "POST", self._url, content=data, headers=headers, timeout=max(deadline - time.monotonic(), 0.001)
-            ) as response:
-                if response.status_code != 200:
-                    raise self._refused(response, texts, deadline) from None
+            with self._opener.open(request, timeout=seconds) as response:
                 return _read(response, deadline)
-        except (httpx.TimeoutException, TimeoutError):
-            raise _PassingProblem(f"did not answer within {self._timeout:g} seconds") from None
-        except httpx.HTTPError as error:
+        except urllib.error.HTTPError as error:
+            with error:
+                raise self._refused(error, texts, deadline) from None
+        except (OSError, http.client.HTTPException) as error:
             raise self._unreachable(error) from None
 
-    def _client(self) -> httpx.Client:
-        """Return the client of this process: a forked child must not talk over its parent's connections."""
-        pid = os.getpid()
-        client = self._clients.get(pid)
-        if client is None:
-            with self._guard:
-                # no proxy can know this machine; certificates are those of the system
-                verify = ssl.create_default_context()
-                made = httpx.Client(verify=verify, trust_env=not self._is_local, follow_redirects=False)
-                client = self._clients.setdefault(pid, made)
-        return client
+    def _unreachable(self, error: Exception) -> Exception:
+        cause = error.reason if isinstance(error, urllib.error.URLError) else error
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return EmbedderError(f"the certificate of {self._host} cannot be verified ({cause.verify_message})")
+        if isinstance(cause, TimeoutError):
+            return _PassingProblem(f"did not answer within {self._timeout:g} seconds")
+        words = cause.strerror if isinstance(cause, OSError) and cause.strerror else type(cause).__name__
+        return _PassingProblem(f"cannot be reached ({words})")
 
-    def _unreachable(self, error: httpx.HTTPError) -> Exception:
-        for cause in _causes(error):
-            if isinstance(cause, ssl.SSLCertVerificationError):
-                return EmbedderError(f"the certificate of {self._host} cannot be verified ({cause.verify_message})")
-            if isinstance(cause, OSError) and cause.strerror:
-                return _PassingProblem(f"cannot be reached ({cause.strerror})")
-        return _PassingProblem(f"cannot be reached ({type(error).__name__})")
-
-    def _refused(self, response: httpx.Response, texts: list[str], deadline: float) -> Exception:
-        status, headers = response.status_code, response.headers
-        if 300 <= status < 400:
-            target = urlsplit(headers.get("Location", "")).netloc or "another address"
+    def _refused(self, error: urllib.error.HTTPError, texts: list[str], deadline: float) -> Exception:
+        if 300 <= error.code < 400:
+            target = urlsplit(error.headers.get("Location", "")).netloc or "another address"
             return EmbedderError(f"{self._host} redirects to {target}; set the URL in MEMORY_EMBEDDER to the final one")
-        if status in _PASSING or status >= 500:
-            wait = _retry_after(headers.get("Retry-After"))
+        if error.code in _PASSING or error.code >= 500:
+            wait = _retry_after(error.headers.get("Retry-After"))
             asks = f" and asks to wait {wait:.0f} seconds" if wait else ""
-            return _PassingProblem(f"answered HTTP {status}{asks}", wait)
-        reason = self._reason(response, texts, deadline)
+            return _PassingProblem(f"answered HTTP {error.code}{asks}", wait)
+        reason = self._reason(error, texts, deadline)
         hint = {401: "check MEMORY_EMBEDDER_KEY", 403: "check MEMORY_EMBEDDER_KEY"}.get(
-            status, "check the URL and the model in MEMORY_EMBEDDER"
+            error.code, "check the URL and the model in MEMORY_EMBEDDER"
         )
-        return EmbedderError(f"{self._host} refused with HTTP {status}{reason}; {hint}")
+        return EmbedderError(f"{self._host} refused with HTTP {error.code}{reason}; {hint}")
 
-    def _reason(self, response: httpx.Response, texts: list[str], deadline: float) -> str:
+    def _reason(self, error: urllib.error.HTTPError, texts: list[str], deadline: float) -> str:
         """What the server says about a refusal, unless it quotes what it was sent."""
         try:
-            said: Any = json.loads(_read(response, deadline))
-        except (OSError, httpx.HTTPError, ValueError, RecursionError):
+            said: Any = json.loads(_read(error, deadline))
+        except (OSError, http.client.HTTPException, ValueError, RecursionError):
             return ""
         for name in ("error", "message", "detail"):
             if isinstance(said, dict) and name in said:
@@ -199,24 +183,20 @@ class _PassingProblem(Exception):
         self.wait = wait
 
 
-def _close(clients: dict[int, httpx.Client]) -> None:
-    if client := clients.pop(os.getpid(), None):
-        client.close()
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_: object, **__: object) -> None:
+        return None
 
 
-def _is_local(host: str) -> bool:
+def _opener(host: str) -> urllib.request.OpenerDirector:
+    handlers: list[urllib.request.BaseHandler] = [_NoRedirects()]
     try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+        here = host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
-        return False
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and what led to it."""
-    cause: BaseException | None = error
-    while cause is not None:
-        yield cause
-        cause = cause.__cause__ or cause.__context__
+        here = False
+    if here:
+        handlers.append(urllib.request.ProxyHandler({}))  # no proxy can know this machine
+    return urllib.request.build_opener(*handlers)
 
 
 def _endpoint(url: str) -> SplitResult:
@@ -244,16 +224,22 @@ def _checked_key(key: str | None) -> str:
     return key
 
 
-def _read(response: httpx.Response, deadline: float) -> bytes:
-    """Return all of an answer, even from a server that sends a byte now and then."""
-    answer = bytearray()
-    for part in response.iter_bytes():
-        answer += part
+def _read(response: IO[bytes], deadline: float) -> bytes:
+    """All of an answer, even from a server that sends a byte now and then."""
+    parts: list[bytes] = []
+    size = 0
+    # read1 returns what is there; an error response has it only inside
+    read = getattr(response, "read1", None) or response.read
+    while part := read(1 << 16):
+        parts.append(part)
+        size += len(part)
         if time.monotonic() > deadline:
             raise TimeoutError
-        if len(answer) > _LARGEST_ANSWER:
+        if size > _LARGEST_ANSWER:
             raise EmbedderError("the answer of the embeddings endpoint has no end; check the URL in MEMORY_EMBEDDER")
-    return bytes(answer)
+    if getattr(response, "length", None):
+        raise http.client.IncompleteRead(b"")
+    return b"".join(parts)
 
 
 def _retry_after(header: str | None) -> float:
