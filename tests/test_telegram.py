@@ -38,8 +38,8 @@ from recollect.surfaces.telegram.bot import BotError
 from recollect.surfaces.telegram.drawing import LONGEST, parts, pressed, units
 from recollect.surfaces.telegram.hearing import Me, Said, read
 from recollect.surfaces.telegram.sent import Last, Sent
-from recollect.testing.models import Asked, Fail, ModelServer, Say, Stall, Turn
-from recollect.testing.telegram import Chat, Limits, Message, Person, TelegramServer
+from recollect.testing.models import Fail, ModelRequest, ModelServer, Say, Stall, Turn
+from recollect.testing.telegram import TelegramChat, TelegramMessage, TelegramServer, TelegramUser
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*PTB_TIMEDELTA")
 
@@ -66,17 +66,17 @@ class House:
     bot: Bot
     clock: Clock
 
-    def person(self, name: str = "Ann", **more: Any) -> Person:
-        return self.server.person(name, **more)
+    def person(self, name: str = "Ann", **more: Any) -> TelegramUser:
+        return self.server.user(name, **more)
 
-    def ask(self, person: Person, text: str, chat: Chat | None = None, **more: Any) -> Message:
+    def ask(self, person: TelegramUser, text: str, chat: TelegramChat | None = None, **more: Any) -> TelegramMessage:
         """Say something, and get the answer to it."""
         return (chat or person.private).wait_for_reply(person.says(text, chat, **more))
 
-    def memory(self, person: Person) -> recollect.Memory:
+    def memory(self, person: TelegramUser) -> recollect.Memory:
         return self.app.identities.memory(("telegram", person.id))
 
-    def press(self, person: Person, label: str, message: Message) -> Message:
+    def press(self, person: TelegramUser, label: str, message: TelegramMessage) -> TelegramMessage:
         """Press a button of a page, and get the page that stands in its place then."""
         before = message.text
         person.presses(label, message).waits()
@@ -119,15 +119,15 @@ def _until(condition: Callable[[], Any], seconds: float = 120) -> None:
         time.sleep(0.01)
 
 
-def _buttons(message: Message) -> list[str]:
+def _buttons(message: TelegramMessage) -> list[str]:
     return [label for row in message.labels for label in row]
 
 
-def _from_bot(chat: Chat) -> list[Message]:
+def _from_bot(chat: TelegramChat) -> list[TelegramMessage]:
     return [one for one in chat.messages if one.is_by_the_bot]
 
 
-def _draw(house: House, *chats: Chat) -> None:
+def _draw(house: House, *chats: TelegramChat) -> None:
     """For whoever runs the tests with -s: how it looks."""
     for chat in chats:
         print(f"\n--- {chat.title}\n{chat}")
@@ -199,7 +199,7 @@ def test_U2_the_manual_checklist_on_telegram(house: House) -> None:
 def test_U2_memory_stands_in_the_prompt_of_a_discussion_and_a_slow_model_delays_nobody_else(tmp_path: Path) -> None:
     hurry = threading.Event()
 
-    def model(asked: Asked) -> Turn:
+    def model(asked: ModelRequest) -> Turn:
         return Stall(until=hurry, then=Say("At last.")) if "slowly" in asked.text else Say("It depends on the load.")
 
     with ModelServer(model) as models:  # noqa: SIM117
@@ -391,7 +391,7 @@ def test_U2_anonymous_administrators_are_told_why(house: House) -> None:
     group = house.server.group("Trip", [ann])
     update = {"message_id": 1, "date": 1, "chat": group.json(), "text": "/discuss trains", "sender_chat": group.json()}
     update["from"] = {"id": 1087968824, "is_bot": True, "first_name": "Group"}
-    house.server._world.updates.add("message", update)
+    house.server.send_update("message", update)
     assert "whose memory" in ann.waits_for("in the name of", chat=group).text
     assert list(house.app.users()) == []
 
@@ -458,7 +458,7 @@ def test_U2_hostile_text_is_answered_and_shown_as_it_is(house: House, text: str)
     answer = house.ask(ann, text)
     shown = house.ask(ann, "/memory")
     house.settle()
-    refused = [one for one in house.server.asked if one.status not in (200, 0) and one.method != "getUpdates"]
+    refused = [one for one in house.server.requests if one.status not in (200, 0) and one.method != "getUpdates"]
     assert refused == []
     for one in (answer, shown):
         assert not re.search("[\u202a-\u202e\u2066\u2067]", one.text)
@@ -507,7 +507,7 @@ def test_U2_captions_are_text_and_edits_are_heard(house: House) -> None:
     assert GOT_IT in ann.waits_for(lambda one: "Lviv" in one.text, after=first).text
     house.settle()
     count = len(_from_bot(ann.private))
-    house.server._world.updates.add("edited_message", {**said.json(), "edit_date": said.date + 5})
+    house.server.send_update("edited_message", {**said.json(), "edit_date": said.date + 5})
     house.settle()
     assert len(_from_bot(ann.private)) == count, "nothing was changed that can be heard"
     command = ann.says("/memory pause")
@@ -637,7 +637,7 @@ def test_U2_a_message_is_found_again_behind_all_that_others_said_meanwhile(house
     house.server.fail("sendMessage", retry_after=1)
     house.server.drop("sendMessage", after=True)
     said = ann.says("/discuss trains", group)
-    house.server.wait_until(lambda: any(one.status == 429 for one in house.server.asked))
+    house.server.wait_until(lambda: any(one.status == 429 for one in house.server.requests))
     for number in range(40):
         bo.says(f"nothing for a bot {number}", group)
     answer = group.wait_for_reply(said)
@@ -645,12 +645,12 @@ def test_U2_a_message_is_found_again_behind_all_that_others_said_meanwhile(house
     assert answer.id > said.id + 40 and len(_from_bot(group)) == 1
 
 
-class _OneRow(dict[int, Message]):
+class _OneRow(dict[int, TelegramMessage]):
     """Messages of a private chat that share their numbers with those of all others, as on the real Telegram."""
 
     highest = 0
 
-    def __setitem__(self, number: int, message: Message) -> None:
+    def __setitem__(self, number: int, message: TelegramMessage) -> None:
         _OneRow.highest = number
         super().__setitem__(number, message)
 
@@ -661,7 +661,7 @@ class _OneRow(dict[int, Message]):
 def test_U2_a_message_is_found_again_where_all_chats_share_their_numbers(house: House) -> None:
     ann, *others = (house.person(f"P{number}") for number in range(20))
     for person in (ann, *others):
-        person.private.everything = _OneRow()
+        person.private.history = _OneRow()
     for person in (ann, *others, ann, *others):
         house.ask(person, "/start")
     house.settle()
@@ -675,7 +675,7 @@ def test_U2_a_message_is_found_again_where_all_chats_share_their_numbers(house: 
 
 
 def test_U2_flood_limits_are_honoured_and_the_order_is_kept(tmp_path: Path) -> None:
-    with _house(tmp_path, TelegramServer(limits=Limits(chat_per_second=1, all_per_second=30))) as house:
+    with _house(tmp_path, TelegramServer(chat_interval=1.0)) as house:
         ann, bo = house.person("Ann"), house.person("Bo")
         for person in (ann, bo):
             house.ask(person, "remember that I like tea")
@@ -688,13 +688,15 @@ def test_U2_flood_limits_are_honoured_and_the_order_is_kept(tmp_path: Path) -> N
         house.settle()
         told = [one.text for one in _from_bot(ann.private)[1:]]
         assert [re.findall(r"word\d", one)[0] for one in told] == ["word0", "word1"]
-        assert any(one.status == 429 for one in house.server.asked_for("sendMessage"))
+        assert any(one.status == 429 and one.method == "sendMessage" for one in house.server.requests)
     server = TelegramServer()
     with _house(tmp_path / "2", server) as house:
         ann = house.person()
         server.fail("sendMessage", retry_after=1)
         house.ask(ann, "remember that I like tea")
-        assert sum(one.method == "editMessageText" for one in server.asked) == 0, "nothing to look for: it was not sent"
+        assert sum(one.method == "editMessageText" for one in server.requests) == 0, (
+            "nothing to look for: it was not sent"
+        )
 
 
 def test_U2_who_blocks_the_bot_stops_nobody_else(house: House) -> None:
@@ -875,20 +877,20 @@ def test_U2_by_webhook_with_a_secret(tmp_path: Path) -> None:
         port = _free_port()
         url = f"http://127.0.0.1:{port}/telegram"
         with Bot(app, server.token, url=server.url, webhook_url=url, listen=f"127.0.0.1:{port}") as bot:
-            ann = server.person("Ann")
+            ann = server.user("Ann")
             assert GOT_IT in ann.private.wait_for_reply(ann.says("remember that I like tea")).text
             stranger = {"update_id": 5, "message": {"message_id": 1, "text": "remember that I like evil", "date": 1}}
             assert _post(port, "/telegram", stranger) == 403
             assert _post(port, "/telegram", stranger, secret="wrong") == 403
             assert _post(port, "/", stranger) == 404
-            secret = server._world.updates.webhook.secret if server._world.updates.webhook else ""
+            secret = server.webhook.secret if server.webhook else ""
             assert _post(port, "/telegram", "not an update", secret=secret) == 400
             assert _post(port, "/telegram", b"{", secret=secret) == 400
             assert _post(port, "/telegram", b"x" * 1_000_001, secret=secret) == 413
             # what cannot be kept is not acknowledged, and comes again
             bot._queue.size = 0
             said = ann.says("remember that I like milk")
-            server.wait_until(lambda: server._world.updates.webhook and server._world.updates.webhook.error)
+            server.wait_until(lambda: server.webhook and server.webhook.error)
             bot._queue.size = 1000
             assert "milk" in ann.private.wait_for_reply(said).text
     assert len(_from_bot(ann.private)) == 2
@@ -949,7 +951,7 @@ def _program(server: TelegramServer, root: Path, *args: str) -> Iterator[subproc
 def test_U2_a_second_program_is_told_so_and_a_signal_ends_politely(tmp_path: Path) -> None:
     with TelegramServer() as server, _program(server, tmp_path) as first:
         server.wait_until_listening()
-        ann = server.person("Ann")
+        ann = server.user("Ann")
         assert GOT_IT in ann.private.wait_for_reply(ann.says("remember that I like tea")).text
         with _program(server, tmp_path) as second:
             _, said = second.communicate(timeout=60)
@@ -970,7 +972,7 @@ def test_U2_a_second_program_is_told_so_and_a_signal_ends_politely(tmp_path: Pat
 # many at once, and kills
 
 
-def _check_answers(people: dict[Person, list[str]]) -> None:
+def _check_answers(people: dict[TelegramUser, list[str]]) -> None:
     """Each message was answered once, in order, and with nothing that is another's."""
     for person, said in people.items():
         answers = [one.text for one in _from_bot(person.private)]
@@ -985,7 +987,7 @@ def _check_answers(people: dict[Person, list[str]]) -> None:
 
 
 def test_U2_a_hundred_people_at_once_each_get_their_own_answers_in_order(house: House) -> None:
-    people: dict[Person, list[str]] = {house.person(f"P{number}"): [] for number in range(100)}
+    people: dict[TelegramUser, list[str]] = {house.person(f"P{number}"): [] for number in range(100)}
     for turn, words in enumerate(("remember that my word is", "/memory search")):
         for person in people:
             people[person].append(f"{words} x{person.id}x{turn}")
@@ -1005,7 +1007,7 @@ def test_U2_kills_at_any_instant_lose_nothing_and_repeat_nothing(tmp_path: Path,
     print(f"RECOLLECT_SEED={seed}")
     dice = random.Random(seed)
     with TelegramServer() as server:
-        people: dict[Person, list[str]] = {server.person(f"P{number}"): [] for number in range(8)}
+        people: dict[TelegramUser, list[str]] = {server.user(f"P{number}"): [] for number in range(8)}
         turns = 0
 
         def speak(times: int) -> None:
@@ -1027,8 +1029,8 @@ def test_U2_kills_at_any_instant_lose_nothing_and_repeat_nothing(tmp_path: Path,
                     stalls[0].reached(60)
                 else:
                     stalls[0].release()
-                    begun, more = len(server.asked), dice.randrange(4, 25)
-                    server.wait_until(lambda: len(server.asked) >= begun + more or server.pending == 0, 60)  # noqa: B023
+                    begun, more = len(server.requests), dice.randrange(4, 25)
+                    server.wait_until(lambda: len(server.requests) >= begun + more or server.pending == 0, 60)  # noqa: B023
                 process.kill()
                 process.wait()
             server.heal()
