@@ -8,7 +8,6 @@ import threading
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -75,9 +74,7 @@ class EmbeddingServer:
         self._server = HttpServer(self._answer, [])
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._server.stop()
 
     def _answer(self, request: HttpRequest) -> HttpResponse:

@@ -7,7 +7,6 @@ import json
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from types import TracebackType
 from typing import Any
 
 from recollect.testing.http_server import HttpRequest, HttpResponse, HttpServer
@@ -86,9 +85,7 @@ class ModelServer:
         self._server = HttpServer(self._answer, self.problems)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._server.stop()
 
     def _answer(self, request: HttpRequest) -> HttpResponse:

@@ -6,10 +6,10 @@ import json
 import re
 import socket
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from types import TracebackType
 from typing import Any
 
 from recollect.errors import InvalidInputError
@@ -31,24 +31,24 @@ class BotRequest:
     method: str
     parameters: Mapping[str, Any]
     status: int
-    description: str = ""
 
 
 @dataclass(eq=False)
-class _Fault:
+class _Fault(ABC):
     """What happens to the next requests of a method; with ``after`` they take effect first."""
 
     method: str
     times: int | None
     after: bool
 
-    def fits(self, method: str) -> bool:
-        return self.method in ("*", method) and self.times != 0
+    @abstractmethod
+    def play(self) -> HttpResponse | None:
+        """Return the answer to send instead of the usual one, if any."""
 
 
 @dataclass(eq=False)
 class _Failure(_Fault):
-    """An error answer; without an error, the connection drops. A ``body`` is sent as it is."""
+    """An error answer, with a body of its own if there is one; without an error, the connection drops."""
 
     error: BotApiError | None = None
     body: bytes | None = None
@@ -79,7 +79,7 @@ class HeldRequests(_Fault):
             self.released, self.times = True, 0
             self._state.changed.notify_all()
 
-    def hold(self) -> None:
+    def play(self) -> None:
         with self._state.changed:
             self.held += 1
             self._state.changed.notify_all()
@@ -90,9 +90,7 @@ class HeldRequests(_Fault):
     def __enter__(self) -> HeldRequests:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.release()
 
 
@@ -138,9 +136,7 @@ class TelegramServer:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
         self._free_port()
         self.heal()
@@ -280,7 +276,8 @@ class TelegramServer:
 
     def _take_fault(self, method: str) -> _Fault | None:
         with self._state.changed:
-            fault = next((one for one in self._faults if one.fits(method)), None)
+            fitting = (one for one in self._faults if one.method in ("*", method) and one.times != 0)
+            fault = next(fitting, None)
             if fault is not None and fault.times is not None:
                 fault.times -= 1
             return fault
@@ -290,58 +287,52 @@ class TelegramServer:
     def _answer(self, request: HttpRequest) -> HttpResponse:
         place = _PATH.fullmatch(request.path)
         if place is None or place[2] not in ("getUpdates", *self._api.methods):
-            return HttpResponse(404, _encode(BotApiError("Not Found", 404).body))
+            return _refused(BotApiError("Not Found", 404))
         if place[1] != self.token:
-            return HttpResponse(401, _encode(BotApiError("Unauthorized", 401).body))
-        method = place[2]
+            return _refused(BotApiError("Unauthorized", 401))
         try:
-            parameters = read_parameters(request)
+            method, parameters = place[2], read_parameters(request)
         except ValueError:
-            return HttpResponse(400, _encode(BotApiError("can't parse the request").body))
+            return _refused(BotApiError("can't parse the request"))
         fault = self._take_fault(method)
-        if isinstance(fault, HeldRequests) and not fault.after:
-            fault.hold()
-            fault = None
-        if isinstance(fault, _Failure) and not fault.after:
-            self._note(method, parameters, fault.error, dropped=fault.error is None)
-            return fault.play()
-        response = self._call(method, parameters, request, fault)
-        if isinstance(fault, HeldRequests):
-            fault.hold()
-        return fault.play() if isinstance(fault, _Failure) else response
+        failure = fault if isinstance(fault, _Failure) else None
+        if fault is not None and not fault.after:
+            if failure is not None:
+                self._note(method, parameters, failure, 0)
+            instead = fault.play()
+            if instead is not None:
+                return instead
+        response = self._call(method, parameters, request, failure)
+        return (fault.play() if fault is not None and fault.after else None) or response
 
     def _call(
-        self, method: str, parameters: Mapping[str, Any], request: HttpRequest, fault: _Fault | None
+        self, method: str, parameters: Mapping[str, Any], request: HttpRequest, failure: _Failure | None
     ) -> HttpResponse:
         """Do what the bot requests, and note it in one step with its effect."""
-        error: BotApiError | None = None
-        result: Any = None
+        waits = method == "getUpdates"
         try:
-            if method == "getUpdates":
-                result = self._api.get_updates(parameters, request.hung_up)
-        except BotApiError as problem:
-            error = problem
-        with self._state.changed:
-            if self._state.updates.closed:
-                raise ConnectionAbortedError("the server went down before this was done")
-            try:
-                if method != "getUpdates":
-                    result = self._api.methods[method](parameters)
-            except BotApiError as problem:
-                error = problem
-            told = fault.error if isinstance(fault, _Failure) else error
-            self._note(method, parameters, told, dropped=isinstance(fault, _Failure) and told is None)
-        if error is not None:
-            return HttpResponse(error.status, _encode(error.body))
-        return HttpResponse(200, _encode({"ok": True, "result": result}))
+            result = self._api.get_updates(parameters, request.hung_up) if waits else None
+            with self._state.changed:
+                if self._state.updates.closed:
+                    raise ConnectionAbortedError("the server went down before this was done")
+                result = result if waits else self._api.methods[method](parameters)
+                self._note(method, parameters, failure, 200)
+            return HttpResponse(200, _encode({"ok": True, "result": result}))
+        except BotApiError as error:
+            self._note(method, parameters, failure, error.status)
+            return _refused(error)
 
-    def _note(
-        self, method: str, parameters: Mapping[str, Any], error: BotApiError | None, *, dropped: bool = False
-    ) -> None:
+    def _note(self, method: str, parameters: Mapping[str, Any], failure: _Failure | None, status: int) -> None:
+        """Note a request with the status that the bot is told."""
+        if failure is not None:
+            status = 0 if failure.error is None else failure.error.status
         with self._state.changed:
-            status = 0 if dropped else 200 if error is None else error.status
-            self._requests.append(BotRequest(method, parameters, status, error.description if error else ""))
+            self._requests.append(BotRequest(method, parameters, status))
             self._state.changed.notify_all()
+
+
+def _refused(error: BotApiError) -> HttpResponse:
+    return HttpResponse(error.status, _encode(error.body))
 
 
 def _encode(body: Any) -> bytes:
