@@ -39,7 +39,8 @@ from recollect.surfaces.telegram.drawing import LONGEST, parts, pressed, units
 from recollect.surfaces.telegram.hearing import Me, Said, read
 from recollect.surfaces.telegram.sent import Last, Sent
 from recollect.testing.models import Fail, ModelRequest, ModelServer, Say, Stall, Turn
-from recollect.testing.telegram import TelegramChat, TelegramMessage, TelegramServer, TelegramUser
+from recollect.testing.telegram import TelegramChat, TelegramMessage, TelegramUser
+from tests.fakes.telegram import FaultyTelegramServer
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*PTB_TIMEDELTA")
 
@@ -61,7 +62,7 @@ class Clock:
 class House:
     """A Telegram, and a bot in it."""
 
-    server: TelegramServer
+    server: FaultyTelegramServer
     app: recollect.Recollect
     bot: Bot
     clock: Clock
@@ -90,10 +91,10 @@ class House:
 
 
 @contextmanager
-def _house(root: Path, server: TelegramServer | None = None, **more: Any) -> Iterator[House]:
+def _house(root: Path, server: FaultyTelegramServer | None = None, **more: Any) -> Iterator[House]:
     clock = Clock()
     settings = {name: more.pop(name) for name in ("model", "model_key") if name in more}
-    with server or TelegramServer() as telegram, recollect.open(root, clock=clock, **settings) as app:
+    with server or FaultyTelegramServer() as telegram, recollect.open(root, clock=clock, **settings) as app:
         model = configured_model(app.config)
         try:
             with Bot(app, telegram.token, url=telegram.url, model=model, clock=clock, **more) as bot:
@@ -259,7 +260,7 @@ def test_U2_a_reply_to_a_delivered_post_discusses_it_and_the_buttons_work(house:
 
 
 def test_U2_what_falls_silent_is_concluded_by_the_clock_also_after_a_restart(tmp_path: Path) -> None:
-    server = TelegramServer()
+    server = FaultyTelegramServer()
     with _house(tmp_path, server) as house:
         ann, bo = house.person("Ann"), house.person("Bo")
         for person in (ann, bo):
@@ -675,7 +676,7 @@ def test_U2_a_message_is_found_again_where_all_chats_share_their_numbers(house: 
 
 
 def test_U2_flood_limits_are_honoured_and_the_order_is_kept(tmp_path: Path) -> None:
-    with _house(tmp_path, TelegramServer(chat_interval=1.0)) as house:
+    with _house(tmp_path, FaultyTelegramServer(chat_interval=1.0)) as house:
         ann, bo = house.person("Ann"), house.person("Bo")
         for person in (ann, bo):
             house.ask(person, "remember that I like tea")
@@ -689,7 +690,7 @@ def test_U2_flood_limits_are_honoured_and_the_order_is_kept(tmp_path: Path) -> N
         told = [one.text for one in _from_bot(ann.private)[1:]]
         assert [re.findall(r"word\d", one)[0] for one in told] == ["word0", "word1"]
         assert any(one.status == 429 and one.method == "sendMessage" for one in house.server.requests)
-    server = TelegramServer()
+    server = FaultyTelegramServer()
     with _house(tmp_path / "2", server) as house:
         ann = house.person()
         server.fail("sendMessage", retry_after=1)
@@ -746,7 +747,7 @@ def test_U2_a_server_that_goes_away_and_comes_back_loses_nothing(house: House) -
 
 
 def test_U2_a_bot_that_cannot_reach_telegram_waits_for_it_or_for_its_end(tmp_path: Path) -> None:
-    with TelegramServer() as server, recollect.open(tmp_path) as app:
+    with FaultyTelegramServer() as server, recollect.open(tmp_path) as app:
         server.fail("getMe", 500)
         server.fail("setMyCommands", retry_after=1)
         with Bot(app, server.token, url=server.url) as bot:
@@ -816,7 +817,7 @@ def test_U2_what_breaks_inside_is_told_and_holds_up_nobody(
 
 def test_U2_neither_the_token_nor_what_is_said_is_ever_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    server = TelegramServer(token="7000000009:very-secret-token")
+    server = FaultyTelegramServer(token="7000000009:very-secret-token")
     with _house(tmp_path, server) as house:
         ann = house.person()
         house.ask(ann, "remember that I like xylophones")
@@ -828,7 +829,7 @@ def test_U2_neither_the_token_nor_what_is_said_is_ever_logged(tmp_path: Path, ca
     for record in caplog.records:
         told = f"{record.getMessage()} {record.exc_info} {record.args}"
         assert "very-secret-token" not in told and "xylophones" not in told
-    with recollect.open(tmp_path) as app, pytest.raises(BotError) as wrong, TelegramServer() as other:
+    with recollect.open(tmp_path) as app, pytest.raises(BotError) as wrong, FaultyTelegramServer() as other:
         Bot(app, "7000000009:another-secret-token", url=other.url).start()
     assert "secret" not in f"{wrong.value}" and wrong.value.__cause__ is None and wrong.value.__suppress_context__
     with recollect.open(tmp_path) as app, pytest.raises(InvalidInputError) as malformed:
@@ -872,7 +873,7 @@ def test_U2_the_log_of_what_was_sent_survives_a_torn_end(tmp_path: Path) -> None
 
 
 def test_U2_by_webhook_with_a_secret(tmp_path: Path) -> None:
-    server = TelegramServer()
+    server = FaultyTelegramServer()
     with server, recollect.open(tmp_path) as app:
         port = _free_port()
         url = f"http://127.0.0.1:{port}/telegram"
@@ -930,7 +931,7 @@ def _post(port: int, path: str, body: Any, secret: str | None = None) -> int:
 
 
 @contextmanager
-def _program(server: TelegramServer, root: Path, *args: str) -> Iterator[subprocess.Popen[str]]:
+def _program(server: FaultyTelegramServer, root: Path, *args: str) -> Iterator[subprocess.Popen[str]]:
     environ = {
         **os.environ,
         "TELEGRAM_BOT_TOKEN": server.token,
@@ -949,7 +950,7 @@ def _program(server: TelegramServer, root: Path, *args: str) -> Iterator[subproc
 
 
 def test_U2_a_second_program_is_told_so_and_a_signal_ends_politely(tmp_path: Path) -> None:
-    with TelegramServer() as server, _program(server, tmp_path) as first:
+    with FaultyTelegramServer() as server, _program(server, tmp_path) as first:
         server.wait_until_listening()
         ann = server.user("Ann")
         assert GOT_IT in ann.private.wait_for_reply(ann.says("remember that I like tea")).text
@@ -1006,7 +1007,7 @@ def test_U2_kills_at_any_instant_lose_nothing_and_repeat_nothing(tmp_path: Path,
     seed = int(os.environ.get("RECOLLECT_SEED") or random.randrange(10**6))
     print(f"RECOLLECT_SEED={seed}")
     dice = random.Random(seed)
-    with TelegramServer() as server:
+    with FaultyTelegramServer() as server:
         people: dict[TelegramUser, list[str]] = {server.user(f"P{number}"): [] for number in range(8)}
         turns = 0
 

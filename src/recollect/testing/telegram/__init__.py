@@ -18,7 +18,7 @@ messages.
 
 from recollect.testing.telegram.chats import ButtonPress, ForumTopic, TelegramChat, TelegramGroup, TelegramUser
 from recollect.testing.telegram.messages import Button, TelegramMessage
-from recollect.testing.telegram.server import BotRequest, HeldRequests, TelegramServer
+from recollect.testing.telegram.server import BotRequest, TelegramServer
 from recollect.testing.telegram.text import Entity
 
 __all__ = [
@@ -27,7 +27,6 @@ __all__ = [
     "ButtonPress",
     "Entity",
     "ForumTopic",
-    "HeldRequests",
     "TelegramChat",
     "TelegramGroup",
     "TelegramMessage",

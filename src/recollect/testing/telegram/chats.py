@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -20,7 +20,7 @@ WAIT_SECONDS = 20.0
 """How long a test waits for something by default."""
 
 
-class State:
+class TelegramState:
     """Everything in this Telegram. One lock, ``changed``, guards it and is notified of every change."""
 
     def __init__(self, clock: Callable[[], datetime], bot_id: int, bot_name: str, bot_username: str) -> None:
@@ -47,11 +47,7 @@ class State:
             return result
 
     def post(
-        self,
-        chat: TelegramChat,
-        sender: TelegramUser,
-        content: FormattedText = NO_TEXT,
-        **more: Any,
+        self, chat: TelegramChat, sender: TelegramUser, content: FormattedText = NO_TEXT, **more: Any
     ) -> TelegramMessage:
         """Send a message to a chat, and to the bot if it may read it."""
         with self.changed:
@@ -72,12 +68,13 @@ class State:
     def change(self, message: TelegramMessage, **fields: Any) -> None:
         """Change what is shown of a message."""
         with self.changed:
-            if fields.get("content", message.content) != message.content:
-                message.edited_at = max(self.now(), message.date)
-                if not message.is_by_the_bot and self._bot_reads(replace(message, **fields)):
-                    self.updates.add("edited_message", replace(message, **fields).json())
+            edited = fields.get("content", message.content) != message.content
             for name, value in fields.items():
                 setattr(message, name, value)
+            if edited:
+                message.edited_at = max(self.now(), message.date)
+                if self._bot_reads(message):
+                    self.updates.add("edited_message", message.json())
             message.changed = next(self._changes)
             self.changed.notify_all()
 
@@ -108,7 +105,7 @@ class TelegramUser:
     """Somebody who talks to the bot. ``private`` is their chat with it. The bot itself is a user, too."""
 
     def __init__(
-        self, state: State, id: int, first_name: str, username: str | None = None, *, is_bot: bool = False
+        self, state: TelegramState, id: int, first_name: str, username: str | None = None, *, is_bot: bool = False
     ) -> None:
         self.id = id
         self.first_name = first_name
@@ -240,7 +237,7 @@ class TelegramUser:
 class ButtonPress:
     """A pressed button, and the notification that the bot showed for it."""
 
-    state: State
+    state: TelegramState
     id: str
     user: TelegramUser
     data: str
@@ -265,7 +262,7 @@ class ForumTopic:
 class TelegramChat:
     """A chat with its messages. ``str(chat)`` is the whole screen as text."""
 
-    def __init__(self, state: State, id: int, kind: str, title: str, users: Iterable[TelegramUser]) -> None:
+    def __init__(self, state: TelegramState, id: int, kind: str, title: str, users: Iterable[TelegramUser]) -> None:
         self.id = id
         self.kind = kind
         self.title = title

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from recollect.testing.http_server import HttpRequest
-from recollect.testing.telegram.chats import LONGEST_TEXT, State, TelegramChat, TelegramGroup
+from recollect.testing.telegram.chats import LONGEST_TEXT, TelegramChat, TelegramGroup, TelegramState
 from recollect.testing.telegram.messages import Button, TelegramMessage, UploadedFile
 from recollect.testing.telegram.text import NO_TEXT, BotApiError, FormattedText, parse_html, plain_text, utf16_length
 from recollect.testing.telegram.updates import WebhookState
@@ -59,7 +59,7 @@ def _read_upload(content_type: str, body: bytes) -> dict[str, Any]:
 class BotApi:
     """Does what the bot requests. ``chat_interval`` is how many seconds must pass between two messages in a chat."""
 
-    def __init__(self, state: State, chat_interval: float) -> None:
+    def __init__(self, state: TelegramState, chat_interval: float) -> None:
         self._state = state
         self._chat_interval = chat_interval
         self._last_sent: dict[int, int | float] = {}

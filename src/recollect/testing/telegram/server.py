@@ -1,4 +1,4 @@
-"""The server: its address, its users and groups, the requests of the bot, and the faults that a test sets."""
+"""The server: its address, its users and groups, and the requests of the bot."""
 
 from __future__ import annotations
 
@@ -6,16 +6,14 @@ import json
 import re
 import socket
 import threading
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
-from recollect.errors import InvalidInputError
 from recollect.testing.http_server import HttpRequest, HttpResponse, HttpServer
-from recollect.testing.telegram.chats import WAIT_SECONDS, State, TelegramGroup, TelegramUser
-from recollect.testing.telegram.methods import BotApi, read_parameters, too_many_requests
+from recollect.testing.telegram.chats import WAIT_SECONDS, TelegramGroup, TelegramState, TelegramUser
+from recollect.testing.telegram.methods import BotApi, read_parameters
 from recollect.testing.telegram.text import BotApiError
 from recollect.testing.telegram.updates import WebhookState
 from recollect.times import utc_now
@@ -31,67 +29,6 @@ class BotRequest:
     method: str
     parameters: Mapping[str, Any]
     status: int
-
-
-@dataclass(eq=False)
-class _Fault(ABC):
-    """What happens to the next requests of a method; with ``after`` they take effect first."""
-
-    method: str
-    times: int | None
-    after: bool
-
-    @abstractmethod
-    def play(self) -> HttpResponse | None:
-        """Return the answer to send instead of the usual one, if any."""
-
-
-@dataclass(eq=False)
-class _Failure(_Fault):
-    """An error answer, with a body of its own if there is one; without an error, the connection drops."""
-
-    error: BotApiError | None = None
-    body: bytes | None = None
-
-    def play(self) -> HttpResponse:
-        if self.error is None:
-            raise ConnectionAbortedError("dropped by the test")
-        return HttpResponse(self.error.status, _encode(self.error.body) if self.body is None else self.body)
-
-
-class HeldRequests(_Fault):
-    """Requests that wait until they are released. As a with block, it releases them at its end."""
-
-    def __init__(self, state: State, method: str, times: int | None, after: bool) -> None:
-        super().__init__(method, times, after)
-        self.held = 0
-        """How many requests have come here."""
-        self.released = False
-        self._state = state
-
-    def reached(self, timeout: float = WAIT_SECONDS) -> None:
-        """Wait until a request has come here."""
-        self._state.wait_until(lambda: self.held, timeout, lambda: f"no request has come to {self.method}")
-
-    def release(self) -> None:
-        """Let the waiting requests go on; later ones are not held any more."""
-        with self._state.changed:
-            self.released, self.times = True, 0
-            self._state.changed.notify_all()
-
-    def play(self) -> None:
-        with self._state.changed:
-            self.held += 1
-            self._state.changed.notify_all()
-            self._state.changed.wait_for(lambda: self.released or self._state.updates.closed)
-            if self._state.updates.closed:
-                raise ConnectionAbortedError("the server went down")
-
-    def __enter__(self) -> HeldRequests:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.release()
 
 
 class TelegramServer:
@@ -113,9 +50,8 @@ class TelegramServer:
     ) -> None:
         self.token = token
         self.problems: list[str] = []
-        self._state = State(clock, int(token.partition(":")[0]), name, username)
+        self._state = TelegramState(clock, int(token.partition(":")[0]), name, username)
         self._api = BotApi(self._state, chat_interval)
-        self._faults: list[_Fault] = []
         self._requests: list[BotRequest] = []
         self._server: HttpServer | None = None
         self._port = 0
@@ -132,14 +68,13 @@ class TelegramServer:
         """The ``base_url`` for python-telegram-bot."""
         return f"{self.url}/bot"
 
-    def __enter__(self) -> TelegramServer:
+    def __enter__(self) -> Self:
         self.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.stop()
         self._free_port()
-        self.heal()
 
     def start(self) -> None:
         """Start; after `stop` on the same port and with the same state."""
@@ -218,122 +153,49 @@ class TelegramServer:
         """Wait until a condition holds; it is checked whenever something changes. Raises TimeoutError."""
         return self._state.wait_until(condition, timeout, lambda: "The condition never held.")
 
-    def send_update(self, kind: str, body: dict[str, Any]) -> None:
-        """Send the bot an update that no user can cause here."""
-        self._state.updates.add(kind, body)
-
-    def deliver_twice(self, times: int = 1) -> None:
-        """Deliver each of the next updates a second time after the bot has confirmed it."""
-        self._state.updates.deliver_twice += times
-
-    def deliver_again(self, count: int = 1) -> None:
-        """Deliver the updates that the bot confirmed last again, with the same ids."""
-        self._state.updates.deliver_again(count)
-
-    # faults
-
-    def fail(
-        self,
-        method: str = "*",
-        status: int = 500,
-        *,
-        times: int | None = 1,
-        after: bool = False,
-        description: str = "Internal Server Error",
-        retry_after: int | None = None,
-        body: bytes | None = None,
-    ) -> None:
-        """Answer the next requests with an error; with ``after`` they take effect all the same.
-
-        The method ``"*"`` means all of them, ``times=None`` until `heal`. A ``body`` is sent as it is.
-        """
-        error = BotApiError(description, status) if retry_after is None else too_many_requests(retry_after)
-        self._add(_Failure(method, times, after, error, body))
-
-    def drop(self, method: str = "*", *, times: int | None = 1, after: bool = False) -> None:
-        """Close the connection without an answer; with ``after`` once the request has taken effect."""
-        self._add(_Failure(method, times, after))
-
-    def stall(self, method: str = "*", *, times: int | None = None, after: bool = False) -> HeldRequests:
-        """Hold requests until the returned object is released; with ``after`` they have taken effect by then."""
-        held = HeldRequests(self._state, method, times, after)
-        self._add(held)
-        return held
-
-    def heal(self) -> None:
-        """Remove all faults, and release what is held."""
-        with self._state.changed:
-            for fault in self._faults:
-                if isinstance(fault, HeldRequests):
-                    fault.release()
-            self._faults.clear()
-
-    def _add(self, fault: _Fault) -> None:
-        if fault.method not in ("*", "getUpdates", *self._api.methods):
-            raise InvalidInputError("method", f"{fault.method!r} is not a method of this server")
-        with self._state.changed:
-            self._faults.append(fault)
-
-    def _take_fault(self, method: str) -> _Fault | None:
-        with self._state.changed:
-            fitting = (one for one in self._faults if one.method in ("*", method) and one.times != 0)
-            fault = next(fitting, None)
-            if fault is not None and fault.times is not None:
-                fault.times -= 1
-            return fault
-
     # answers
 
     def _answer(self, request: HttpRequest) -> HttpResponse:
         place = _PATH.fullmatch(request.path)
         if place is None or place[2] not in ("getUpdates", *self._api.methods):
-            return _refused(BotApiError("Not Found", 404))
+            return refused(BotApiError("Not Found", 404))
         if place[1] != self.token:
-            return _refused(BotApiError("Unauthorized", 401))
+            return refused(BotApiError("Unauthorized", 401))
         try:
             method, parameters = place[2], read_parameters(request)
         except ValueError:
-            return _refused(BotApiError("can't parse the request"))
-        fault = self._take_fault(method)
-        failure = fault if isinstance(fault, _Failure) else None
-        if fault is not None and not fault.after:
-            if failure is not None:
-                self._note(method, parameters, failure, 0)
-            instead = fault.play()
-            if instead is not None:
-                return instead
-        response = self._call(method, parameters, request, failure)
-        return (fault.play() if fault is not None and fault.after else None) or response
-
-    def _call(
-        self, method: str, parameters: Mapping[str, Any], request: HttpRequest, failure: _Failure | None
-    ) -> HttpResponse:
-        """Do what the bot requests, and note it in one step with its effect."""
-        waits = method == "getUpdates"
+            return refused(BotApiError("can't parse the request"))
         try:
-            result = self._api.get_updates(parameters, request.hung_up) if waits else None
-            with self._state.changed:
-                if self._state.updates.closed:
-                    raise ConnectionAbortedError("the server went down before this was done")
-                result = result if waits else self._api.methods[method](parameters)
-                self._note(method, parameters, failure, 200)
-            return HttpResponse(200, _encode({"ok": True, "result": result}))
-        except BotApiError as error:
-            self._note(method, parameters, failure, error.status)
-            return _refused(error)
+            response = self.respond(method, parameters, request)
+        except ConnectionError:
+            self._note(method, parameters, 0)
+            raise
+        self._note(method, parameters, response.status)
+        return response
 
-    def _note(self, method: str, parameters: Mapping[str, Any], failure: _Failure | None, status: int) -> None:
-        """Note a request with the status that the bot is told."""
-        if failure is not None:
-            status = 0 if failure.error is None else failure.error.status
+    def respond(self, method: str, parameters: Mapping[str, Any], request: HttpRequest) -> HttpResponse:
+        """Do what the bot requests."""
+        try:
+            if method == "getUpdates":
+                result = self._api.get_updates(parameters, request.hung_up)
+            else:
+                with self._state.changed:
+                    if self._state.updates.closed:
+                        raise ConnectionAbortedError("the server went down before this was done")
+                    result = self._api.methods[method](parameters)
+            return HttpResponse(200, encode({"ok": True, "result": result}))
+        except BotApiError as error:
+            return refused(error)
+
+    def _note(self, method: str, parameters: Mapping[str, Any], status: int) -> None:
         with self._state.changed:
             self._requests.append(BotRequest(method, parameters, status))
             self._state.changed.notify_all()
 
 
-def _refused(error: BotApiError) -> HttpResponse:
-    return HttpResponse(error.status, _encode(error.body))
+def refused(error: BotApiError) -> HttpResponse:
+    return HttpResponse(error.status, encode(error.body))
 
 
-def _encode(body: Any) -> bytes:
+def encode(body: Any) -> bytes:
     return json.dumps(body).encode()

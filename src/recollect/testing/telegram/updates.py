@@ -28,12 +28,11 @@ class WebhookState:
 
 
 @dataclass(eq=False)
-class _PendingUpdate:
+class PendingUpdate:
+    """An update that the bot has not confirmed; ``shown`` is whether the bot has got it."""
+
     update: dict[str, Any]
-    times: int = 1
-    """How often it is still to be delivered."""
     shown: bool = False
-    repeated: bool = False
 
     @property
     def id(self) -> int:
@@ -44,13 +43,10 @@ class UpdateQueue:
     """The queue of updates. ``changed`` is the lock of the whole server."""
 
     def __init__(self, changed: threading.Condition) -> None:
-        self.pending: list[_PendingUpdate] = []
+        self.pending: list[PendingUpdate] = []
         self.webhook: WebhookState | None = None
         self.closed = False
-        self.deliver_twice = 0
-        """How many of the next updates are delivered twice."""
         self._changed = changed
-        self._confirmed: list[_PendingUpdate] = []
         self._next_id = 100_000_001
         self._polls = 0
         self._allowed: frozenset[str] | None = None
@@ -61,9 +57,7 @@ class UpdateQueue:
         with self._changed:
             if kind in _ON_REQUEST if self._allowed is None else kind not in self._allowed:
                 return
-            twice = self.deliver_twice > 0
-            self.deliver_twice -= twice
-            self.pending.append(_PendingUpdate({"update_id": self._next_id, kind: body}, 1 + twice))
+            self.pending.append(PendingUpdate({"update_id": self._next_id, kind: body}))
             self._next_id += 1
             self._changed.notify_all()
 
@@ -81,7 +75,8 @@ class UpdateQueue:
             self._polls += 1
             mine, self._poller_is_gone = self._polls, is_gone
             self.allow(kinds)
-            self._confirm_before(offset)
+            for update in [one for one in self.pending if one.shown and one.id < offset]:
+                self.confirm(update)
             self._changed.notify_all()  # ends an older poll
             self._changed.wait_for(lambda: self.pending or self.closed or self._polls != mine or self.webhook, timeout)
             if self.closed or is_gone():
@@ -101,27 +96,12 @@ class UpdateQueue:
         """Whether the bot waits for updates at this moment, or has a webhook."""
         return self.webhook is not None or (self._poller_is_gone is not None and not self._poller_is_gone())
 
-    def deliver_again(self, count: int) -> None:
-        """Put the updates that were confirmed last in front again."""
+    def confirm(self, update: PendingUpdate) -> None:
+        """Remove an update that the bot has got."""
         with self._changed:
-            chosen = self._confirmed[-count:]
-            self.pending[:0] = [_PendingUpdate(one.update, repeated=True) for one in chosen]
-            self._changed.notify_all()
-
-    def confirm(self, update: _PendingUpdate) -> None:
-        with self._changed:
-            update.times -= 1
-            update.shown, update.repeated = False, True
-            if update.times <= 0 and update in self.pending:
+            if update in self.pending:
                 self.pending.remove(update)
-                self._confirmed.append(update)
             self._changed.notify_all()
-
-    def _confirm_before(self, offset: int) -> None:
-        for update in list(self.pending):
-            # an update that is delivered again is older than the offset: it counts once it was shown
-            if update.id < offset and (update.shown or not update.repeated):
-                self.confirm(update)
 
     def _check_no_webhook(self) -> None:
         if self.webhook is not None:
