@@ -27,12 +27,12 @@ from itertools import islice
 from statistics import median
 
 import psycopg
+from tests.fakes.cluster import Api, Cluster
+from tests.fakes.traffic import Killer, Traffic
 
 import recollect
 from benchmarks.timing import rate_line
-from recollect.testing.cluster import Api, Cluster
 from recollect.testing.postgres import PostgresServer
-from recollect.testing.traffic import Killer, Traffic
 
 WORDS = "tea coffee rust python garden music travel kitchen bicycle mountain river history physics novel film".split()
 USERS, NOTES = 50, 40

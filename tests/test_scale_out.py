@@ -27,9 +27,9 @@ from recollect.errors import StoreBusyError
 from recollect.store import postgres_connections
 from recollect.store.postgres import _SQL, PostgresStore
 from recollect.store.tenants import stored_id
-from recollect.testing.cluster import Cluster
 from recollect.testing.postgres import PostgresServer
-from recollect.testing.traffic import Killer, Traffic
+from tests.fakes.cluster import Cluster
+from tests.fakes.traffic import Killer, Traffic
 from tests.serving import serving
 from tests.volume import volume
 

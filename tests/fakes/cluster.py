@@ -37,7 +37,7 @@ HOST_JOB = "host: keep this"
 HOST = "host"
 _KEPT_LINES = 2000
 _LOADED = [
-    "recollect.testing.cluster",
+    "tests.fakes.cluster",
     "recollect.surfaces.cli",
     "recollect.surfaces.service.server",
     "recollect.core.recalling",

@@ -21,9 +21,9 @@ from recollect import Memory, Recollect
 from recollect.client.connection import Connection
 from recollect.client.verbs import IDEMPOTENCY
 from recollect.errors import NotFoundError, QueueFullError, StoreBusyError, StoreError, StoreUnavailableError
-from recollect.testing.cluster import Cluster, Member, host_task
 from recollect.work.contract import Queue, Task
 from recollect.work.jobs import conclude_task, extract_task
+from tests.fakes.cluster import Cluster, Member, host_task
 
 PATIENCE = 120.0
 """How long something is tried again before that is wrong, in seconds."""
