@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ from recollect.core.memory import Memory
 from recollect.core.person import Person
 from recollect.errors import InvalidInputError, StoreError
 from recollect.figures import Figures, QueueFigures, figures
-from recollect.identity.watching import WatchedPerson
+from recollect.identity.erasure import ErasureHooks
 from recollect.policy.topics import Topic
 from recollect.records import FILES_LEFT, PENDING, ExtractionRun, Receipt
 from recollect.store.contract import Store
@@ -72,7 +73,7 @@ class Recollect:
         self._store = store
         self._folder = None if folder is None else folder.absolute()
         self._clock = clock
-        self._people: OrderedDict[str, WatchedPerson] = OrderedDict()
+        self._people: OrderedDict[str, Person] = OrderedDict()
         self._searched: OrderedDict[int, Person] = OrderedDict()
         self._guard = threading.Lock()
         self._log: CallLog | None = None
@@ -86,25 +87,28 @@ class Recollect:
         """The memory of one user. Nothing is created until something is stored."""
         return Memory(self._person(check_user_id(user_id)))
 
-    def _person(self, name: str) -> WatchedPerson:
+    def _person(self, name: str) -> Person:
         with self._guard:
             person = self._people.get(name)
             if person is None:
-                person = self._people[name] = WatchedPerson(
-                    lambda: self.identities,
-                    lambda topics, cleared: self._erase_elsewhere(name, topics, cleared),
-                    self._store.user(name),
-                    self._files(name),
-                    self.config,
-                    self._clock,
-                    self._embedding,
-                    self._was_used,
-                    lambda: self._settle(name),
-                )
+                person = self._people[name] = self._new_person(name)
             self._people.move_to_end(name)
             while len(self._people) > _MOST_REMEMBERED:
                 self._people.popitem(last=False)
         return person
+
+    def _new_person(self, name: str) -> Person:
+        files = self._files(name)
+        return Person(
+            self._store.user(name),
+            files,
+            self.config,
+            self._clock,
+            self._embedding,
+            self._was_used,
+            lambda: self._settle(name),
+            ErasureHooks(name, files, lambda: self.identities, partial(self._erase_elsewhere, name)),
+        )
 
     @property
     def identities(self) -> Identities:

@@ -17,14 +17,16 @@ from typing import Any
 
 from recollect.config import Config
 from recollect.core.memory import Memory
+from recollect.core.person import Person
+from recollect.core.transaction import NO_HOOKS
 from recollect.core.upkeep import remove_expired
 from recollect.core.writing import Acting, pause_of
 from recollect.errors import LinkError, StoreBusyError, StoreError
 from recollect.identity.codes import hashed, new_code, new_salt, normal
 from recollect.identity.copies import archive, restore, secret_of, sweep
+from recollect.identity.erasure import UnfinishedError
 from recollect.identity.joining import Contents, Merge, contents, mark_of, memory_of, state_before, take_back
 from recollect.identity.nouns import Code, Identity, Joined, Known, Pending, Unlinked, check_identity
-from recollect.identity.watching import UnfinishedError, WatchedPerson
 from recollect.records import new_id
 from recollect.store.beside import Beside, Nowhere, View
 from recollect.store.identities import Link, links, one_link
@@ -50,7 +52,7 @@ class _ChangedError(Exception):
 class People:
     """What identities need of everything else."""
 
-    person: Callable[[str], WatchedPerson]
+    person: Callable[[str], Person]
     remove: Callable[[str, Callable[[], None]], object]
     """Removes a user, if the check under their lock raises nothing."""
     config: Config
@@ -489,7 +491,7 @@ class Identities:
             except StoreError:
                 if secret_of(back) != link.secret:
                     raise  # else another process has restored it
-            with back.joining(Acting(actor="upkeep")) as write:
+            with back.write(Acting(actor="upkeep"), hooks=NO_HOOKS) as write:
                 remove_expired(write, back.files)
         sweep(back, link.id)
         done, kept = take_back(self._people.person(link.survivor), link.id, link.details, str(who))
