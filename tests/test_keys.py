@@ -23,10 +23,10 @@ import recollect
 from recollect import InvalidInputError, NotFoundError, Recollect
 from recollect.errors import ConfigError, MissingExtraError
 from recollect.identity.sealing import sealed
-from recollect.store.beside import Tables
-from recollect.store.beside_postgres import PostgresBeside
 from recollect.store.keys import KEPT, KEYS, Key, Keys, Repeated
 from recollect.store.postgres import PostgresStore
+from recollect.store.service_tables import Tables
+from recollect.store.service_tables_postgres import PostgresServiceTables
 from recollect.testing import FrozenClock, MemoryStore
 
 
@@ -273,5 +273,5 @@ def test_U5_keys_are_there_while_a_newer_version_has_not_brought_the_tables_forw
     with recollect.open(postgres_url) as app:
         key, text = app.keys.create()
     with closing(PostgresStore(postgres_url)) as store:
-        now = Keys(PostgresBeside(store, Later(**{f.name: getattr(KEYS, f.name) for f in fields(Tables)})))
+        now = Keys(PostgresServiceTables(store, Later(**{f.name: getattr(KEYS, f.name) for f in fields(Tables)})))
         assert now.any() and now.named_by(text) == key

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from recollect.core.trends import Trend
     from recollect.identity.links import Identities
     from recollect.search.embedders.embedder import Embedder
-    from recollect.store.beside import Beside, Tables
     from recollect.store.keys import Keys
     from recollect.store.postgres_connections import Pool
+    from recollect.store.service_tables import ServiceTables, Tables
     from recollect.tools.late import Late, Patience
     from recollect.tools.log import CallLog
     from recollect.tools.suite import Suite, Telemetry
@@ -119,7 +119,7 @@ class Recollect:
         with self._guard:
             if self._identities is None:
                 people = People(self._person, self._remove_user, self.config, self._clock)
-                self._identities = Identities(self._beside(IDENTITIES), people)
+                self._identities = Identities(self._service_tables(IDENTITIES), people)
             return self._identities
 
     @property
@@ -129,21 +129,21 @@ class Recollect:
 
         with self._guard:
             if self._keys is None:
-                self._keys = Keys(self._beside(KEYS), self._clock)
+                self._keys = Keys(self._service_tables(KEYS), self._clock)
             return self._keys
 
-    def _beside(self, tables: Tables) -> Beside:
-        """Where tables are kept that are no person's memory."""
+    def _service_tables(self, tables: Tables) -> ServiceTables:
+        """The tables of the service itself, which hold nobody's memory."""
         if isinstance(self._store, SqliteStore):
-            from recollect.store.beside_sqlite import SqliteBeside
+            from recollect.store.service_tables_sqlite import SqliteServiceTables
 
-            return SqliteBeside(self._store.root, tables)
-        from recollect.store.beside_postgres import PostgresBeside
+            return SqliteServiceTables(self._store.root, tables)
         from recollect.store.postgres import PostgresStore
+        from recollect.store.service_tables_postgres import PostgresServiceTables
 
         if isinstance(self._store, PostgresStore):
-            return PostgresBeside(self._store, tables)
-        from recollect.store.beside import Nowhere
+            return PostgresServiceTables(self._store, tables)
+        from recollect.store.service_tables import Nowhere
 
         return Nowhere(tables)
 

@@ -28,8 +28,8 @@ from recollect.identity.erasure import UnfinishedError
 from recollect.identity.joining import Contents, Merge, contents, mark_of, memory_of, state_before, take_back
 from recollect.identity.nouns import Code, Identity, Joined, Known, Pending, Unlinked, check_identity
 from recollect.records import new_id
-from recollect.store.beside import Beside, Nowhere, View
 from recollect.store.identities import Link, links, one_link
+from recollect.store.service_tables import Nowhere, ServiceTables, View
 from recollect.times import Clock, from_text, to_text, utc_now
 from recollect.userid import check_user_id
 
@@ -62,7 +62,7 @@ class People:
 class Identities:
     """Who is who. Get it from `Recollect.identities`."""
 
-    def __init__(self, store: Beside, people: People) -> None:
+    def __init__(self, store: ServiceTables, people: People) -> None:
         self._store = store
         self._people = people
 

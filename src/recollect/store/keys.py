@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from recollect.errors import InvalidInputError, MissingExtraError, NotFoundError
-from recollect.store.beside import Beside, Nowhere, Tables
 from recollect.store.rows import load_queries, readable
+from recollect.store.service_tables import Nowhere, ServiceTables, Tables
 from recollect.times import Clock, from_text, to_text, utc_now
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def check_tenant(tenant: str) -> str:
 class Keys:
     """The keys of a deployment. All is looked up anew each time: what is revoked lets nobody in any more."""
 
-    def __init__(self, store: Beside, clock: Clock = utc_now) -> None:
+    def __init__(self, store: ServiceTables, clock: Clock = utc_now) -> None:
         self._store = store
         self._clock = clock
         self._secret: bytes | None = None
