@@ -18,7 +18,7 @@ from typing import Any
 
 from recollect.errors import ConfigError, InvalidInputError, NotFoundError
 from recollect.identity.codes import MOST_TYPED, hashed, new_code, normal
-from recollect.identity.sealing import opened, sealed, text_of
+from recollect.identity.signing import sign, url_safe, verify
 from recollect.store.keys import DEFAULT_TENANT, Keys, Repeated, check_tenant
 from recollect.store.tenants import stored_id
 from recollect.times import Clock, utc_now
@@ -121,7 +121,7 @@ class Entrance:
 
     def mark(self, seat: str) -> str:
         """What a form must carry that is sent from this seat, which is a browser and a visit."""
-        return text_of(hmac.digest(self._secret, b"form " + seat.encode(), "sha256"))
+        return url_safe(hmac.digest(self._secret, b"form " + seat.encode(), "sha256"))
 
     def is_marked(self, seat: str, mark: str) -> bool:
         """Whether a form comes from a page of ours."""
@@ -153,10 +153,10 @@ class Entrance:
 
     def _signed(self, what: str, told: dict[str, Any], lasts: timedelta) -> tuple[str, int]:
         until = int((self._clock() + lasts).timestamp())
-        return sealed(self._secret, f"console {what}", told | {"e": until, "n": secrets.token_hex(16)}), until
+        return sign(self._secret, f"console {what}", told | {"e": until, "n": secrets.token_hex(16)}), until
 
     def _told(self, what: str, text: str) -> dict[str, Any] | None:
-        return opened(self._secret, f"console {what}", text)
+        return verify(self._secret, f"console {what}", text)
 
     def _is_good(self, told: dict[str, Any]) -> bool:
         if told["e"] <= self._clock().timestamp():
