@@ -481,7 +481,7 @@ def test_R7_U6_an_operator_erases_a_user_who_asks_for_it(where: str) -> None:
 
 
 def test_U6_who_may_only_look_changes_nothing(tmp_path: Path) -> None:
-    from recollect.identity.entrance import Entrance
+    from recollect.identity.login import Login
 
     with recollect.open(tmp_path) as app:
         app.keys.create(scope="admin")
@@ -490,7 +490,7 @@ def test_U6_who_may_only_look_changes_nothing(tmp_path: Path) -> None:
             queue.put(Task(name="extract", user_id="ann", max_attempts=1))
             queue.settle([Failed(lease, "no") for lease in queue.take("w", 9).leases])
             [job] = queue.dead()
-        code, _ = Entrance(app.keys).link(None, operator=True, read_only=True)
+        code, _ = Login(app.keys).link(None, operator=True, read_only=True)
         with visiting(app, code=code) as [visit]:
             page = visit.get("operator/queue")
             assert "extract for ann" in text_of(page) and "Try again" not in page

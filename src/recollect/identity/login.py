@@ -3,7 +3,7 @@ their own.
 
 A link is signed and good for a few minutes and one visit, whichever process it reaches; a code that can be typed stands
 for one. A visit is a signed cookie; it ends with its hours, with the key that made its link, or with leaving. Forms
-carry a mark that only the visitor's own pages know.
+carry a CSRF token that only the visitor's own pages know.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class NotWelcomeError(InvalidInputError):
     """A link or a key that lets nobody in."""
 
 
-class Entrance:
+class Login:
     """Lets visitors in. ``open``: as long as there never was a key, everybody is ``user`` and operator, as on a machine
     of one's own."""
 
@@ -119,13 +119,13 @@ class Entrance:
         if visitor.nonce:
             self._spend(visitor.nonce)
 
-    def mark(self, seat: str) -> str:
-        """What a form must carry that is sent from this seat, which is a browser and a visit."""
-        return url_safe(hmac.digest(self._secret, b"form " + seat.encode(), "sha256"))
+    def csrf_token(self, browser: str) -> str:
+        """Return what a form must carry that is sent by this browser in this visit."""
+        return url_safe(hmac.digest(self._secret, b"form " + browser.encode(), "sha256"))
 
-    def is_marked(self, seat: str, mark: str) -> bool:
-        """Whether a form comes from a page of ours."""
-        return hmac.compare_digest(self.mark(seat).encode(), mark.encode())
+    def is_csrf_token(self, browser: str, token: str) -> bool:
+        """Return whether a form comes from a page of ours."""
+        return hmac.compare_digest(self.csrf_token(browser).encode(), token.encode())
 
     # inside
 
