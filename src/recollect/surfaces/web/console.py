@@ -295,7 +295,7 @@ class _Console:
         base = request.scope.get("root_path", "")
         known = request.cookies.get(SEAT, "")
         seat = known if _is_seat(known) else secrets.token_urlsafe(24)
-        mark = await in_thread("", self._who.mark, _seat_of(seat, None))
+        mark = await in_thread("", self._who.csrf_token, _seat_of(seat, None))
         code, problem = request.query_params.get("code", ""), ""
         if request.method == "POST":
             async with self._form(request, MOST_FORM) as (form, _):
