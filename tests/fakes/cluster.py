@@ -44,7 +44,7 @@ _LOADED = [
     "recollect.search.index",
     "recollect.work.jobs",
     "recollect.work.distributed",
-    "recollect.store.beside_postgres",
+    "recollect.store.service_tables_postgres",
     "psycopg",
 ]
 

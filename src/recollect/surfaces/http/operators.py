@@ -14,7 +14,7 @@ from recollect.client.verbs import PAGE
 from recollect.core.trends import FEWEST, PERIODS, Trend
 from recollect.errors import InvalidInputError
 from recollect.figures import Figures
-from recollect.identity.entrance import Entrance
+from recollect.identity.login import Login
 from recollect.records import ExtractionRun, Receipt
 from recollect.store.tenants import first_of, stored_id, users_of
 from recollect.surfaces.http import shapes
@@ -241,7 +241,7 @@ class Operators:
         if not asked.caller.may("admin" if operator else "read" if read_only else "write"):
             raise Problem(403, "NotAllowedError", "the key may not do itself what the link is for")
         who = {"tenant": asked.caller.tenant, "operator": operator, "read_only": read_only, "key": asked.caller.key}
-        code, until = Entrance(self._app.keys).code(asked.values.get("user"), **who)
+        code, until = Login(self._app.keys).code(asked.values.get("user"), **who)
         where = self._app.config.console_url.rstrip("/") or "/console"
         return told(VisitMade(code=code, link=f"{where}/login?code={quote(code)}", expires_at=until), 201)
 

@@ -1,4 +1,4 @@
-"""A person whose memory may be joined: what they erase is gone from the copies that are kept to undo a joining, and
+"""Erasure where memories were joined: what a user erases is gone from the copies that are kept to undo a joining, and
 what was erased in a joined memory is not learned again in the surviving one.
 
 A tombstone recognises only what is hashed with the key of its own memory. So a joined memory brings along its
@@ -7,13 +7,12 @@ tombstones and, as one more, their key.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Protocol
 
 from recollect.core.erase import erase
-from recollect.core.person import Person
+from recollect.core.files import Files
 from recollect.core.writing import ERASED, Acting, Write, tombstone_hashes
 from recollect.errors import StoreBusyError
 from recollect.policy.topics import Topic
@@ -28,7 +27,7 @@ class UnfinishedError(Exception):
 
 
 class Copies(Protocol):
-    """What a person's writes need to know of joinings."""
+    """What the writes of a user need to know of joinings."""
 
     def erased(self, user_id: str) -> list[str]:
         """This user erases something: drop every copy that may hold it, and say what those were.
@@ -56,65 +55,60 @@ Elsewhere = Callable[[Sequence[Topic], bool], dict[str, int]]
 all of it; how much, by place."""
 
 
-class WatchedPerson(Person):
-    """Sees what a write erased before it is committed: a kill in between leaves too little rather than too much."""
+class ErasureHooks:
+    """Erase in copies and elsewhere what a user's write erases, before it is committed.
 
-    def __init__(self, copies: Callable[[], Copies], elsewhere: Elsewhere, *rest: Any) -> None:
-        super().__init__(*rest)
-        self.copies = copies
-        self.elsewhere = elsewhere
+    A kill in between leaves too little rather than too much.
+    """
 
-    @contextmanager
-    def write(self, acting: Acting) -> Iterator[Write]:
-        with self._completing(), super().write(acting) as write:
-            buried = write.known.buried
-            yield write
-            self._erase_again(write)
-            if write.known.buried is not buried:  # an erasure makes a new set of them; an expiry does not
-                self._erase_copies(write)
-                if self.copies().erasure_pending:
-                    write.add_pending()
-            if write.known.buried is not buried or write.topics:
-                for place, number in self.elsewhere(write.topics, write.cleared).items():
-                    write.places[place] = write.places.get(place, 0) + number
+    def __init__(self, user_id: str, files: Files, copies: Callable[[], Copies], elsewhere: Elsewhere) -> None:
+        self._user_id = user_id
+        self._files = files
+        self._copies = copies
+        self._elsewhere = elsewhere
+
+    def before_commit(self, write: Write) -> None:
+        self._erase_again(write)
+        if write.has_buried:
+            self._erase_copies(write)
+        if write.has_buried or write.topics:
+            for place, number in self._elsewhere(write.topics, write.cleared).items():
+                write.places[place] = write.places.get(place, 0) + number
+
+    def after_commit(self, acting: Acting) -> None:
         if acting.actor == "upkeep":
-            self.copies().upkeep()
+            self._copies().upkeep()
 
-    @contextmanager
-    def _completing(self) -> Iterator[None]:
+    def on_error(self, error: BaseException) -> None:
         """If a joining is in the way of an erasure, complete it, so that the next attempt succeeds."""
-        try:
-            yield
-        except UnfinishedError:
-            self.copies().upkeep()
+        if isinstance(error, UnfinishedError):
+            self._copies().upkeep()
             raise StoreBusyError(
                 "A memory was being joined with this one just now, so nothing was erased. Erase again."
             ) from None
 
-    def joining(self, acting: Acting) -> AbstractContextManager[Write]:
-        """A write of the joining itself, which looks after the copies on its own."""
-        return super().write(acting)
-
     def _erase_copies(self, write: Write) -> None:
-        for name in self.copies().erased(self.user.user_id):
+        for name in self._copies().erased(self._user_id):
             write.places["joined copies"] = write.places.get("joined copies", 0) + 1
             write.notices.append(
                 f"Also erased: the copy of the memory of {name} from before it was joined with this one."
                 " The joining can no longer be undone."
             )
+        if self._copies().erasure_pending:
+            write.add_pending()
 
     def _erase_again(self, write: Write) -> None:
-        """What a joined memory had erased came in under another key: it goes at once, and is refused from then on."""
+        """Erase what came in but was erased in a joined memory, under another key. It is refused from then on."""
         fresh = [change.after for change in write.changes if change.before is None and change.after is not None]
         if not fresh or not _keys(write.known.buried):
             return
         again = [
             record
             for record in fresh
-            if write.tx.get(record.id) is not None and erased_before(write, record, self.copies().is_joined)
+            if write.tx.get(record.id) is not None and erased_before(write, record, self._copies().is_joined)
         ]
         if again:
-            erase(write, self.files, again)
+            erase(write, self._files, again)
             write.notices.append(ERASED)
 
 

@@ -12,7 +12,7 @@ import recollect
 from recollect import Recollect
 from recollect.client import connect
 from recollect.errors import ConfigError, InvalidInputError
-from recollect.identity.entrance import LINK, Entrance, NotWelcomeError
+from recollect.identity.login import LINK, Login, NotWelcomeError
 from recollect.surfaces.cli import keys as _keys  # noqa: F401  (its commands)
 from recollect.surfaces.cli.program import app as program
 from recollect.surfaces.talk.commands import Commands
@@ -26,18 +26,18 @@ def app(tmp_path: Path) -> Recollect:
 
 
 def test_U6_a_code_that_was_typed_lets_one_visitor_in_once(app: Recollect) -> None:
-    who = Entrance(app.keys)
+    who = Login(app.keys)
     code, _ = who.code("42")
-    cookie, _ = Entrance(app.keys).enter(f" {code.lower().replace('-', ' ')} ")  # by another process, typed carelessly
+    cookie, _ = Login(app.keys).enter(f" {code.lower().replace('-', ' ')} ")  # by another process, typed carelessly
     visitor = who.visitor(cookie)
     assert visitor is not None and (visitor.user, visitor.operator, visitor.may_write) == ("42", False, True)
-    for again in (who, Entrance(app.keys)):
+    for again in (who, Login(app.keys)):
         with pytest.raises(NotWelcomeError, match="used already"):
             again.enter(code)
 
 
 def test_U6_a_code_is_not_stored(app: Recollect, tmp_path: Path) -> None:
-    code, _ = Entrance(app.keys).code("42")
+    code, _ = Login(app.keys).code("42")
     app.close()
     plain = code.replace("-", "").encode()
     kept = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
@@ -46,7 +46,7 @@ def test_U6_a_code_is_not_stored(app: Recollect, tmp_path: Path) -> None:
 
 def test_U6_a_code_ends_with_its_minutes(app: Recollect) -> None:
     clock = FrozenClock()
-    who = Entrance(app.keys, clock=clock)
+    who = Login(app.keys, clock=clock)
     code, _ = who.code("42")
     clock.tick(seconds=LINK.total_seconds() + 1)
     with pytest.raises(NotWelcomeError):
@@ -54,7 +54,7 @@ def test_U6_a_code_ends_with_its_minutes(app: Recollect) -> None:
 
 
 def test_U6_who_guesses_codes_keeps_nobody_else_out(app: Recollect) -> None:
-    who = Entrance(app.keys)
+    who = Login(app.keys)
     code, _ = who.code("42")
     for number in range(40):
         with pytest.raises(NotWelcomeError, match="used already"):
@@ -63,14 +63,14 @@ def test_U6_who_guesses_codes_keeps_nobody_else_out(app: Recollect) -> None:
 
 
 def test_U6_many_right_codes_are_no_guesses(app: Recollect) -> None:
-    who = Entrance(app.keys)
+    who = Login(app.keys)
     for number in range(30):
         assert who.enter(who.code(f"u{number}")[0])
 
 
 def test_U6_a_visit_to_look_needs_a_key_that_may_read(app: Recollect) -> None:
     key, _ = app.keys.create(scope="read")
-    who = Entrance(app.keys)
+    who = Login(app.keys)
     cookie, _ = who.enter(who.code("42", read_only=True, key=key.id)[0])
     visitor = who.visitor(cookie)
     assert visitor is not None and not visitor.may_write
@@ -83,7 +83,7 @@ def test_U6_a_visit_to_look_needs_a_key_that_may_read(app: Recollect) -> None:
 @pytest.mark.parametrize("wrong", ["", "Acme", "a/b", "../x", "a" * 33])
 def test_U6_a_link_for_a_tenant_that_cannot_be_is_refused(app: Recollect, wrong: str) -> None:
     with pytest.raises(InvalidInputError, match="tenant"):
-        Entrance(app.keys).link("42", tenant=wrong)
+        Login(app.keys).link("42", tenant=wrong)
 
 
 def test_U6_the_command_line_makes_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,12 +93,12 @@ def test_U6_the_command_line_makes_links(tmp_path: Path, monkeypatch: pytest.Mon
     link = told.stdout.strip()
     assert link.startswith("https://memory.example.com/console/login?code=")
     with recollect.open(tmp_path) as app:
-        who = Entrance(app.keys)
+        who = Login(app.keys)
         visitor = who.visitor(who.enter(link.partition("code=")[2])[0])
         assert visitor is not None and (visitor.tenant, visitor.user) == ("acme", "@acme/42")
     told = CliRunner().invoke(program, ["login", "--operator", "--root", str(tmp_path)])
     with recollect.open(tmp_path) as app:
-        who = Entrance(app.keys)
+        who = Login(app.keys)
         visitor = who.visitor(who.enter(told.stdout.strip().partition("code=")[2])[0])
         assert visitor is not None and (visitor.user, visitor.operator) == (None, True)
 
@@ -106,7 +106,7 @@ def test_U6_the_command_line_makes_links(tmp_path: Path, monkeypatch: pytest.Mon
 def test_U6_a_person_asks_for_a_link_in_the_chat(app: Recollect) -> None:
     shown = str(Commands(app, ("telegram", 7)).run("/memory web"))
     [line] = [line for line in shown.splitlines() if "https://" in line]
-    who = Entrance(app.keys)
+    who = Login(app.keys)
     visitor = who.visitor(who.enter(line.partition("code=")[2].split()[0])[0])
     assert "/console/login" in line and visitor is not None and visitor.user == "telegram:7"
 
@@ -147,13 +147,13 @@ def test_U5_U6_an_application_makes_links_for_its_own_users_only(app: Recollect)
 
 def test_U5_U6_after_a_theft_another_secret_ends_tokens_links_and_visits(tmp_path: Path) -> None:
     with recollect.open(tmp_path) as app:
-        who = Entrance(app.keys)
+        who = Login(app.keys)
         link, _ = who.link("42")
         visit, _ = who.enter(who.link("42")[0])
     told = CliRunner().invoke(program, ["keys", "renew", "--root", str(tmp_path)])
     assert told.exit_code == 0 and "anew" in told.stdout
     with recollect.open(tmp_path) as app:
-        who = Entrance(app.keys)
+        who = Login(app.keys)
         assert who.visitor(visit) is None
         with pytest.raises(NotWelcomeError):
             who.enter(link)

@@ -1,4 +1,4 @@
-"""Tables beside the memories on one machine: a file in their folder, such as ``identities.db`` or ``keys.db``.
+"""Service tables on one machine: a file in the folder of the memories, such as ``identities.db`` or ``keys.db``.
 
 A file of its own, like the queue's: it is read for every message or request that comes in, and a damaged one costs no
 memory.
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from recollect.store.beside import Tables, checked
+from recollect.store.service_tables import Tables, checked
 from recollect.store.sqlite_file import SqliteFile
 
 
@@ -30,7 +30,7 @@ class SqliteView:
         return self._db.execute(self._queries[query], checked(values)).rowcount
 
 
-class SqliteBeside:
+class SqliteServiceTables:
     """Tables in a folder. The file is made by the first write."""
 
     def __init__(self, root: Path, tables: Tables) -> None:

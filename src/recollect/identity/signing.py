@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 _MOST = 4000
 
 
-def sealed(secret: bytes, what: str, told: dict[str, Any]) -> str:
+def sign(secret: bytes, what: str, told: dict[str, Any]) -> str:
     """Return a token that says this, in letters that go into an address. ``what`` keeps different uses apart."""
     token = _fernet(secret, what).encrypt(json.dumps(told, separators=(",", ":")).encode())
     return token.rstrip(b"=").decode("ascii")
 
 
-def opened(secret: bytes, what: str, text: str) -> dict[str, Any] | None:
+def verify(secret: bytes, what: str, text: str) -> dict[str, Any] | None:
     """Return what a token says; None if it was not made with this secret for this use."""
     if len(text) > _MOST or not text.isascii():
         return None
@@ -37,7 +37,7 @@ def opened(secret: bytes, what: str, text: str) -> dict[str, Any] | None:
     return told
 
 
-def text_of(data: bytes) -> str:
+def url_safe(data: bytes) -> str:
     """Bytes in letters that go into an address."""
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 

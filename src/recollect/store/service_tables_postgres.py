@@ -1,20 +1,19 @@
-"""Tables beside the memories of many machines: in the database of the PostgreSQL store.
+"""Service tables of many machines: in the database of the PostgreSQL store.
 
 Where turns are needed, writers take them by an advisory lock, so that it behaves as on one machine.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from recollect.errors import StoreError
-from recollect.store.beside import Tables, checked
 from recollect.store.postgres import PostgresStore
 from recollect.store.postgres_connections import mapped_errors
-from recollect.store.rows import load_migrations
+from recollect.store.rows import for_postgres, load_migrations
+from recollect.store.service_tables import Tables, checked
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -36,13 +35,13 @@ class PostgresView:
         return self._db.execute(self._queries[query], checked(values)).rowcount
 
 
-class PostgresBeside:
+class PostgresServiceTables:
     """Tables in the database of a store, over its connections."""
 
     def __init__(self, store: PostgresStore, tables: Tables) -> None:
         self._store = store
         self._tables = tables
-        self._queries = {name: re.sub(r"(?<!\w):(\w+)", r"%(\1)s", sql) for name, sql in tables.queries.items()}
+        self._queries = for_postgres(tables.queries)
         self._scripts = load_migrations(tables.migrations("postgres"))
         self._ready = False
 

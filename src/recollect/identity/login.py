@@ -3,7 +3,7 @@ their own.
 
 A link is signed and good for a few minutes and one visit, whichever process it reaches; a code that can be typed stands
 for one. A visit is a signed cookie; it ends with its hours, with the key that made its link, or with leaving. Forms
-carry a mark that only the visitor's own pages know.
+carry a CSRF token that only the visitor's own pages know.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 from recollect.errors import ConfigError, InvalidInputError, NotFoundError
 from recollect.identity.codes import MOST_TYPED, hashed, new_code, normal
-from recollect.identity.sealing import opened, sealed, text_of
+from recollect.identity.signing import sign, url_safe, verify
 from recollect.store.keys import DEFAULT_TENANT, Keys, Repeated, check_tenant
 from recollect.store.tenants import stored_id
 from recollect.times import Clock, utc_now
@@ -46,7 +46,7 @@ class NotWelcomeError(InvalidInputError):
     """A link or a key that lets nobody in."""
 
 
-class Entrance:
+class Login:
     """Lets visitors in. ``open``: as long as there never was a key, everybody is ``user`` and operator, as on a machine
     of one's own."""
 
@@ -119,13 +119,13 @@ class Entrance:
         if visitor.nonce:
             self._spend(visitor.nonce)
 
-    def mark(self, seat: str) -> str:
-        """What a form must carry that is sent from this seat, which is a browser and a visit."""
-        return text_of(hmac.digest(self._secret, b"form " + seat.encode(), "sha256"))
+    def csrf_token(self, browser: str) -> str:
+        """Return what a form must carry that is sent by this browser in this visit."""
+        return url_safe(hmac.digest(self._secret, b"form " + browser.encode(), "sha256"))
 
-    def is_marked(self, seat: str, mark: str) -> bool:
-        """Whether a form comes from a page of ours."""
-        return hmac.compare_digest(self.mark(seat).encode(), mark.encode())
+    def is_csrf_token(self, browser: str, token: str) -> bool:
+        """Return whether a form comes from a page of ours."""
+        return hmac.compare_digest(self.csrf_token(browser).encode(), token.encode())
 
     # inside
 
@@ -153,10 +153,10 @@ class Entrance:
 
     def _signed(self, what: str, told: dict[str, Any], lasts: timedelta) -> tuple[str, int]:
         until = int((self._clock() + lasts).timestamp())
-        return sealed(self._secret, f"console {what}", told | {"e": until, "n": secrets.token_hex(16)}), until
+        return sign(self._secret, f"console {what}", told | {"e": until, "n": secrets.token_hex(16)}), until
 
     def _told(self, what: str, text: str) -> dict[str, Any] | None:
-        return opened(self._secret, f"console {what}", text)
+        return verify(self._secret, f"console {what}", text)
 
     def _is_good(self, told: dict[str, Any]) -> bool:
         if told["e"] <= self._clock().timestamp():

@@ -1,8 +1,7 @@
-"""Tables that stand beside the memories and are no person's memory: identities, keys to the API. One set of queries for
-both databases.
+"""Tables of the service, which hold nobody's memory: identities, keys to the API.
 
-A `Beside` lends a `View` for reading, or for writing: then, unless its tables need no turns, no other process writes,
-so that whoever looks first and changes then does it alone.
+There is one set of queries for both databases. A `ServiceTables` lends a `View` for reading, or for writing: then,
+unless its tables need no turns, no other process writes, so that whoever looks first and changes then does it alone.
 """
 
 from __future__ import annotations
@@ -65,8 +64,8 @@ class View(Protocol):
         ...
 
 
-class Beside(Protocol):
-    """Where such tables are kept."""
+class ServiceTables(Protocol):
+    """A database with such tables."""
 
     def read(self) -> AbstractContextManager[View | None]:
         """A view; None if nothing was ever stored, for reading creates nothing."""
