@@ -466,6 +466,15 @@ def test_a_byte_order_mark_further_down_is_text(ending: str) -> None:
     assert added.items[0].content == "rum"
 
 
+@pytest.mark.parametrize("said", ["\\\tTab", "\\ # no heading", "\\\\\t- x"])
+def test_a_backslash_in_front_of_white_space_is_text(said: str) -> None:
+    document = Document.parse(f"## Notes\n{said}\nbelow\n\n- tea\n")
+    assert document.items[0].content == f"{said}\nbelow" == one_block(document.items[0].content)
+    replaced = document.replace(document.items[1], said).replace(document.items[0], said)
+    check(replaced)
+    assert [item.content for item in replaced.items] == [said, said]
+
+
 def test_renaming_keeps_the_emphasis() -> None:
     document = Document.parse("## Notes\n- **Role**: dev\n- tea\n\nprose here\n  > quoted\n")
     document = document.rename(document.items[0], "job_title").rename(document.items[1], "drink", "DRINK")

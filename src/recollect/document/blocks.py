@@ -314,8 +314,7 @@ def _misread_alone(said: str) -> object:
 
 def _escaped(line: str, misread: _Question) -> str:
     text = line.lstrip(" ")
-    bare = text.lstrip("\\")
-    return f"{indent_of(line)}\\{text}" if bare and misread(bare) else line
+    return f"{indent_of(line)}\\{text}" if _needs_backslash(text, misread) else line
 
 
 def _unescaped(line: str, misread: _Question) -> str:
@@ -323,8 +322,16 @@ def _unescaped(line: str, misread: _Question) -> str:
     text = line.lstrip(" ")
     if not text.startswith("\\"):
         return line
+    return indent_of(line) + text[1:] if _needs_backslash(text, misread) else line
+
+
+def _needs_backslash(text: str, misread: _Question) -> bool:
+    """Whether a line would be misread without a backslash, however many it has already.
+
+    Never in front of white space: what a line says does not begin with any.
+    """
     bare = text.lstrip("\\")
-    return indent_of(line) + text[1:] if bare and misread(bare) else line
+    return bool(bare) and not bare[0].isspace() and bool(misread(bare))
 
 
 def _said(first: str, rest: Iterable[str], misread_first: _Question, misread: _Question) -> str:
