@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.soak import editor, fuzz, kills, schedules, warm
+from tests.soak.cases import CASES_IN_A_CHUNK
 
 Counts = dict[str, int]
 Job = Callable[["Share"], None]
@@ -96,7 +97,7 @@ def run_editor(share: Share) -> None:
 
 
 def run_fuzz(share: Share) -> None:
-    for number in share.numbers(fuzz.CASES_IN_A_CHUNK):
+    for number in share.numbers(CASES_IN_A_CHUNK):
         area = share.options.area or fuzz.area_of(number)
         counts, wrong = fuzz.one_chunk(area, f"{share.seed}:{number}", share.folder / str(number))
         share.tell(counts, wrong)
