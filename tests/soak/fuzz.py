@@ -25,9 +25,9 @@ from tests.soak.documents import file_cases, import_cases, parser_cases
 from tests.soak.requests import api_document, http_cases, socket_cases
 
 AREAS: dict[str, tuple[Callable[[Path, Random], Iterator[Case]], int]] = {
-    "tools": (tool_cases, 10),
-    "verbs": (verb_cases, 12),
-    "parser": (parser_cases, 13),
+    "tools": (tool_cases, 6),
+    "verbs": (verb_cases, 13),
+    "parser": (parser_cases, 16),
     "files": (file_cases, 1),
     "imports": (import_cases, 1),
     "http": (http_cases, 2),
