@@ -122,7 +122,8 @@ def main() -> int:
         modes = list(MODES) if options.mode == "all" else [options.mode]
         results = {mode: run_mode(mode, options, folder / mode) for mode in modes}
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        if not os.environ.get("SOAK_KEEP"):  # to look at what a violation left behind
+            shutil.rmtree(folder, ignore_errors=True)
     if options.json:
         print(json.dumps(results if options.mode == "all" else results[options.mode]))
     return 1 if any(counts["violations"] for counts in results.values()) else 0

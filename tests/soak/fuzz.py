@@ -70,14 +70,14 @@ def run_chunk(area: str, seed: str, place: Path, board: Board) -> dict[str, int]
     try:
         signal.setitimer(signal.ITIMER_REAL, PATIENCE)
         for what, trial in AREAS[area][0](place, Random(f"{area} {seed}")):
-            board.write(f"case {cases + 1}: {what}")
-            accepted += trial()
             cases += 1
+            board.write(f"case {cases}: {what}")
+            accepted += trial()
             if swallowed.stacks:
                 raise Raw(f"swallowed and logged: {swallowed.stacks.pop()}")
             signal.setitimer(signal.ITIMER_REAL, PATIENCE)
     except Exception:
-        wrong = f"case {cases + 1}: {what}\n  {traceback.format_exc()[-1800:]}"
+        wrong = f"case {cases}: {what}\n  {traceback.format_exc()[-1800:]}"
         (place / "wrong").write_text(wrong, errors="backslashreplace")
         raise
     signal.setitimer(signal.ITIMER_REAL, 0)
