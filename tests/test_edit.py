@@ -344,6 +344,15 @@ def test_F3_what_is_not_a_fact_stays_as_it_was_given(memory: Memory, tmp_path: P
     assert "prose BELOW" in memory.show()
 
 
+def test_F3_a_passage_with_a_byte_order_mark_moves_to_another_section_with_all_its_text(
+    memory: Memory, tmp_path: Path
+) -> None:
+    edited(memory.edit("# User Memory\n\n## Work Context\n\n\ufeffKeeps bees.\nOn the roof.\n"))
+    [fact] = memory.read(kind="fact")
+    assert memory.update(fact.id, category="preference").done
+    assert "\n\ufeffKeeps bees.\nOn the roof.\n" in (tmp_path / "u1" / "MEMORY.md").read_text()
+
+
 def test_F4_the_persons_own_secret_stays_in_the_file_and_a_tool_may_edit_around_it(memory: Memory) -> None:
     text = f"## Key Facts\n- Token: {_SECRET}\n- Likes tea\n"
     outcome = edited(memory.edit(text))

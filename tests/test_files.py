@@ -377,6 +377,15 @@ def test_F7_a_person_may_edit_a_daily_note_too(desk: Desk) -> None:
     assert desk.memory.days() == [date(2026, 2, 10), date(2026, 2, 12)] and desk.memory.verify() == []
 
 
+def test_F7_an_odd_daily_note_is_read_and_left_as_it_is(desk: Desk) -> None:
+    path = desk.folder / "memory" / "2026-02-10.md"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text := "## Discussions\n\\\tAfter a backslash and a tab\nmore\n\n\\ # no heading\n")
+    assert len(desk.memory.read(kind="daily")) == 2
+    desk.memory.jot("Something of today")
+    assert path.read_text() == text and desk.memory.verify() == []
+
+
 def test_R7_erasing_reaches_every_file(desk: Desk) -> None:
     desk.memory.remember("The zebra incident", key="secret")
     desk.memory.jot("Talked about the zebra incident")

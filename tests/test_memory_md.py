@@ -452,6 +452,30 @@ def test_replacing_keeps_bullet_label_ending_and_place() -> None:
     )
 
 
+@pytest.mark.parametrize("ending", ["\n", ""])
+def test_a_byte_order_mark_further_down_is_text(ending: str) -> None:
+    """As in files that were joined: each of them may begin with one."""
+    document = Document.parse(f"## Notes\n- tea\n\n\ufeffProse about bees.\nMore of it.{ending}")
+    moved = document.move(document.items[1], "Key Facts")
+    check(moved)
+    assert [item.content for item in moved.items] == ["tea", "\ufeffProse about bees.\nMore of it."]
+    replaced = document.replace(document.items[1], "\ufeffProse about ants.")
+    check(replaced)
+    assert [item.content for item in replaced.items] == ["tea", "\ufeffProse about ants."]
+    added = Document.parse("- tea\n\ufeff").add("Notes", "rum")
+    check(added)
+    assert added.items[0].content == "rum"
+
+
+@pytest.mark.parametrize("said", ["\\\tTab", "\\ # no heading", "\\\\\t- x"])
+def test_a_backslash_in_front_of_white_space_is_text(said: str) -> None:
+    document = Document.parse(f"## Notes\n{said}\nbelow\n\n- tea\n")
+    assert document.items[0].content == f"{said}\nbelow" == one_block(document.items[0].content)
+    replaced = document.replace(document.items[1], said).replace(document.items[0], said)
+    check(replaced)
+    assert [item.content for item in replaced.items] == [said, said]
+
+
 def test_renaming_keeps_the_emphasis() -> None:
     document = Document.parse("## Notes\n- **Role**: dev\n- tea\n\nprose here\n  > quoted\n")
     document = document.rename(document.items[0], "job_title").rename(document.items[1], "drink", "DRINK")

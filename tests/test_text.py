@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.text import fold, language, romanize, stem, stems, terms, words
+from recollect.text import fold, joined, language, romanize, stem, stems, terms, words
 from tests.volume import volume
 
 
@@ -32,6 +32,24 @@ from tests.volume import volume
 )
 def test_fold(text: str, folded: str) -> None:
     assert fold(text) == folded
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("an e-mail, don't", "an email, dont"),
+        ("anna's mother-in-law's", "anna motherinlaw"),
+        ("2026-02-12 and utf-8", "2026-02-12 and utf8"),
+        ("-a- 'b' c--d e_f-g", "-a- 'b' c--d e_fg"),
+    ],
+)
+def test_compounds_are_joined(text: str, expected: str) -> None:
+    assert joined(text) == expected
+
+
+@pytest.mark.parametrize("word", ["x", "1", "é", "x'", "x-"])
+def test_a_word_as_long_as_a_book_is_joined_at_once(word: str) -> None:
+    joined(f"{word * 300_000} a-b")  # step by step from every letter it would take hours
 
 
 @given(st.text(max_size=60))

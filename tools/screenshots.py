@@ -18,7 +18,7 @@ from playwright.async_api import Browser, async_playwright
 
 import recollect
 from recollect import Recollect
-from recollect.identity.entrance import Entrance
+from recollect.identity.login import Login
 from recollect.surfaces import example
 from recollect.surfaces.listening import Address
 from recollect.surfaces.service.server import Server
@@ -64,7 +64,7 @@ async def take_all(browser: Browser, app: Recollect, base: str, folder: Path) ->
         ("people", "people", TALL, "light"),
         ("dashboard", "operator?days=30", TALL, "light"),
     )
-    who = Entrance(app.keys)
+    who = Login(app.keys)
     for name, path, (width, height), theme in pictures:
         context = await browser.new_context(
             viewport={"width": width, "height": height},

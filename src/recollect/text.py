@@ -200,7 +200,8 @@ def joined(folded: str) -> str:
     if "-" not in folded and "'" not in folded:
         return folded
     letter = f"(?:[^\\W_]|[{_MARKS}])"
-    return _compiled(f"{letter}+(?:[-']{letter}+)+").sub(_join, folded)
+    # from the beginning of a word only, and never back: a word as long as a page would take minutes otherwise
+    return _compiled(f"(?<!{letter}){letter}++(?:[-']{letter}++)+").sub(_join, folded)
 
 
 def _join(found: re.Match[str]) -> str:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.soak import editor, fuzz, kills, schedules, warm
+from tests.soak.cases import CASES_IN_A_CHUNK
 
 Counts = dict[str, int]
 Job = Callable[["Share"], None]
@@ -96,7 +97,7 @@ def run_editor(share: Share) -> None:
 
 
 def run_fuzz(share: Share) -> None:
-    for number in share.numbers(fuzz.CASES_IN_A_CHUNK):
+    for number in share.numbers(CASES_IN_A_CHUNK):
         area = share.options.area or fuzz.area_of(number)
         counts, wrong = fuzz.one_chunk(area, f"{share.seed}:{number}", share.folder / str(number))
         share.tell(counts, wrong)
@@ -121,7 +122,8 @@ def main() -> int:
         modes = list(MODES) if options.mode == "all" else [options.mode]
         results = {mode: run_mode(mode, options, folder / mode) for mode in modes}
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        if not os.environ.get("SOAK_KEEP"):  # to look at what a violation left behind
+            shutil.rmtree(folder, ignore_errors=True)
     if options.json:
         print(json.dumps(results if options.mode == "all" else results[options.mode]))
     return 1 if any(counts["violations"] for counts in results.values()) else 0

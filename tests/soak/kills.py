@@ -6,6 +6,7 @@ import json
 import os
 import select
 import shutil
+import signal
 import sys
 import time
 from collections import Counter
@@ -152,6 +153,14 @@ class Writer:
         return more
 
 
+def kill_at_once(children: list[Child]) -> int:
+    """Kill these processes in one instant. Return how many of them had not ended before."""
+    running = [child for child in children if child.poll() is None]
+    for child in running:
+        os.kill(child.pid, signal.SIGKILL)
+    return sum(child.wait() == -signal.SIGKILL for child in running)
+
+
 # -- one folder ------------------------------------------------------------------------------------------------------
 
 
@@ -190,7 +199,7 @@ class Folder:
         return len(self.told.records) + len(self.saved) > RECORDS_IN_A_FOLDER
 
     def round(self, counts: Counts) -> str | None:
-        """Start some processes and kill most of them, one by one. Return what is wrong, or None."""
+        """Start some processes and kill most of them, one by one or several at once. Return what is wrong, or None."""
         self.rounds += 1
         random, told = self.random, self.told
         before = len(told.records)
@@ -214,14 +223,14 @@ class Folder:
             if random.random() < 0.12:  # one may end in peace
                 self._finish(writers.pop(random.randrange(len(writers))))
                 continue
-            killed = random.choice(writers)
-            writers.remove(killed)
-            ended = killed.child.poll() is not None
-            killed.child.kill()
-            counts.kills += not ended
-            for writer in (killed, *writers):
+            some = random.randint(1, len(writers))
+            killed = random.sample(writers, random.choice((1, some, len(writers))))
+            counts.kills += kill_at_once([writer.child for writer in killed])
+            for writer in writers:
                 writer.drain(told)
-            killed.child.dispose()
+            for writer in killed:
+                writers.remove(writer)
+                writer.child.dispose()
             wrong = self._check(writers)
         for writer in writers:
             writer.child.dispose()

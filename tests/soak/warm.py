@@ -28,6 +28,14 @@ LOADED_FIRST = (
     "starlette.applications",
 )
 
+TEXTS = (
+    "When did Anna move to Lviv, last summer or on 2026-02-12?",
+    "Straße in Київ, 京都 and قهوة 🙂",
+    "def bees():\n    return 'code'\n\nimport os",
+    "password: hunter2hunter2",
+)
+"""Between them they need most of the tables and patterns that are made when first used."""
+
 
 def load() -> None:
     """Load the package and its tables, so that a forked process is ready at once. Open no file and start no thread."""
@@ -43,8 +51,14 @@ def load() -> None:
     memory.observe("Bees fly at noon", "finding")
     memory.episode("Bees", "We spoke of bees")
     memory.say("Hello", session="s")
-    memory.search("bees")
+    for text in TEXTS:
+        memory.remember(text)
+        memory.search(text)
     memory.context("bees")
+    memory.edit(f"# User Memory\n\n## Key Facts\n- {TEXTS[0]}\n")
+    memory.similar()
+    memory.erase_topic("bees")
+    memory.verify()
     app.close()
     gc.freeze()
 

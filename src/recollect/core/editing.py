@@ -11,7 +11,7 @@ from dataclasses import replace
 from recollect.core.files import Files
 from recollect.core.pages import Page
 from recollect.core.writing import Acting, Change, Write, code_in, secret_in
-from recollect.document.blocks import BOM, parse_blocks
+from recollect.document.blocks import parse_blocks
 from recollect.records import Edited, Outcome, Record, Refused, Unchanged, new_id
 
 
@@ -65,7 +65,7 @@ def _refusal(write: Write, page: Page, edited: Page) -> Refused | None:
 def _prose(page: Page) -> int:
     """How many passages of a page are neither headings nor anything that is remembered."""
     blocks = parse_blocks(page.render())
-    said = sum(block.kind not in ("blank", "heading") and block.text != BOM for block in blocks)
+    said = sum(block.kind not in ("blank", "heading") and not block.is_mark for block in blocks)
     return said - len(page.items)
 
 

@@ -32,6 +32,11 @@ class Block(NamedTuple):
     content: str = ""  # what a heading or an item says; for an open block, what would close it
     level: int = 0  # of a heading
 
+    @property
+    def is_mark(self) -> bool:
+        """Whether it is the byte order mark of the file; further down the same character is text."""
+        return self.lines == 0
+
 
 class Item(NamedTuple):
     """One thing the file says. It belongs to the document it was read from: `line` is its place there."""
@@ -136,6 +141,11 @@ def parse_blocks(text: str) -> list[Block]:
         blocks.append(block)
         at += block.lines
     return blocks
+
+
+def parse_block(text: str) -> Block:
+    """The first block of a text that does not begin a file."""
+    return _block_at(split_lines(text), 0)
 
 
 def _front_matter_end(lines: Sequence[str]) -> int:
@@ -304,8 +314,7 @@ def _misread_alone(said: str) -> object:
 
 def _escaped(line: str, misread: _Question) -> str:
     text = line.lstrip(" ")
-    bare = text.lstrip("\\")
-    return f"{indent_of(line)}\\{text}" if bare and misread(bare) else line
+    return f"{indent_of(line)}\\{text}" if _needs_backslash(text, misread) else line
 
 
 def _unescaped(line: str, misread: _Question) -> str:
@@ -313,8 +322,16 @@ def _unescaped(line: str, misread: _Question) -> str:
     text = line.lstrip(" ")
     if not text.startswith("\\"):
         return line
+    return indent_of(line) + text[1:] if _needs_backslash(text, misread) else line
+
+
+def _needs_backslash(text: str, misread: _Question) -> bool:
+    """Whether a line would be misread without a backslash, however many it has already.
+
+    Never in front of white space: what a line says does not begin with any.
+    """
     bare = text.lstrip("\\")
-    return indent_of(line) + text[1:] if bare and misread(bare) else line
+    return bool(bare) and not bare[0].isspace() and bool(misread(bare))
 
 
 def _said(first: str, rest: Iterable[str], misread_first: _Question, misread: _Question) -> str:
@@ -365,7 +382,7 @@ def joined_below(above: Block, below: Block, newline: str) -> tuple[Block, ...]:
 
 
 def _would_merge(above: Block, below: Block) -> bool:
-    if above.kind in ("blank", "heading") or above.text == BOM or below.kind == "blank":
+    if above.kind in ("blank", "heading") or above.is_mark or below.kind == "blank":
         return False
     if above.kind == "bullet":
         return _width(below.text) > _width(above.text)

@@ -12,7 +12,6 @@ from itertools import takewhile
 from typing import Final
 
 from recollect.document.blocks import (
-    BOM,
     Block,
     Item,
     clean,
@@ -64,7 +63,7 @@ def append_all(text: str, day: date, entries: Iterable[tuple[str, str]]) -> str:
     newline = newline_of(text)
     pieces = [text]
     last = blocks[-1] if blocks else Block("blank", "")
-    empty = all(block.kind == "blank" or block.text == BOM for block in blocks)
+    empty = all(block.kind == "blank" or block.is_mark for block in blocks)
     names = [name for _, name in headings(blocks, _is_section)]
     for section, content in entries:
         said = one_block(content)
@@ -74,7 +73,7 @@ def append_all(text: str, day: date, entries: Iterable[tuple[str, str]]) -> str:
         if not heading.content:
             raise InvalidInputError("section", "a section needs a name")
         new = ""
-        if last.text and last.text != BOM and not last.text.endswith(("\n", "\r")):
+        if last.text and not last.is_mark and not last.text.endswith(("\n", "\r")):
             new = newline
         if last.kind == "open":
             new += last.content + newline  # nothing written below code that is not closed would be read

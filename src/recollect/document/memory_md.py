@@ -28,6 +28,7 @@ from recollect.document.blocks import (
     joined_below,
     newline_of,
     one_block,
+    parse_block,
     parse_blocks,
     split_lines,
     written,
@@ -342,35 +343,35 @@ class Editor:
             text = indent_of(body) + newline.join(written(said, "paragraph"))
         else:
             text = _in_place(block, label, said, newline)
-            if not _says(_block(text), key, said):
+            if not _says(parse_block(text), key, said):
                 lead = block.lead.rstrip() or "-"
                 text = _entry(f"{lead} ", key, label, said, newline)
-        changed = _block(text + ending)
+        changed = parse_block(text + ending)
         return self._splice(at, at + 1, [changed], settled=changed.kind == block.kind)
 
     def _put(self, section: str, text_with: Callable[[str], str]) -> None:
         key, blocks = section_key(section), self._blocks
         start = next((at for at, name in self._sections() if section_key(name) == key), None)
         if start is None:
-            self._put_section(section, _block(text_with("- ") + self.newline))
+            self._put_section(section, parse_block(text_with("- ") + self.newline))
             return
         stop = next((at for at in self._headings() if at > start), len(blocks))
         # from the end: the last item is almost always the last block
         last = next((at for at in range(stop - 1, start, -1) if blocks[at].kind in ("bullet", "paragraph")), start)
         lead = next((blocks[at].lead for at in range(last, start, -1) if blocks[at].kind == "bullet"), "- ")
-        new = _block(text_with(_next_lead(lead)) + self.newline)
+        new = parse_block(text_with(_next_lead(lead)) + self.newline)
         apart = new.kind == "paragraph" and blocks[last].kind != "heading"
         self._splice(last + 1, last + 1, [self._blank(), new] if apart else [new])
 
     def _put_section(self, section: str, item: Block) -> None:
-        heading = _block(f"## {' '.join(clean(section).split())}{self.newline}")
+        heading = parse_block(f"## {' '.join(clean(section).split())}{self.newline}")
         if not heading.content:
             raise InvalidInputError("section", "a section needs a name")
         at = self._place_for(heading.content)
         row = [heading, item]
-        if all(block.kind == "blank" or block.text == BOM for block in self._blocks):
-            row = [_block(TITLE + self.newline), self._blank(), *row]
-        elif at and self._blocks[at - 1].kind != "blank" and self._blocks[at - 1].text != BOM:
+        if all(block.kind == "blank" or block.is_mark for block in self._blocks):
+            row = [parse_block(TITLE + self.newline), self._blank(), *row]
+        elif at and self._blocks[at - 1].kind != "blank" and not self._blocks[at - 1].is_mark:
             row.insert(0, self._blank())
         if at < len(self._blocks):
             row.append(self._blank())
@@ -394,7 +395,7 @@ class Editor:
         blocks, old = self._blocks, self._blocks[start:stop]
         first = max(start - 1, 0)
         row, below = blocks[first:start], blocks[stop : stop + 1]
-        if new and row and row[0].text != BOM and not row[0].text.endswith(("\n", "\r")):
+        if new and row and not row[0].is_mark and not row[0].text.endswith(("\n", "\r")):
             row[0] = row[0]._replace(text=row[0].text + self.newline)
         last = first
         for block in new + below:
@@ -416,10 +417,6 @@ def _sections_of(blocks: Sequence[Block], places: Sequence[int]) -> Iterator[tup
     """Where each section begins, and its name, from where the headings are."""
     found = headings([blocks[at] for at in places], category_of)
     return ((places[number], name) for number, name in found)
-
-
-def _block(text: str) -> Block:
-    return parse_blocks(text)[0]
 
 
 def _words(blocks: Iterable[Block]) -> int:
