@@ -24,7 +24,6 @@ import pytest
 
 import recollect
 from recollect import Memory, Recollect
-from recollect.client.verbs import ELSEWHERE, VERBS
 from recollect.errors import ConfigError
 from recollect.surfaces import listening
 from recollect.surfaces.http.api import MOST_BODY, Api
@@ -35,6 +34,7 @@ from recollect.surfaces.http.turns import Turns
 from recollect.surfaces.listening import Address
 from recollect.surfaces.service import server as http_server
 from recollect.testing import FrozenClock
+from recollect.verbs import ELSEWHERE, VERBS
 from tests.serving import serving
 from tests.test_event_loop import Gate, GatedStore, Watch, turn
 
@@ -107,7 +107,7 @@ def problem(answer: httpx.Response, status: int, error: str) -> dict[str, Any]:
 
 def test_U5_every_verb_of_memory_has_a_route() -> None:
     verbs = {name for name, _ in inspect.getmembers(Memory, inspect.isfunction) if not name.startswith("_")}
-    assert VERBS.keys() | ELSEWHERE.keys() == verbs, "a new verb needs a row in recollect.client.verbs"
+    assert VERBS.keys() | ELSEWHERE.keys() == verbs, "a verb is declared with @verb"
     assert not VERBS.keys() & ELSEWHERE.keys()
 
 

@@ -19,9 +19,9 @@ from uuid import UUID
 
 from recollect import Memory, Recollect
 from recollect.client.connection import Connection
-from recollect.client.verbs import IDEMPOTENCY
 from recollect.errors import NotFoundError, QueueFullError, StoreBusyError, StoreError, StoreUnavailableError
 from recollect.testing.cluster import Cluster, Member, host_task
+from recollect.verbs import IDEMPOTENCY
 from recollect.work.contract import Queue, Task
 from recollect.work.jobs import conclude_task, extract_task
 

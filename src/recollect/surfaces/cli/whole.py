@@ -93,7 +93,7 @@ def import_(
     dry_run: DryRun = False,
 ) -> int:
     """Take over a memory, from Recollect or from elsewhere."""
-    from recollect.core import validation as check
+    from recollect import checks as check
     from recollect.core.transfer import check_source
 
     memory = session.memory

@@ -14,7 +14,7 @@ from recollect.app import Recollect
 from recollect.identity.nouns import Code, Identity, Joined, Known, Pending, Unlinked
 from recollect.store.keys import DEFAULT_TENANT
 from recollect.store.tenants import stored_id
-from recollect.surfaces.http import shapes
+from recollect.surfaces.http import argument_schemas
 from recollect.surfaces.http.exchange import Answer, Asked, Route, told
 from recollect.surfaces.http.problems import Problem, as_things_are
 from recollect.surfaces.http.schema import Nothing, Strict
@@ -23,20 +23,20 @@ from recollect.surfaces.http.schema import Nothing, Strict
 class OfIdentity(Strict):
     """A person as one channel knows them."""
 
-    channel: shapes.CHANNEL
-    name: shapes.PERSON
+    channel: argument_schemas.CHANNEL
+    name: argument_schemas.PERSON
 
 
 class Binding(OfIdentity):
     """Which user an identity is."""
 
-    user: shapes.USER
+    user: argument_schemas.USER
 
 
 class Entered(OfIdentity):
     """A code that was shown on another channel."""
 
-    code: shapes.CODE
+    code: argument_schemas.CODE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

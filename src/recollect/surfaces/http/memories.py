@@ -11,22 +11,22 @@ from typing import Any
 from pydantic import ConfigDict, Field
 
 from recollect.app import Recollect
-from recollect.client.verbs import ACTING, PAGE, VERBS, Verb
 from recollect.core.memory import Memory
 from recollect.core.paging import Walk
 from recollect.core.writing import DoneAlreadyError
 from recollect.errors import InvalidInputError, NothingToRebuildError
+from recollect.fields import reference
 from recollect.records import JournalEntry, Refused
-from recollect.surfaces.http import once, shapes
+from recollect.surfaces.http import once
 from recollect.surfaces.http.exchange import Answer, Asked, Route, told
 from recollect.surfaces.http.problems import Problem, as_things_are
 from recollect.surfaces.http.schema import Nothing, Strict, arguments_of, checked, given_as
+from recollect.verbs import ACTING, ELSEWHERE, PAGE, VERBS, Verb
 
-_ALONE = frozenset({"edit", "notices", "note_run", "clear", "erase_topic"})
-BATCH = tuple(name for name, verb in VERBS.items() if verb.scope == "write" and name not in _ALONE)
+BATCH = tuple(name for name, verb in VERBS.items() if verb.batch)
 """The verbs that can be part of a batch."""
 _MOST_OPERATIONS = 1000
-ACTING_FIELDS = ("actor", "agent", "session", "chat", "run", "call", "trusted")
+ACTING_FIELDS = tuple(ELSEWHERE["acting"].arguments)
 
 
 def _told_for_each_verb(schema: dict[str, Any]) -> None:
@@ -37,7 +37,7 @@ def _told_for_each_verb(schema: dict[str, Any]) -> None:
             "type": "object",
             "properties": {
                 "verb": {"const": name},
-                "arguments": shapes.ref(arguments_of(name).__name__),
+                "arguments": reference(arguments_of(name).__name__),
             },
             "required": ["verb", *(["arguments"] if _needs_any(name) else [])],
             "additionalProperties": False,

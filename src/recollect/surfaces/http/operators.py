@@ -10,20 +10,21 @@ from urllib.parse import quote
 from pydantic import ConfigDict, Field
 
 from recollect.app import Recollect
-from recollect.client.verbs import PAGE
 from recollect.core.trends import FEWEST, PERIODS, Trend
 from recollect.errors import InvalidInputError
+from recollect.fields import reference
 from recollect.figures import Figures
 from recollect.identity.entrance import Entrance
 from recollect.records import ExtractionRun, Receipt
 from recollect.store.tenants import first_of, stored_id, users_of
-from recollect.surfaces.http import shapes
+from recollect.surfaces.http import argument_schemas
 from recollect.surfaces.http.callers import LONGEST_TOKEN, Door
 from recollect.surfaces.http.exchange import Answer, Asked, Route, told
 from recollect.surfaces.http.problems import Problem
 from recollect.surfaces.http.schema import Nothing, Strict
 from recollect.tools.catalog import SUITES, tools_of
 from recollect.tools.wire import Format, declarations
+from recollect.verbs import PAGE
 
 FORMATS = (*get_args(Format), "mcp")
 
@@ -31,16 +32,18 @@ FORMATS = (*get_args(Format), "mcp")
 class UsersAsked(Strict):
     """Which part of a long list."""
 
-    cursor: shapes.USER_BEFORE | None = Field(None, description="the user to go on behind: ``next`` of the page before")
-    page: shapes.whole(1, 1000) = Field(PAGE, description="how many users at most")  # type: ignore[valid-type]
+    cursor: argument_schemas.USER_BEFORE | None = Field(
+        None, description="the user to go on behind: ``next`` of the page before"
+    )
+    page: argument_schemas.whole(1, 1000) = Field(PAGE, description="how many users at most")  # type: ignore[valid-type]
 
 
 class TokenAsked(Strict):
     """For whom a token is, what for, and how long."""
 
-    user: shapes.LOCAL_USER
+    user: argument_schemas.LOCAL_USER
     scope: Literal["read", "write"] = "read"
-    minutes: shapes.whole(1, LONGEST_TOKEN) = 15  # type: ignore[valid-type]
+    minutes: argument_schemas.whole(1, LONGEST_TOKEN) = 15  # type: ignore[valid-type]
 
 
 class VisitAsked(Strict):
@@ -49,13 +52,13 @@ class VisitAsked(Strict):
     model_config = ConfigDict(
         json_schema_extra={
             "anyOf": [
-                {"required": ["user"], "properties": {"user": shapes.ref("UserId")}},
+                {"required": ["user"], "properties": {"user": reference("UserId")}},
                 {"required": ["operator"], "properties": {"operator": {"const": True}}},
             ]
         }
     )
 
-    user: shapes.LOCAL_USER | None = None
+    user: argument_schemas.LOCAL_USER | None = None
     operator: bool = False
     read_only: bool = False
 
@@ -63,20 +66,20 @@ class VisitAsked(Strict):
 class RunsAsked(Strict):
     """Which runs."""
 
-    kind: shapes.LINE | None = None
-    limit: shapes.whole(1, 1000) = 20  # type: ignore[valid-type]
+    kind: argument_schemas.LINE | None = None
+    limit: argument_schemas.whole(1, 1000) = 20  # type: ignore[valid-type]
 
 
 class FiguresAsked(Strict):
     """Of how many days."""
 
-    days: shapes.whole(1, 366) = 7  # type: ignore[valid-type]
+    days: argument_schemas.whole(1, 366) = 7  # type: ignore[valid-type]
 
 
 class TrendsAsked(Strict):
     """How many have to share a topic, and since when."""
 
-    k: shapes.whole(FEWEST, 1_000_000) = FEWEST  # type: ignore[valid-type]
+    k: argument_schemas.whole(FEWEST, 1_000_000) = FEWEST  # type: ignore[valid-type]
     days: int = Field(30, json_schema_extra={"enum": list(PERIODS)})
 
 

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from recollect.core.aio import in_thread
 from recollect.core.transfer import ImportReport
-from recollect.surfaces.http import shapes
+from recollect.surfaces.http import argument_schemas
 from recollect.surfaces.http.exchange import Answer, Asked, Route, told
 from recollect.surfaces.http.memories import Memories
 from recollect.surfaces.http.problems import Problem, as_things_are
@@ -29,10 +29,10 @@ _ENDINGS = frozenset({".zip", ".json", ".jsonl", ".md", ".txt"})
 class ImportAsked(Strict):
     """What is sent, and whose of it to take."""
 
-    name: shapes.storable(200) = Field(  # type: ignore[valid-type]
+    name: argument_schemas.storable(200) = Field(  # type: ignore[valid-type]
         "export.zip", description="the name of the file; its ending says what it is"
     )
-    from_user: shapes.LINE | None = None
+    from_user: argument_schemas.LINE | None = None
     dry_run: bool = False
 
 

@@ -13,7 +13,7 @@ from recollect.app import Recollect
 from recollect.core.aio import in_thread
 from recollect.errors import InvalidInputError, NotFoundError
 from recollect.records import JournalEntry
-from recollect.surfaces.http import once, shapes
+from recollect.surfaces.http import argument_schemas, once
 from recollect.surfaces.http.exchange import Answer, Asked, Route, told
 from recollect.surfaces.http.problems import Problem
 from recollect.surfaces.http.schema import Nothing, Strict, is_storable
@@ -31,11 +31,11 @@ _LOOKED_AT = 1000
 class ToolAsked(Strict):
     """A call of a tool: its arguments, and the conversation it is made in."""
 
-    arguments: shapes.OBJECT = Field(default_factory=dict)
-    suites: list[shapes.one_of(SUITES)] = Field(default_factory=list, max_length=20)  # type: ignore[valid-type]
-    session: shapes.LINE | None = None
-    chat: shapes.LINE | None = None
-    agent: shapes.LINE | None = None
+    arguments: argument_schemas.OBJECT = Field(default_factory=dict)
+    suites: list[argument_schemas.one_of(SUITES)] = Field(default_factory=list, max_length=20)  # type: ignore[valid-type]
+    session: argument_schemas.LINE | None = None
+    chat: argument_schemas.LINE | None = None
+    agent: argument_schemas.LINE | None = None
     wait: bool = Field(False, description="wait for as long as the tool takes, rather than have it queued")
 
 
