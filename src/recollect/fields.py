@@ -55,6 +55,8 @@ class Field:
     """Another form in which it may be given."""
     help: str = ""
     metavar: str | None = None
+    stdin: bool = False
+    """Whether the command line reads it from standard input for ``-``."""
 
 
 # JSON Schema
@@ -119,10 +121,11 @@ def _item_schema() -> Schema:
 # kinds of fields
 
 
-def text(most: int, help: str = "", metavar: str = "TEXT") -> Field:
+def text(most: int, help: str = "", metavar: str = "TEXT", *, stdin: bool = False) -> Field:
     """Return the field of a text with something in it."""
-    check = partial(_limited, checks.text, most)
-    return Field(check=check, schema=pattern(_TEXT, most), component=f"Text{most}", help=help, metavar=metavar)
+    check, schema = partial(_limited, checks.text, most), pattern(_TEXT, most)
+    said = f"{help}; - reads standard input." if stdin else help
+    return Field(check=check, schema=schema, component=f"Text{most}", help=said, metavar=metavar, stdin=stdin)
 
 
 def line(help: str = "", metavar: str = "TEXT", most: int = MAX_SHORT) -> Field:
@@ -131,7 +134,7 @@ def line(help: str = "", metavar: str = "TEXT", most: int = MAX_SHORT) -> Field:
     return Field(check=check, schema=pattern(_LINE, most), component=f"Line{most}", help=help, metavar=metavar)
 
 
-def one_of(allowed: Sequence[str], help: str = "", metavar: str = "NAME") -> Field:
+def one_of(allowed: Sequence[str], help: str = "", metavar: str | None = "NAME") -> Field:
     """Return the field of one word out of several; without a help text, the words are listed."""
     words = f"{', '.join(allowed[:-1])} or {allowed[-1]}."
     schema = {"type": "string", "enum": list(allowed)}
@@ -316,13 +319,14 @@ FactText = Annotated[
         component="FactText",
         help="The text; - reads standard input.",
         metavar="TEXT",
+        stdin=True,
     ),
 ]
-Text = Annotated[str, text(MAX_TEXT, "The text; - reads standard input.")]
-NewText = Annotated[str, text(MAX_TEXT, "The new text; - reads standard input.")]
-MergedText = Annotated[str, text(MAX_FACT, "What they become; - reads standard input.")]
-Summary = Annotated[str, text(MAX_TEXT, "What happened; - reads standard input.", "SUMMARY")]
-ScratchText = Annotated[str, text(MAX_TEXT, "What to keep; - reads standard input.", "VALUE")]
+Text = Annotated[str, text(MAX_TEXT, "The text", stdin=True)]
+NewText = Annotated[str, text(MAX_TEXT, "The new text", stdin=True)]
+MergedText = Annotated[str, text(MAX_FACT, "What they become", stdin=True)]
+Summary = Annotated[str, text(MAX_TEXT, "What happened", "SUMMARY", stdin=True)]
+ScratchText = Annotated[str, text(MAX_TEXT, "What to keep", "VALUE", stdin=True)]
 FileText = Annotated[
     str,
     Field(
@@ -359,7 +363,7 @@ ObservationCategory = Annotated[str, one_of(records.OBSERVATION_CATEGORIES)]
 AnyCategory = Annotated[str, one_of(records.CATEGORIES + records.OBSERVATION_CATEGORIES, "Its category.")]
 FactType = Annotated[str, one_of(records.FACT_TYPES)]
 Durability = Annotated[
-    Literal["durable", "daily"], one_of(("durable", "daily"), "For MEMORY.md, or for the daily note.")
+    Literal["durable", "daily"], one_of(("durable", "daily"), "For MEMORY.md, or for the daily note.", None)
 ]
 Confidence = Annotated[float, share("How sure it is, from 0 to 1.")]
 Importance = Annotated[float, share("How much it matters, from 0 to 1.")]
@@ -391,7 +395,7 @@ Pinned = Annotated[bool, flag("Keep it in MEMORY.md whatever happens.")]
 Metadata = Annotated[Mapping[str, Any], METADATA]
 Title = Annotated[str, line("A title.")]
 EpisodeTopic = Annotated[str, line("What it was about.", "TOPIC")]
-Valence = Annotated[str, one_of(records.VALENCES, "How it felt.")]
+Valence = Annotated[str, one_of(records.VALENCES, "How it felt.", None)]
 Conversation = Annotated[str, line("The conversation it belongs to.", "ID")]
 Role = Annotated[str, line("user, assistant or another.", "NAME")]
 Speaker = Annotated[str, line("Who said it.", "NAME")]
@@ -403,7 +407,7 @@ MergedRefs = Annotated[
     Sequence[str], several(REF, MAX_MESSAGES, 2, help="Two records or more, by id or key.", check=_merged)
 ]
 ChangeReason = Annotated[
-    str, one_of(records.CHANGE_REASONS, "After a correction or refinement, the old value never held.")
+    str, one_of(records.CHANGE_REASONS, "After a correction or refinement, the old value never held.", None)
 ]
 Note = Annotated[str, text(MAX_SHORT, "A remark for the journal.")]
 Reason = Annotated[str, text(MAX_SHORT, "Why, for the journal.")]
@@ -506,7 +510,7 @@ ReportedTitle = Annotated[str, line("What it was about.")]
 ReportedValue = Annotated[str, line("Which reaction or command: 👍, /saved.", "TEXT", 200)]
 _TOPIC = line("A topic; may be repeated.", "WORDS", 200)
 Topics = Annotated[Sequence[str], several(_TOPIC, checks.MAX_TAGS, help=_TOPIC.help)]
-ReportedText = Annotated[str, text(MAX_REPORTED, "What was said; - reads standard input.")]
+ReportedText = Annotated[str, text(MAX_REPORTED, "What was said", stdin=True)]
 Events = Annotated[
     Iterable[Mapping[str, Any] | Interaction],
     Field(check=checks.several, schema={"type": "array"}, json=list, verb="report"),

@@ -17,6 +17,9 @@ def main() -> None:
 
         print(f"recollect {__version__}")
         return
+    from recollect.surfaces.cli import program
+
+    program.WANTED = set(sys.argv[1:]) or None
     # importing the commands makes them part of the program
     from recollect.surfaces.cli import (  # noqa: F401
         bench,
@@ -38,6 +41,5 @@ def main() -> None:
         work,
         writing,
     )
-    from recollect.surfaces.cli.program import run
 
-    sys.exit(run(sys.argv[1:]))
+    sys.exit(program.run(sys.argv[1:]))
