@@ -27,10 +27,10 @@ from recollect import Memory, Recollect
 from recollect.errors import ConfigError
 from recollect.surfaces import listening
 from recollect.surfaces.http.api import MOST_BODY, Api
-from recollect.surfaces.http.callers import Door
+from recollect.surfaces.http.authentication import Authentication
+from recollect.surfaces.http.concurrency import ConcurrencyLimiter
 from recollect.surfaces.http.limits import Limits
 from recollect.surfaces.http.problems import Problem
-from recollect.surfaces.http.turns import Turns
 from recollect.surfaces.listening import Address
 from recollect.surfaces.service import server as http_server
 from recollect.testing import FrozenClock
@@ -333,7 +333,7 @@ def test_U5_a_token_is_good_for_no_more_than_its_key(tenant: Tenant, tenants: Ca
 def test_U5_a_token_ends_by_itself(tmp_path: Path) -> None:
     clock = FrozenClock()
     with recollect.open(tmp_path, clock=clock) as app:
-        door = Door(app.keys, open=False, clock=clock)
+        door = Authentication(app.keys, open=False, clock=clock)
         _, text = app.keys.create(scope="write")
         key = door.caller([(b"authorization", f"Bearer {text}".encode())])
         token, until = door.token(key, "42", "read", 15)
@@ -1257,7 +1257,7 @@ def test_W1_U5_the_server_answers_others_while_a_request_waits(
     store: Any = GatedStore(gate)
     with Recollect(store, recollect.Config.load(), folder=tmp_path / "files") as app:
         app.user("42").remember("Likes rum")
-        api = Api(app, Door(app.keys, open=True), Limits(0, 0))
+        api = Api(app, Authentication(app.keys, open=True), Limits(0, 0))
         data = b"" if body is None else json.dumps(body).encode()
 
         async def main() -> None:
@@ -1276,7 +1276,7 @@ def test_W1_U5_the_server_answers_others_while_a_request_waits(
 def test_W1_U5_a_long_body_is_read_beside_the_loop(tmp_path: Path) -> None:
     long = json.dumps({"content": "tea " * 250_000, "metadata": {}}).encode()
     with recollect.open(tmp_path) as app:
-        api = Api(app, Door(app.keys, open=True), Limits(0, 0))
+        api = Api(app, Authentication(app.keys, open=True), Limits(0, 0))
 
         async def main() -> None:
             with LoopWatch() as watch:
@@ -1328,12 +1328,12 @@ def test_U5_the_server_does_what_its_document_says(tmp_path: Path) -> None:
 
 def test_U5_reads_take_turns_and_nobody_waits_for_a_long_one() -> None:
     async def main() -> None:
-        turns = Turns(seconds=0.01)
+        limiter = ConcurrencyLimiter(seconds=0.01)
         begun: list[str] = []
         first, second = asyncio.Event(), asyncio.Event()
 
         async def read(name: str, until: asyncio.Event) -> None:
-            async with turns.turn():
+            async with limiter.slot():
                 begun.append(name)
                 await until.wait()
 
@@ -1346,7 +1346,7 @@ def test_U5_reads_take_turns_and_nobody_waits_for_a_long_one() -> None:
         assert begun == ["slow", "quick"] and not slow.done(), "who takes long has had their turn"
         first.set()
         await asyncio.wait_for(slow, PATIENCE)
-        async with turns.turn():  # given back once, not twice
+        async with limiter.slot():  # given back once, not twice
             third = asyncio.ensure_future(read("third", first))
             await asyncio.sleep(0)
             assert begun == ["slow", "quick"]

@@ -11,9 +11,9 @@ from recollect import __version__
 from recollect.checks import MAX_SHORT
 from recollect.fields import STORABLE, reference
 from recollect.surfaces.http import argument_schemas
-from recollect.surfaces.http.exchange import JSON, Route
+from recollect.surfaces.http.idempotency import LONGEST, SHORTEST
 from recollect.surfaces.http.memories import ACTING_FIELDS
-from recollect.surfaces.http.once import LONGEST, SHORTEST
+from recollect.surfaces.http.messages import JSON, Route
 from recollect.surfaces.http.problems import TYPE
 from recollect.surfaces.http.schema import answered
 

@@ -18,8 +18,8 @@ from recollect.identity.entrance import Entrance
 from recollect.records import ExtractionRun, Receipt
 from recollect.store.tenants import first_of, stored_id, users_of
 from recollect.surfaces.http import argument_schemas
-from recollect.surfaces.http.callers import LONGEST_TOKEN, Door
-from recollect.surfaces.http.exchange import Answer, Asked, Route, told
+from recollect.surfaces.http.authentication import LONGEST_TOKEN, Authentication
+from recollect.surfaces.http.messages import Request, Response, Route, respond
 from recollect.surfaces.http.problems import Problem
 from recollect.surfaces.http.schema import Nothing, Strict
 from recollect.tools.catalog import SUITES, tools_of
@@ -112,9 +112,9 @@ class VisitMade:
 class Operators:
     """Everything that is not about one memory."""
 
-    def __init__(self, app: Recollect, door: Door) -> None:
+    def __init__(self, app: Recollect, authentication: Authentication) -> None:
         self._app = app
-        self._door = door
+        self._authentication = authentication
 
     def routes(self) -> list[Route]:
         """What can be asked."""
@@ -204,52 +204,52 @@ class Operators:
             ),
         ]
 
-    def _users(self, asked: Asked) -> Answer:
-        tenant, size = asked.caller.tenant, asked.values.get("page", PAGE)
-        cursor = asked.values.get("cursor") or ""
+    def _users(self, request: Request) -> Response:
+        tenant, size = request.caller.tenant, request.values.get("page", PAGE)
+        cursor = request.values.get("cursor") or ""
         stored = self._app.users(tenant=tenant, after=first_of(tenant, cursor), limit=size + 1)
         found = [local for local, _ in users_of(tenant, stored)]
-        return told(found[:size], next=found[size - 1] if len(found) > size else None)
+        return respond(found[:size], next=found[size - 1] if len(found) > size else None)
 
-    def _erase(self, asked: Asked) -> Answer:
-        return told(self._app.erase_user(asked.user))
+    def _erase(self, request: Request) -> Response:
+        return respond(self._app.erase_user(request.user))
 
-    def _runs(self, asked: Asked) -> Answer:
-        tenant, limit, kind = asked.caller.tenant, asked.values.get("limit", 20), asked.values.get("kind")
+    def _runs(self, request: Request) -> Response:
+        tenant, limit, kind = request.caller.tenant, request.values.get("limit", 20), request.values.get("kind")
         found = [
             (local, run)
             for local, stored in users_of(tenant, self._app.users(tenant=tenant))
             for run in self._app.user(stored).runs(kind=kind, limit=limit)
         ]
         found.sort(key=lambda one: (one[1].day, one[1].started_at), reverse=True)
-        return told(found[:limit])
+        return respond(found[:limit])
 
-    def _figures(self, asked: Asked) -> Answer:
-        return told(self._app.figures(**asked.values, tenant=asked.caller.tenant))
+    def _figures(self, request: Request) -> Response:
+        return respond(self._app.figures(**request.values, tenant=request.caller.tenant))
 
-    def _trends(self, asked: Asked) -> Answer:
-        among = self._app.users(tenant=asked.caller.tenant)
-        return told(self._app.trends(**asked.values, among=among))
+    def _trends(self, request: Request) -> Response:
+        among = self._app.users(tenant=request.caller.tenant)
+        return respond(self._app.trends(**request.values, among=among))
 
-    def _token(self, asked: Asked) -> Answer:
-        values: dict[str, Any] = {"scope": "read", "minutes": 15} | asked.values
-        stored_id(asked.caller.tenant, values["user"])
-        if not asked.caller.may(values["scope"]):
+    def _token(self, request: Request) -> Response:
+        values: dict[str, Any] = {"scope": "read", "minutes": 15} | request.values
+        stored_id(request.caller.tenant, values["user"])
+        if not request.caller.may(values["scope"]):
             raise Problem(403, "NotAllowedError", "the key may not do itself what the token is for")
-        token, until = self._door.token(asked.caller, **values)
-        return told(TokenMade(token=token, expires_at=until), 201)
+        token, until = self._authentication.token(request.caller, **values)
+        return respond(TokenMade(token=token, expires_at=until), 201)
 
-    def _visit(self, asked: Asked) -> Answer:
-        operator, read_only = asked.values.get("operator", False), asked.values.get("read_only", False)
-        if not asked.caller.may("admin" if operator else "read" if read_only else "write"):
+    def _visit(self, request: Request) -> Response:
+        operator, read_only = request.values.get("operator", False), request.values.get("read_only", False)
+        if not request.caller.may("admin" if operator else "read" if read_only else "write"):
             raise Problem(403, "NotAllowedError", "the key may not do itself what the link is for")
-        who = {"tenant": asked.caller.tenant, "operator": operator, "read_only": read_only, "key": asked.caller.key}
-        code, until = Entrance(self._app.keys).code(asked.values.get("user"), **who)
+        who = {"tenant": request.caller.tenant, "operator": operator, "read_only": read_only, "key": request.caller.key}
+        code, until = Entrance(self._app.keys).code(request.values.get("user"), **who)
         where = self._app.config.console_url.rstrip("/") or "/console"
-        return told(VisitMade(code=code, link=f"{where}/login?code={quote(code)}", expires_at=until), 201)
+        return respond(VisitMade(code=code, link=f"{where}/login?code={quote(code)}", expires_at=until), 201)
 
-    def _tools(self, asked: Asked) -> Answer:
-        values: dict[str, Any] = {"format": "openai", "suites": [], "strict": False} | asked.values
+    def _tools(self, request: Request) -> Response:
+        values: dict[str, Any] = {"format": "openai", "suites": [], "strict": False} | request.values
         if values["format"] not in FORMATS:
             raise InvalidInputError("format", f"must be one of {', '.join(FORMATS)}")
-        return told(declarations(tools_of(values["suites"]), values["format"], strict=values["strict"]))
+        return respond(declarations(tools_of(values["suites"]), values["format"], strict=values["strict"]))

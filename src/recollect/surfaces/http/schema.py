@@ -23,7 +23,7 @@ from recollect.errors import InvalidInputError
 from recollect.fields import Field
 from recollect.records import Hit, Hits, Outcome, Record
 from recollect.surfaces.http.argument_schemas import accepted, whole
-from recollect.surfaces.http.exchange import Asked, parsed
+from recollect.surfaces.http.messages import Request, parse_json
 from recollect.verbs import PAGE, VERBS, Argument, Verb
 
 CURSOR = r"^[A-Za-z0-9_-]{1,2000}$"
@@ -153,12 +153,12 @@ def _given(cls: type, parts: Mapping[str, Field]) -> type[BaseModel]:
 # reading what was asked
 
 
-def read(asked: Asked) -> dict[str, Any]:
+def read(request: Request) -> dict[str, Any]:
     """The arguments of a request, as the handler wants them; only those that were given."""
-    model = asked.route.takes
-    if asked.route.has_body:
-        return checked(model, parsed(asked.body), strict=True)
-    return checked(model, _from_query(model, asked.query), strict=False)
+    model = request.route.takes
+    if request.route.has_body:
+        return checked(model, parse_json(request.body), strict=True)
+    return checked(model, _from_query(model, request.query), strict=False)
 
 
 def checked(model: type[BaseModel], data: Any, *, strict: bool) -> dict[str, Any]:
