@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -78,6 +79,17 @@ def test_a_declared_verb_can_be_asked_of_a_server_and_awaited(motto: Verb) -> No
     assert memory.motto("work", mood="merry") == "Carpe diem"
     assert connection.sent == [("POST", "users/u1/motto", {"topic": "work", "mood": "merry"})]
     assert inspect.iscoroutinefunction(aio._awaited(Memory.motto))
+
+
+def test_what_a_server_does_in_its_own_way_is_awaited_so(tmp_path: Path) -> None:
+    class Ranking(RemoteMemory):
+        def rank(self, items: fields.Items, *, limit: fields.Limit | None = None) -> Any:
+            return [*items, limit]
+
+    connection: Any = _Connection()
+    assert asyncio.run(AsyncMemory(Ranking(connection, "u1")).rank(["tea"], limit=1)) == ["tea", 1]
+    acting = AsyncMemory(RemoteMemory(connection, "u1")).acting("agent", chat="work").memory
+    assert isinstance(acting, RemoteMemory) and acting.in_chat
 
 
 def test_a_declared_verb_has_options_on_the_command_line(motto: Verb) -> None:

@@ -119,7 +119,7 @@ class RemoteMemory(Memory):
         query = {"name": source.name[-100:], "dry_run": str(dry_run).lower()}
         if from_user is not None:
             query["from_user"] = from_user
-        headers = {"content-type": "application/octet-stream", **self._told()}
+        headers = {"content-type": "application/octet-stream", **self._acting_header()}
         with (
             source.open("rb") as file,
             self._connection.stream(
@@ -163,7 +163,7 @@ class RemoteMemory(Memory):
             return super()._run_verb(verb, args, kwargs)
         return self._ask(verb, verb.bound(args, kwargs))
 
-    def _on_behalf(self, changed: Mapping[str, Any]) -> Self:
+    def _on_behalf(self, changed: dict[str, Any]) -> Self:
         return type(self)(self._connection, self.user_id, self._sent_along | changed)
 
     @property
@@ -195,15 +195,15 @@ class RemoteMemory(Memory):
             return self._connection.ask("GET", path, query=query, headers=headers)
         return self._connection.ask("POST", path, body=plain, headers=headers, again=again)
 
-    def _told(self) -> dict[str, str]:
+    def _acting_header(self) -> dict[str, str]:
         return {ACTING: json.dumps(self._sent_along)} if self._sent_along else {}
 
     def _headers(self, *, writes: bool) -> tuple[dict[str, str], bool]:
         """The headers of a request, and whether it may be sent again."""
         if not writes:
-            return self._told(), True
+            return self._acting_header(), True
         # with a call of the host's own in the journal, the server cannot tell there what was done twice
-        return self._told() | {IDEMPOTENCY: str(uuid4())}, "call" not in self._sent_along
+        return self._acting_header() | {IDEMPOTENCY: str(uuid4())}, "call" not in self._sent_along
 
 
 def _plain(verb: Verb, given: dict[str, Any]) -> dict[str, Any]:

@@ -30,7 +30,9 @@ def _awaited(
     verb: Callable[Concatenate[Memory, _P], _T],
 ) -> Callable[Concatenate[AsyncMemory, _P], Coroutine[Any, Any, _T]]:
     async def crossing(self: AsyncMemory, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
-        return await in_thread(self.memory._lane, verb, self.memory, *args, **kwargs)
+        # by its name: a memory on a server does some of them in its own way
+        bound: Callable[_P, _T] = getattr(self.memory, verb.__name__)
+        return await in_thread(self.memory._lane, bound, *args, **kwargs)
 
     functools.update_wrapper(crossing, verb)
     return crossing

@@ -6,7 +6,7 @@ memory.remember("Senior engineer at Stripe", key="role", category="work_context"
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import date
@@ -510,7 +510,7 @@ class Memory(Reporting):
 
     # inside
 
-    def _on_behalf(self, changed: Mapping[str, Any]) -> Self:
+    def _on_behalf(self, changed: dict[str, Any]) -> Self:
         return type(self)(self._person, replace(self._acting, **changed), self._open)
 
     @contextmanager

@@ -32,9 +32,10 @@ def accepted(field: Field) -> Any:
         return Annotated[list[accepted(field.items)], bounds]  # type: ignore[misc]
     if field.json in (int, float):
         bounds = Constraints(ge=field.schema["minimum"], le=field.schema["maximum"])
-        return Annotated[field.json, bounds, BeforeValidator(_whole)] if field.json is int else Annotated[float, bounds]
+        return Annotated[int, bounds, BeforeValidator(_whole)] if field.json is int else Annotated[float, bounds]
     if field.json is bool:
         return bool
+    kind = field.json
 
     def check(value: Any) -> Any:
         try:
@@ -47,8 +48,8 @@ def accepted(field: Field) -> Any:
     if field.component:
         COMPONENTS[field.component] = field.schema
     schema = reference(field.component) if field.component else field.schema
-    kind = Annotated[field.json, AfterValidator(check), WithJsonSchema(schema)]
-    return kind if field.also is None else kind | accepted(field.also)
+    checked: Any = Annotated[kind, AfterValidator(check), WithJsonSchema(schema)]
+    return checked if field.also is None else checked | accepted(field.also)
 
 
 def _whole(value: Any) -> Any:

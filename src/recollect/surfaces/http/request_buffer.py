@@ -1,4 +1,4 @@
-"""Request buffers: folders for uploads and downloads, removed when they are through, or, after a kill, by whoever is started next.
+"""Request buffers: folders for uploads and downloads, removed when done, or, after a kill, by the next server process.
 
 Whoever uses a folder holds a lock in it, which ends with the process. Knows nothing about memories.
 """

@@ -79,7 +79,8 @@ def _type_of(verb: Verb, argument: Argument) -> Any:
     if field.parts is None:
         kind = accepted(field)
     elif field.json is list:
-        kind = list[_given(*get_args(argument.type), field.parts)]  # type: ignore[misc]
+        (cls,) = get_args(argument.type)
+        kind = list[_given(cls, field.parts)]  # type: ignore[misc]
     else:
         kind = _given(argument.type, field.parts)
     return kind | None if argument.is_optional else kind
