@@ -32,7 +32,7 @@ def _awaited(
     async def crossing(self: AsyncMemory, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
         # by its name: a memory on a server does some of them in its own way
         bound: Callable[_P, _T] = getattr(self.memory, verb.__name__)
-        return await in_thread(self.memory._lane, bound, *args, **kwargs)
+        return await in_thread(self.memory._lane + self.memory.user_id, bound, *args, **kwargs)
 
     functools.update_wrapper(crossing, verb)
     return crossing

@@ -48,6 +48,9 @@ from recollect.verbs import Verb, verb
 class Recalling:
     """What one can ask a memory."""
 
+    _lane = ""
+    """Goes before the user id when verbs are done in threads: there, users take turns."""
+
     def __init__(
         self, person: Person, acting: Acting | None = None, write: Write | None = None, walk: Walk | None = None
     ) -> None:
@@ -464,11 +467,6 @@ class Recalling:
         """Do what a verb says, with its arguments checked."""
         args = verb.checked(args, kwargs)
         return verb.function(self, *args, **kwargs)
-
-    @property
-    def _lane(self) -> str:
-        """Whose turn it is when verbs are done in threads: users take turns."""
-        return self.user_id
 
     def _walking(self, walk: Walk) -> Self:
         """The same memory, of whose lists one page is given: that of the walk, which says where the next begins."""

@@ -19,7 +19,8 @@ def main() -> None:
         return
     from recollect.surfaces.cli import program
 
-    program.WANTED = set(sys.argv[1:]) or None
+    words = set(sys.argv[1:])
+    program.WANTED = None if not words or "tour" in words else words  # the tour runs other commands
     # importing the commands makes them part of the program
     from recollect.surfaces.cli import (  # noqa: F401
         bench,

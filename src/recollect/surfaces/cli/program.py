@@ -186,7 +186,7 @@ def command(
         shared = [parameter for parameter in SHARED if writes or not parameter.writes]
         called = name or verb.__name__.strip("_")
         mirrored = verb_of(mirrors) if mirrors and (WANTED is None or called in WANTED) else None
-        hidden = {*without, *(one.name for one in (*own, *shared))}
+        hidden = {*without, *(one.name for one in own), *(one.name for one in shared)}
         derived = options_of(mirrored, hidden) if mirrored else []
 
         def run_command(**given: Any) -> None:
