@@ -147,7 +147,7 @@ def several(item: Field, most: int, least: int = 0, *, help: str = "", check: Ch
     bounds = {"minItems": least} if least else {}
     schema = {"type": "array", "maxItems": most, **bounds}
     checked = check or partial(_each, item, most)
-    return Field(check=checked, schema=schema, json=list, items=item, help=help, metavar=item.metavar)
+    return Field(check=checked, schema=schema, json=list, items=item, help=help or item.help, metavar=item.metavar)
 
 
 def whole(least: int, most: int, help: str = "", check: Check | None = None) -> Field:
@@ -190,6 +190,11 @@ def equal_to(help: str = "", metavar: str = "TEXT") -> Field:
 def asked(help: str, metavar: str) -> Field:
     """Return the field of a question. Anything may be asked, also nothing."""
     return Field(check=checks.query, schema={"type": "string"}, help=help, metavar=metavar)
+
+
+def special(check: Check, schema: Schema, component: str, help: str, metavar: str = "TEXT", **more: Any) -> Field:
+    """Return the field of a text with a check of its own."""
+    return Field(check=check, schema=schema, component=component, help=help, metavar=metavar, **more)
 
 
 def _limited(check: Callable[[str, Any, Any], Any], limit: Any, name: str, value: Any) -> Any:
@@ -240,10 +245,6 @@ def _as_given(name: str, value: Any) -> Any:
     """Check a moment, but keep it as it was given: whether it had a time zone is of interest later."""
     checks.moment(name, value)
     return value
-
-
-def _merged(name: str, value: object) -> tuple[str, ...]:
-    return checks.words(name, value, MAX_MESSAGES)
 
 
 def _ids(name: str, value: object) -> tuple[str, ...]:
@@ -312,15 +313,7 @@ MARK: Mapping[str, Field] = {"seq": NUMBER, "reported": moment(), "until": momen
 # what is written
 
 FactText = Annotated[
-    str,
-    Field(
-        check=_fact,
-        schema=pattern(_TEXT, MAX_FACT),
-        component="FactText",
-        help="The text; - reads standard input.",
-        metavar="TEXT",
-        stdin=True,
-    ),
+    str, special(_fact, pattern(_TEXT, MAX_FACT), "FactText", "The text; - reads standard input.", stdin=True)
 ]
 Text = Annotated[str, text(MAX_TEXT, "The text", stdin=True)]
 NewText = Annotated[str, text(MAX_TEXT, "The new text", stdin=True)]
@@ -329,34 +322,25 @@ Summary = Annotated[str, text(MAX_TEXT, "What happened", "SUMMARY", stdin=True)]
 ScratchText = Annotated[str, text(MAX_TEXT, "What to keep", "VALUE", stdin=True)]
 FileText = Annotated[
     str,
-    Field(
-        check=_file,
-        schema=pattern(r"[\ufeff \t\r\n]*[^\x00\ufeff \t\r\n][^\x00]*", MAX_FILE),
-        component="FileText",
-        help="The new text; - reads standard input.",
-        metavar="FILE",
+    special(
+        _file,
+        pattern(r"[\ufeff \t\r\n]*[^\x00\ufeff \t\r\n][^\x00]*", MAX_FILE),
+        "FileText",
+        "The new text; - reads standard input.",
+        "FILE",
     ),
 ]
 FileSeen = Annotated[
     str,
-    Field(
-        check=checks.whole_file,
-        schema=pattern(r"[^\x00]*", MAX_FILE),
-        component="FileSeen",
-        help="Only if it still says what this file says.",
-        metavar="FILE",
+    special(
+        checks.whole_file,
+        pattern(r"[^\x00]*", MAX_FILE),
+        "FileSeen",
+        "Only if it still says what this file says.",
+        "FILE",
     ),
 ]
-Key = Annotated[
-    str,
-    Field(
-        check=_key,
-        schema=pattern(_KEY, MAX_KEY),
-        component="Key",
-        help="The name of the fact, such as role.",
-        metavar="NAME",
-    ),
-]
+Key = Annotated[str, special(_key, pattern(_KEY, MAX_KEY), "Key", "The name of the fact, such as role.", "NAME")]
 ScratchKey = Annotated[str, line("The name of the item.", "KEY", 200)]
 FactCategory = Annotated[str, one_of(records.CATEGORIES)]
 ObservationCategory = Annotated[str, one_of(records.OBSERVATION_CATEGORIES)]
@@ -369,23 +353,17 @@ Confidence = Annotated[float, share("How sure it is, from 0 to 1.")]
 Importance = Annotated[float, share("How much it matters, from 0 to 1.")]
 Source = Annotated[
     str,
-    Field(
-        check=_source,
-        schema=pattern(f"({_LINE})?", MAX_SHORT),
-        component="SourceName",
-        help="Where it comes from, such as discussion:42.",
-        metavar="TEXT",
-    ),
+    special(_source, pattern(f"({_LINE})?", MAX_SHORT), "SourceName", "Where it comes from, such as discussion:42."),
 ]
 NewSource = Annotated[str, line("Where it comes from, such as discussion:42.")]
 Excerpt = Annotated[str, text(MAX_FACT, "The words that support it.")]
 _MESSAGE = line("The id of a message that supports it; may be repeated.", "ID", 200)
-Messages = Annotated[Sequence[str], several(_MESSAGE, MAX_MESSAGES, help=_MESSAGE.help)]
+Messages = Annotated[Sequence[str], several(_MESSAGE, MAX_MESSAGES)]
 MarkedMessages = Annotated[Sequence[str], several(_MESSAGE, MAX_MESSAGES, help="The ids of messages.")]
 _TAG = line("A tag; may be repeated.", "WORD", 200)
-Tags = Annotated[Sequence[str], several(_TAG, checks.MAX_TAGS, help=_TAG.help)]
+Tags = Annotated[Sequence[str], several(_TAG, checks.MAX_TAGS)]
 _NAME = line("Who took part; may be repeated.", "NAME", 200)
-Participants = Annotated[Sequence[str], several(_NAME, checks.MAX_TAGS, help=_NAME.help)]
+Participants = Annotated[Sequence[str], several(_NAME, checks.MAX_TAGS)]
 ValidFrom = Annotated[datetime | date | str, moment("When it began to be so.")]
 ExpiresAt = Annotated[datetime | date | str, moment("When to forget it.")]
 SaidAt = Annotated[datetime | date | str, moment("When it was said, if not now.")]
@@ -403,9 +381,7 @@ Speaker = Annotated[str, line("Who said it.", "NAME")]
 # what is changed
 
 Ref = Annotated[str, REF]
-MergedRefs = Annotated[
-    Sequence[str], several(REF, MAX_MESSAGES, 2, help="Two records or more, by id or key.", check=_merged)
-]
+MergedRefs = Annotated[Sequence[str], several(REF, MAX_MESSAGES, 2, help="Two records or more, by id or key.")]
 ChangeReason = Annotated[
     str, one_of(records.CHANGE_REASONS, "After a correction or refinement, the old value never held.", None)
 ]
@@ -420,24 +396,17 @@ ConsentName = Annotated[str, one_of(records.CONSENTS, "What to consent to.")]
 Given = Annotated[bool, flag("Whether the person consents.")]
 EntryOrRun = Annotated[
     int | str,
-    Field(
-        check=checks.entry_or_run,
-        schema=pattern(rf"(?!\s*[0-9]{{19}}){_LINE}", 200),
-        component="RunId",
+    special(
+        checks.entry_or_run,
+        pattern(rf"(?!\s*[0-9]{{19}}){_LINE}", 200),
+        "RunId",
+        "A number from the history or a run; otherwise the last change.",
+        "TARGET",
         also=NUMBER,
-        help="A number from the history or a run; otherwise the last change.",
-        metavar="TARGET",
     ),
 ]
 Topic = Annotated[
-    str,
-    Field(
-        check=_topic,
-        schema=pattern(_WORDS, MAX_SHORT),
-        component="TopicWords",
-        help="Everything that has all these words.",
-        metavar="WORDS",
-    ),
+    str, special(_topic, pattern(_WORDS, MAX_SHORT), "TopicWords", "Everything that has all these words.", "WORDS")
 ]
 DryRun = Annotated[bool, flag("Show what would happen; change nothing.")]
 Force = Annotated[bool, flag("Even if the database is in order.")]
@@ -448,7 +417,7 @@ FromUser = Annotated[str, line("If a mem0 export holds several: whose.", "ID")]
 
 Kind = Annotated[str, one_of(records.KINDS, "Only this kind, such as fact or note.", "KIND")]
 _KIND = one_of(records.KINDS, "Only this kind; may be repeated.", "KIND")
-Kinds = Annotated[Sequence[str], several(_KIND, checks.MAX_TAGS, help=_KIND.help)]
+Kinds = Annotated[Sequence[str], several(_KIND, checks.MAX_TAGS)]
 OnlyCategory = Annotated[
     str,
     one_of(records.CATEGORIES + records.OBSERVATION_CATEGORIES, "Only of this category, such as preference."),
@@ -493,23 +462,23 @@ Tokens = Annotated[int, AMOUNT]
 Cost = Annotated[float, Field(check=checks.cost, schema={"type": "number", "minimum": 0, "maximum": 1e9}, json=float)]
 InteractionKind = Annotated[str, one_of(records.INTERACTION_KINDS, f"{', '.join(records.INTERACTION_KINDS)}.", "KIND")]
 _INTERACTION_KIND = one_of(records.INTERACTION_KINDS, "Only of this kind; may be repeated.")
-InteractionKinds = Annotated[Sequence[str], several(_INTERACTION_KIND, checks.MAX_TAGS, help=_INTERACTION_KIND.help)]
+InteractionKinds = Annotated[Sequence[str], several(_INTERACTION_KIND, checks.MAX_TAGS)]
 InteractionId = Annotated[str, line("Your own id: reported twice, stored once.", "ID", 200)]
 ReportedAt = Annotated[
     datetime | date | str,
-    Field(
-        check=_as_given,
-        schema=pattern(f"{_DAY}({_TIME}{_ZONE})?", description="YYYY-MM-DD, or ISO 8601 with a time zone"),
-        component="ZonedMoment",
-        help="When, if not now.",
-        metavar="DATE",
+    special(
+        _as_given,
+        pattern(f"{_DAY}({_TIME}{_ZONE})?", description="YYYY-MM-DD, or ISO 8601 with a time zone"),
+        "ZonedMoment",
+        "When, if not now.",
+        "DATE",
     ),
 ]
 ReportedItem = Annotated[str, line("Its id or address elsewhere.", "ID")]
 ReportedTitle = Annotated[str, line("What it was about.")]
 ReportedValue = Annotated[str, line("Which reaction or command: 👍, /saved.", "TEXT", 200)]
 _TOPIC = line("A topic; may be repeated.", "WORDS", 200)
-Topics = Annotated[Sequence[str], several(_TOPIC, checks.MAX_TAGS, help=_TOPIC.help)]
+Topics = Annotated[Sequence[str], several(_TOPIC, checks.MAX_TAGS)]
 ReportedText = Annotated[str, text(MAX_REPORTED, "What was said", stdin=True)]
 Events = Annotated[
     Iterable[Mapping[str, Any] | Interaction],
