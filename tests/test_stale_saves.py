@@ -94,6 +94,20 @@ def test_C16_a_stale_buffer_that_only_lacks_what_was_added_deletes_nothing(
 
 
 @pytest.mark.parametrize("save", SAVES)
+def test_C16_a_line_that_only_the_newest_version_has_can_be_extended(
+    memory: Memory, path: Path, save: Callable[[Path, str], None]
+) -> None:
+    memory.remember("Likes tea")
+    assert "tea" in path.read_text()  # somebody read the version before, so the text may come from there too
+    added = memory.remember("Plays the oboe")
+    assert isinstance(added, Written)
+    save(path, path.read_text().replace("Plays the oboe", "Plays the oboe on Sundays"))
+    assert facts(memory) == ["Likes tea", "Plays the oboe on Sundays"]
+    assert memory.get(added.record.id).text == "Plays the oboe on Sundays"
+    assert memory.verify() == []
+
+
+@pytest.mark.parametrize("save", SAVES)
 def test_C16_what_the_person_did_to_their_version_holds(
     memory: Memory, path: Path, save: Callable[[Path, str], None]
 ) -> None:

@@ -13,7 +13,7 @@ from recollect.agents.rules import Event
 from recollect.core.memory import Memory
 from recollect.core.unread import Mark
 from recollect.policy.likings import speaks_against
-from recollect.records import Interaction, Message
+from recollect.records import DailyEntry, Interaction, Message, Record
 from recollect.times import parse_moment
 
 OWN = ("command", "reaction", "save")
@@ -22,6 +22,8 @@ _TOUCHED = ("delivery", "read", "reaction", "save", "discussion")
 """What tells that something came, or was opened: nobody likes, saves or discusses what they have not read."""
 _SAVED = frozenset("⭐ 🔖 ❤️".split())
 _MOST_TITLES, _LONGEST_TITLE = 20, 150
+DISCUSSED = "discussed"
+"""The metadata of a line in a daily note that reports a discussion: its title."""
 _TITLE = re.compile(r"[>\s#*_]*(?:the |your )?user memory[*_:\s]*", re.IGNORECASE)
 _PART = re.compile(
     r"[>\s]*#{1,6}\s*(?:Core Profile|Relevant Past Context|Recent Activity|User Preferences|Work Context"
@@ -220,12 +222,15 @@ def events_of(interactions: Iterable[Interaction]) -> list[Event]:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line for the daily note; for the day of the run if it tells none."""
+    """A line for the daily note; for the day of the run if it names none."""
 
     section: str
     text: str
     day: date | None = None
     chat: str | None = None
+    discussed: str | None = None
+    """The title of the discussion that the line reports. It is stored with the line, so that nobody reads it back
+    out of the sentence."""
 
 
 def lines_of(memory: Memory, collected: Collected) -> list[Line]:
@@ -236,8 +241,14 @@ def lines_of(memory: Memory, collected: Collected) -> list[Line]:
     for talk in collected.talks:
         for day, part in talk.by_day() if talk.title else ():
             count = f"{len(part.messages)} message{'s' * (len(part.messages) != 1)}, {part.minutes} min"
-            lines.append(Line("Discussions", f'Discussed "{talk.title}" ({count})', day))
+            lines.append(Line("Discussions", f'Discussed "{talk.title}" ({count})', day, discussed=talk.title))
     return lines
+
+
+def discussed(record: Record) -> str | None:
+    """Return the title of the discussion that a line of a daily note reports, if it does."""
+    title = record.metadata.get(DISCUSSED) if isinstance(record, DailyEntry) else None
+    return title if isinstance(title, str) else None
 
 
 def _read_on(memory: Memory, day: date, interactions: Sequence[Interaction], until: datetime) -> list[str]:

@@ -7,11 +7,10 @@ have ended is asked of the memory itself, so a restart forgets none; what has be
 from __future__ import annotations
 
 import hashlib
-import re
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from recollect.agents.collect import Collected, Line, Talk, collect, in_chat_of
+from recollect.agents.collect import Collected, Line, Talk, collect, discussed, in_chat_of
 from recollect.agents.extract import Extracted, Extraction, Extractor, by_rules, mark_of, stored
 from recollect.agents.keeping import Finding
 from recollect.agents.rules.tables import union
@@ -24,7 +23,6 @@ IDLE = timedelta(minutes=30)
 _INSTANT = timedelta(microseconds=1)
 _LONGEST_KIND = 40
 _PAGE = 200
-_DISCUSSED = re.compile(r'Discussed "(.+)" \(\d+ messages?, ')
 
 
 def conclude(
@@ -116,11 +114,11 @@ def _connections(memory: Memory, talk: Talk, run: ExtractionRun) -> list[Line]:
         return []
     topics = _topics(talk.title)
     for hit in memory.search(talk.title, kinds=("daily",), limit=20):
-        found = _DISCUSSED.match(hit.record.content)
-        if found is None or fold(found[1]) == fold(talk.title) or not topics & _topics(found[1]):
+        title = discussed(hit.record)
+        if title is None or fold(title) == fold(talk.title) or not topics & _topics(title):
             continue
         day = hit.record.day if isinstance(hit.record, DailyEntry) else run.day
-        return [Line("Discussions", f'Connected to "{found[1]}", discussed on {day:%Y-%m-%d}')]
+        return [Line("Discussions", f'Connected to "{title}", discussed on {day:%Y-%m-%d}')]
     return []
 
 

@@ -17,7 +17,17 @@ from sys import maxsize
 from typing import Protocol
 
 from recollect.agents.capture import finding_of, injected, looks_like_instruction
-from recollect.agents.collect import Collected, Line, Saying, collect, end_of, events_of, lines_of
+from recollect.agents.collect import (
+    DISCUSSED,
+    Collected,
+    Line,
+    Saying,
+    collect,
+    discussed,
+    end_of,
+    events_of,
+    lines_of,
+)
 from recollect.agents.keeping import Finding, Kept, keep
 from recollect.agents.rules import interests, learn
 from recollect.core.chats import OUTSIDE
@@ -303,19 +313,15 @@ def _jot(memory: Memory, line: Line, of_run: date, now: datetime) -> None:
     """Add a line to the note of its day, unless it is there, or the notes of that day are gone by now."""
     day = line.day or of_run
     noted = memory.read(kind="daily", key=day.isoformat())
-    if _subject(line.text) in [_subject(entry.content) for entry in noted]:
-        return
+    if any(line.discussed == discussed(entry) if line.discussed else line.text == entry.content for entry in noted):
+        return  # a discussion is reported once, however long it went on
     if daily_expiry(day, memory.config.daily_retention_days) <= now:
         return
     try:
-        memory.jot(line.text, section=line.section, day=day, source="batch_extraction")
+        about = {DISCUSSED: line.discussed} if line.discussed else None
+        memory.jot(line.text, section=line.section, day=day, source="batch_extraction", metadata=about)
     except InvalidInputError:
         pass  # a line that cannot be stored is no reason to lose the run
-
-
-def _subject(line: str) -> str:
-    """What a line of the daily note is about: a discussion is told once, however long it went on."""
-    return line.rpartition(" (")[0] if line.startswith('Discussed "') else line
 
 
 def _completed(run: ExtractionRun, found: Extraction, kept: Kept, collected: Collected, began: float) -> ExtractionRun:

@@ -8,13 +8,13 @@ nothing is told.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from hashlib import blake2b
 
 from recollect import checks as check
+from recollect.agents.collect import discussed
 from recollect.core.memory import Memory
 from recollect.errors import StoreError
 from recollect.policy.injection import neutral
@@ -34,7 +34,6 @@ _READ = 1_000  # characters of what is said
 _LONGEST = 120
 _ENOUGH, _ENOUGH_SAID = 2.0, 3.0  # shared words that make a subject: of what was summed up, of what was only said
 _SHARE, _SHARE_OF_NAME = 0.34, 0.5
-_DISCUSSED = re.compile(r'Discussed "(.+)" \(')
 _TALK = frozenset(
     """hello hi hey thanks thank please okay ok yes no sure nice well bye morning evening night tomorrow yesterday
     question questions help know want need like look see say said talk talked discuss discussed remind remember
@@ -190,9 +189,9 @@ def _past_of(record: Record, passage: str, titles: dict[str, str]) -> _Past | No
     if isinstance(record, Message) and record.role == "user":
         topic = titles.get(session or "", "") or f'"{_short(record.content)}"'
         return _Past("talked about", topic, passage or record.content, at, record.id, session, only_said=True)
-    if isinstance(record, DailyEntry) and (title := _DISCUSSED.match(record.content)):
+    if isinstance(record, DailyEntry) and (title := discussed(record)):
         then = at.replace(year=record.day.year, month=record.day.month, day=record.day.day)
-        return _Past("discussed", title[1], title[1], then, record.id, session)
+        return _Past("discussed", title, title, then, record.id, session)
     return None
 
 

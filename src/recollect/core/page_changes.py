@@ -14,6 +14,8 @@ Words = tuple[str | None, str]
 """The key and the text of a line, as lines are compared."""
 _SLIGHTLY = 90
 """How similar two texts are, from 0 to 100, of which one is certainly the other corrected."""
+_FEWEST_WORDS = 3
+"""Of a line that is recognised in a longer one; fewer are in many lines."""
 
 
 def is_shown(record: Record | None) -> TypeGuard[Fact]:
@@ -101,6 +103,17 @@ def folded(content: str) -> str:
 
 
 def is_corrected(record: Record, item: Item) -> bool:
-    """Whether a line is certainly a record, with another value under its key or slightly corrected."""
-    same_key = item.key is not None and item.key == record.key
-    return same_key or fuzz.ratio(folded(record.content), folded(item.content)) >= _SLIGHTLY
+    """Whether a line is certainly a record: with another value under its key, slightly corrected, or extended.
+
+    A line that was extended holds all that it said. So if it was written by somebody who never saw the record, taking
+    it for the record loses nothing.
+    """
+    if item.key is not None and item.key == record.key:
+        return True
+    old, new = folded(record.content), folded(item.content)
+    return _is_part(old, new) or fuzz.ratio(old, new) >= _SLIGHTLY
+
+
+def _is_part(old: str, new: str) -> bool:
+    """Whether a text has all words of another, which are several, one after the other."""
+    return old.count(" ") >= _FEWEST_WORDS - 1 and f" {old} " in f" {new} "
