@@ -9,19 +9,22 @@ from __future__ import annotations
 import inspect
 from collections.abc import Collection, Mapping
 from datetime import date
-from typing import Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import typer
 
 from recollect.surfaces.cli.session import pairs, text_of
-from recollect.verbs import VERBS, Argument, Verb
+
+if TYPE_CHECKING:
+    from recollect.verbs import Argument, Verb
 
 _SHORT = {"key": "-k", "category": "-c", "tags": "-t", "limit": "-l"}
 
 
 def verb_of(name: str) -> Verb:
-    """Return a verb by its name."""
+    """Return a verb by its name. Loads the library: the help of the program does without."""
     import recollect.core.memory  # noqa: F401  # fills the table
+    from recollect.verbs import VERBS
 
     return VERBS[name]
 
