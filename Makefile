@@ -1,11 +1,15 @@
-# make run: the main job.  make test: everything the tests need, and the tests.  make test-long: the long proofs, and property tests
-# with new seeds.  All set themselves up.
+# make run: the main job.  make test: the checks and the everyday tests.  make test-all: every test at full volume, with new seeds.
+# All set themselves up.
 
 PYTHON ?= python3
 BIN := .venv/bin
+# Python may be told to keep no compiled code: then every process that a test starts would compile everything again.
+export PYTHONDONTWRITEBYTECODE :=
+# Each worker has its own half of the tests, so that what the tests of a file share is made once; who is done takes over.
+PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 APT := -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3
 
-.PHONY: setup run test test-long check soak browser screenshots format bench clean
+.PHONY: setup run test everyday test-all check lint types soak browser screenshots docs format bench clean
 
 setup: .venv/ready
 
@@ -20,19 +24,27 @@ setup: .venv/ready
 run: setup
 	@$(BIN)/recollect serve --example
 
-test: check browser
-	@$(BIN)/python -m pytest -n auto -m "not slow"
+# Types are checked while the tests wait for processes and databases.
+test: lint browser
+	@$(MAKE) --no-print-directory -j 2 types everyday
+
+everyday: setup
+	@$(PYTEST) -m "not slow"
 
 # Each round of property tests chooses other examples; a failure prints how to repeat it.
 ROUNDS ?= 10
-test-long: setup
-	@$(BIN)/python -m pytest -n auto -m slow --timeout 1800
+test-all: check browser
+	@HYPOTHESIS_PROFILE=search $(PYTEST) --timeout 1800
 	@for round in $$(seq $(ROUNDS)); do \
-	  HYPOTHESIS_PROFILE=search $(BIN)/python -m pytest -n auto -m hypothesis --timeout 1800 || exit 1; done
+	  HYPOTHESIS_PROFILE=search $(PYTEST) -m hypothesis --timeout 1800 || exit 1; done
 
-check: setup
+check: lint types
+
+lint: setup
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+
+types: setup
 	@$(BIN)/mypy
 
 # The tests of the web console need a browser. Where one cannot be installed they fail and say so; all others run.
@@ -49,6 +61,11 @@ browser:
 screenshots: setup browser
 	@$(BIN)/python tools/screenshots.py docs/images
 
+# The documentation as a site in site/, with search and the API reference. It needs no network.
+docs: setup
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "Built site/. To read it with search: $(BIN)/python -m http.server --directory site --bind 127.0.0.1 8000"
+
 format: setup
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
@@ -58,8 +75,8 @@ soak: setup
 	@$(BIN)/python -m tests.soak all --seed $(or $(SEED),1) --minutes $(or $(MINUTES),5)
 
 bench: setup
-	@$(BIN)/python benchmarks/writing.py
-	@$(BIN)/python benchmarks/duplicates.py
+	@$(BIN)/python -m benchmarks.writing
+	@$(BIN)/python -m benchmarks.duplicates
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv site .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,4 +1,4 @@
-"""How well the duplicate policy tells the same fact from another: ``python benchmarks/duplicates.py``.
+"""How well the duplicate policy tells the same fact from another: ``python -m benchmarks.duplicates``.
 
 Reads pairs (by default ``tests/data/duplicates.jsonl``) and reports, per split and per language, how many
 same pairs were found, how many different ones were kept apart, and how often SAME was right. Every third

@@ -1,12 +1,11 @@
 """A batch of extraction by rules: many users with a day of interactions each.
 
-python benchmarks/extract.py [--users 1000] [--interactions 50] [--json]
+python -m benchmarks.extract [--users 1000] [--interactions 50] [--json]
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import resource
 import tempfile
 import time
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import recollect
+from benchmarks.timing import print_report
 from recollect.agents.extract import extract_all
 from recollect.surfaces.cli.output import progress
 
@@ -90,11 +90,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     found = measured(given.users, given.interactions)
-    if given.json:
-        print(json.dumps(found, indent=2))
-        return
-    for label, figure in found.items():
-        print(f"{label:20} {figure:>10}")
+    print_report(found, as_json=given.json)
 
 
 if __name__ == "__main__":

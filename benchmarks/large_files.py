@@ -1,6 +1,6 @@
 """What a line of a large MEMORY.md costs, and what a record of a large import: as ratios within one run.
 
-    python benchmarks/large_files.py [--lines 20000] [--records 50000]
+    python -m benchmarks.large_files [--lines 20000] [--records 50000]
 
 Prints, for each operation, the CPU time at 1,000 lines and at the number asked for, and what a line costs there
 compared with what it costs at 1,000: 1.0 is linear. An import is compared with the bare insertion of the same rows

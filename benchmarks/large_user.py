@@ -1,6 +1,6 @@
 """A user too large to load, searched in PostgreSQL, beside the same user with an index in memory.
 
-``python benchmarks/large_user.py 100000``: makes up so many records of one user, asks the same questions of two
+``python -m benchmarks.large_user 100000``: makes up so many records of one user, asks the same questions of two
 processes, one with the index and one that may not load it, and prints what each needs: memory, time to be ready and
 time to answer, how many of the best five they share, and how large the tables are. A third process hands the words to
 the database before. With ``--vectors`` both search by vectors too, and the nearest by signs are compared with the
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import subprocess
 import sys
 import time
@@ -24,8 +23,9 @@ import numpy as np
 import psycopg
 
 import recollect
-from recollect.bench.fresh import resident
-from recollect.bench.talk import BEGIN, SPAN, Entry, Talk
+from benchmarks.made_up import BEGIN, SPAN, Entry, Talk
+from benchmarks.new_process import resident
+from benchmarks.timing import percentiles, print_report
 from recollect.records import RECORD_TYPES, JournalEntry, Record, new_id
 from recollect.search import vectors
 from recollect.search.embedders.embedder import unpack
@@ -73,7 +73,7 @@ def main() -> None:
         figures[f"same first of {name}"] = agreement(
             [best[:1] for best in with_index[name]], [best[:1] for best in in_database[name]]
         )
-    print(json.dumps(figures, indent=2))
+    print_report(figures, as_json=True)
 
 
 def load(url: str, entries: Iterator[Entry]) -> None:
@@ -112,7 +112,14 @@ def sizes(url: str) -> dict[str, float]:
 
 def of_a_process(url: str, limit: int, given: argparse.Namespace, questions: int | None = None) -> dict[str, Any]:
     """What a process of its own finds and needs."""
-    command = [sys.executable, __file__, str(given.records), "--questions", str(questions or given.questions)]
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.large_user",
+        str(given.records),
+        "--questions",
+        str(questions or given.questions),
+    ]
     command += ["--vectors"] if given.vectors else []
     run = subprocess.run([*command, "--ask", url, str(limit)], stdout=subprocess.PIPE, check=True)
     found: dict[str, Any] = json.loads(run.stdout)
@@ -181,7 +188,7 @@ def nearest(url: str, questions: Sequence[str]) -> dict[str, Any]:
             first += best[0] in found
     store.close()
     return {
-        "ms": percentiles(times),
+        "ms": percentiles(times, 99),
         f"of the best {BEST}, among {DRAWN}": round(among / (BEST * len(asked)), 3),
         "of the first": round(first / len(asked), 3),
     }
@@ -191,15 +198,10 @@ def told(found: dict[str, Any]) -> dict[str, Any]:
     return {
         "ready_s": found["ready_s"],
         "memory_mb": found["memory_mb"],
-        "search_ms": percentiles(found["times"]),
-        "narrowed_ms": percentiles(found["narrowed"]),
+        "search_ms": percentiles(found["times"], 99),
+        "narrowed_ms": percentiles(found["narrowed"], 99),
         "write_ms": found["write_ms"],
     }
-
-
-def percentiles(times: Sequence[float]) -> dict[str, float]:
-    ordered = sorted(times)
-    return {"p50": round(statistics.median(ordered), 1), "p99": round(ordered[len(ordered) * 99 // 100], 1)}
 
 
 def agreement(one: Sequence[Sequence[str]], other: Sequence[Sequence[str]]) -> float:

@@ -1,9 +1,9 @@
 """Several API processes and workers on one PostgreSQL: what they stand, and what they do.
 
-    python benchmarks/scale_out.py ordeal [--minutes 5] [--seed 1]
-    python benchmarks/scale_out.py speed [--seconds 5]
-    python benchmarks/scale_out.py connections [--seconds 5]
-    python benchmarks/scale_out.py users [--number 100000]
+    python -m benchmarks.scale_out ordeal [--minutes 5] [--seed 1]
+    python -m benchmarks.scale_out speed [--seconds 5]
+    python -m benchmarks.scale_out connections [--seconds 5]
+    python -m benchmarks.scale_out users [--number 100000]
 
 ``ordeal`` kills one process after another under load, freezes some, stops PostgreSQL once as in a crash, and then looks
 for what was lost, done twice or shown late. ``speed`` tells how much 1, 2 and 3 API processes do, and what it costs to
@@ -27,11 +27,12 @@ from itertools import islice
 from statistics import median
 
 import psycopg
+from tests.fakes.cluster import Api, Cluster
+from tests.fakes.traffic import Killer, Traffic
 
 import recollect
-from recollect.testing.cluster import Api, Cluster
+from benchmarks.timing import rate_line
 from recollect.testing.postgres import PostgresServer
-from recollect.testing.traffic import Killer, Traffic
 
 WORDS = "tea coffee rust python garden music travel kitchen bicycle mountain river history physics novel film".split()
 USERS, NOTES = 50, 40
@@ -170,13 +171,8 @@ def compare(groups: dict[str, list[Api]], callers: int, seconds: float, rounds: 
                     took[name, verb] += found
                     spent[name, verb] += sum(api.cpu_seconds() for api in apis) - before
     for (name, verb), each in took.items():
-        each.sort()
-        p50, p99 = (each[int(len(each) * share)] * 1000 for share in (0.5, 0.99))
         cpu = spent[name, verb] / len(each) * 1000
-        print(
-            f"{name + ', ' + verb:32} {len(each) / seconds:7.0f}/s   p50 {p50:7.1f} ms   p99 {p99:7.1f} ms"
-            f"   {cpu:.2f} ms of CPU each"
-        )
+        print(rate_line(f"{name}, {verb}", len(each) / seconds, each, f"   {cpu:.2f} ms of CPU each"))
 
 
 def speed(seconds: float) -> None:

@@ -4,8 +4,8 @@ The server is a process of its own, the one that asks another; both share the co
 measured in one run, beside the same searches without HTTP and a request that does nothing, so that a busy machine slows
 all of it; and in the processor's time that the server takes for a search, which hardly depends on others.
 
-    python benchmarks/serving.py [--seconds 5] [--users 20] [--records 500] [--rate 500] [--root URL]
-    python benchmarks/serving.py --soak 10
+    python -m benchmarks.serving [--seconds 5] [--users 20] [--records 500] [--rate 500] [--root URL]
+    python -m benchmarks.serving --soak 10
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import recollect
+from benchmarks.timing import rate_line
 from recollect.surfaces.listening import raised_file_limit
 
 WORDS = "tea coffee rust python garden music travel kitchen bicycle mountain river history physics novel film".split()
@@ -199,9 +200,8 @@ async def load(
 
 
 def told(name: str, rate: float, took: list[float], each: float = 0) -> None:
-    p50, p99 = (took[int(len(took) * share)] * 1000 for share in (0.5, 0.99))
     cost = f"   {each * 1000:5.2f} ms of the processor each" if each else ""
-    print(f"{name:40} {rate:6.0f}/s   p50 {p50:6.1f} ms   p99 {p99:6.1f} ms{cost}", flush=True)
+    print(rate_line(name, rate, took, cost), flush=True)
 
 
 def speed(root: str, users: int, seconds: float, rate: float, more: list[str]) -> None:
@@ -374,7 +374,7 @@ def soak(root: str, users: int, minutes: float, rate: float, more: list[str]) ->
         asyncio.run(load(server.port, 1, 4, lambda: search(users)))
         took, wrong = asyncio.run(ordinary(server.port, 20, users, rate))
         told(f"without guests, {len(wrong)} errors", rate, took)
-        guests = subprocess.Popen([sys.executable, __file__, "--guests", str(server.port)])
+        guests = subprocess.Popen([sys.executable, "-m", "benchmarks.serving", "--guests", str(server.port)])
         try:
             asyncio.run(ordinary(server.port, 20, users, rate))  # until all of them are there
             print(f"{'':40} {server.megabytes():6.0f} MB at the start")

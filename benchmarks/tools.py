@@ -1,6 +1,6 @@
 """What tools cost beyond the core, in one run.
 
-    python benchmarks/tools.py [--records 10000] [--rounds 1000] [--json]
+    python -m benchmarks.tools [--records 10000] [--rounds 1000] [--json]
 
 A tool call is measured in turn with the core call that it makes, so that a noisy machine disturbs both alike. The MCP
 server runs in a process of its own, over stdio, with the official client.
@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
-import statistics
 import sys
 import tempfile
 import time
@@ -19,19 +17,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from writing import sentence
-
 import recollect
-
-
-def timed(act: Callable[[int], object], number: int) -> float:
-    start = time.perf_counter()
-    act(number)
-    return (time.perf_counter() - start) * 1e3
-
-
-def percentile(times: list[float], share: float) -> float:
-    return sorted(times)[min(int(len(times) * share), len(times) - 1)]
+from benchmarks.timing import milliseconds, percentiles, print_report
+from benchmarks.writing import sentence
 
 
 def filled(folder: Path, records: int) -> recollect.Recollect:
@@ -68,12 +56,12 @@ def overhead(app: recollect.Recollect, rounds: int) -> dict[str, float]:
         below: list[float] = []
         above: list[float] = []
         for number in range(rounds):
-            below.append(timed(core, number))
-            above.append(timed(tool, number))
-        found[f"{name}: core p50 ms"] = statistics.median(below)
-        found[f"{name}: tool p50 ms"] = statistics.median(above)
-        found[f"{name}: tool p95 ms"] = percentile(above, 0.95)
-        found[f"{name}: overhead p50 ms"] = statistics.median(above) - statistics.median(below)
+            below.append(milliseconds(lambda: core(number)))  # noqa: B023  (called at once)
+            above.append(milliseconds(lambda: tool(number)))  # noqa: B023
+        core_ms, tool_ms = percentiles(below), percentiles(above)
+        found[f"{name}: core p50 ms"] = core_ms["p50"]
+        found |= {f"{name}: tool {which} ms": each for which, each in tool_ms.items()}
+        found[f"{name}: overhead p50 ms"] = tool_ms["p50"] - core_ms["p50"]
     return found
 
 
@@ -93,7 +81,7 @@ async def over_mcp(folder: Path, rounds: int) -> dict[str, float]:
             await session.call_tool("memory_search", {"query": sentence(number * 7)})
             if number >= 0:
                 times.append((time.perf_counter() - start) * 1e3)
-    return {"MCP stdio search p50 ms": statistics.median(times), "MCP stdio search p95 ms": percentile(times, 0.95)}
+    return {f"MCP stdio search {which} ms": each for which, each in percentiles(times).items()}
 
 
 def concurrent(folder: Path, calls: int, users: int) -> dict[str, float]:
@@ -127,11 +115,7 @@ def main() -> None:
         app.close()
         found |= asyncio.run(over_mcp(Path(name) / "one", given.rounds))
         found |= concurrent(Path(name) / "many", 1_000, 100)
-    if given.json:
-        print(json.dumps(found, indent=2))
-        return
-    for label, figure in found.items():
-        print(f"{label:45} {figure:10.3f}" if isinstance(figure, float) else f"{label:45} {figure:10}")
+    print_report(found, as_json=given.json)
 
 
 if __name__ == "__main__":

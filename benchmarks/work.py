@@ -1,6 +1,6 @@
 """How much work the queues get through, with every put synced to disk before it returns.
 
-    python benchmarks/work.py [--jobs N] [--json]
+    python -m benchmarks.work [--jobs N] [--json]
 
 One process puts tasks of fifty users, one after another or in batches, while two worker processes of eight threads
 do nothing as quickly as they can; the time ends when the last job is recorded as done. Then how soon a waiting

@@ -1,6 +1,6 @@
 """What a durable write costs, as ratios within one run.
 
-    python benchmarks/writing.py [--json]
+    python -m benchmarks.writing [--json]
 
 A bare SQLite insert with the same sync to disk is measured in turn with ours, so that a noisy machine
 disturbs both alike. Two yardsticks: SQLite as this project uses it (WAL), and as it comes (rollback journal);
@@ -10,18 +10,17 @@ both sync every commit. Prints a table; ratios are what counts.
 from __future__ import annotations
 
 import argparse
-import json
-import resource
 import sqlite3
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import recollect
+from benchmarks.new_process import resident
+from benchmarks.timing import milliseconds, print_report
 
 _VERBS = (
     "likes avoids studies teaches collects reviews repairs paints sells plants records translates photographs designs "
@@ -46,12 +45,6 @@ def sentence(number: int) -> str:
     return f"{verb.capitalize()} {thing} and {other} number {number} near {place} every {number % 29 + 2} weeks"
 
 
-def timed(act: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    act()
-    return (time.perf_counter() - start) * 1e3
-
-
 def bare_insert(folder: Path, journal: str = "WAL") -> Callable[[], object]:
     """The yardstick: one row, one commit, synced."""
     db = sqlite3.connect(folder / f"bare-{journal}.db", isolation_level=None)
@@ -73,11 +66,11 @@ def single_writes(folder: Path, rounds: int = 400) -> dict[str, float]:
     times: dict[str, list[float]] = {kind: [] for kind in kinds}
     for number in range(1000, 1000 + rounds):
         text = sentence(number)
-        times["bare insert"].append(timed(bare))
-        times["bare insert, rollback journal"].append(timed(plain))
-        times["fact"].append(timed(lambda text=text: memory.remember(text)))  # type: ignore[misc]
-        times["note"].append(timed(lambda text=text: memory.note("Note: " + text)))  # type: ignore[misc]
-        times["message"].append(timed(lambda text=text: memory.say(text, session="s")))  # type: ignore[misc]
+        times["bare insert"].append(milliseconds(bare))
+        times["bare insert, rollback journal"].append(milliseconds(plain))
+        times["fact"].append(milliseconds(lambda text=text: memory.remember(text)))  # type: ignore[misc]
+        times["note"].append(milliseconds(lambda text=text: memory.note("Note: " + text)))  # type: ignore[misc]
+        times["message"].append(milliseconds(lambda text=text: memory.say(text, session="s")))  # type: ignore[misc]
     for start in range(5000, 5500, 100):
 
         def together(start: int = start) -> None:
@@ -85,7 +78,7 @@ def single_writes(folder: Path, rounds: int = 400) -> dict[str, float]:
                 for number in range(start, start + 100):
                     batch.remember(sentence(number))
 
-        times["fact in a batch of 100"].append(timed(together) / 100)
+        times["fact in a batch of 100"].append(milliseconds(together) / 100)
     return {name: statistics.median(values) for name, values in times.items()}
 
 
@@ -107,8 +100,8 @@ def growth(folder: Path, most: int = 10_000, rounds: int = 200) -> dict[str, flo
                     batch.remember(sentence(number))
             small.remember("Warm by now")
         text = sentence(most + turn)
-        early.append(timed(lambda text=text, small=small: small.remember(text)))  # type: ignore[misc]
-        late.append(timed(lambda text=text: large.remember(text)))  # type: ignore[misc]
+        early.append(milliseconds(lambda text=text, small=small: small.remember(text)))  # type: ignore[misc]
+        late.append(milliseconds(lambda text=text: large.remember(text)))  # type: ignore[misc]
     return {
         "median": statistics.median(late) / statistics.median(early),
         "mean": statistics.mean(late) / statistics.mean(early),
@@ -132,23 +125,18 @@ def opening(folder: Path) -> float:
     return statistics.median(runs)
 
 
-def many_users(folder: Path, number: int = 1000) -> tuple[float, float]:
-    """Memory in MB after 200 and after all users were opened in turn, each written to and read."""
+def many_users(folder: Path, number: int = 1000) -> tuple[int, int]:
+    """Bytes in memory after 200 and after all users were opened in turn, each written to and read."""
     store = recollect.open(folder / "many")
-    after_some = 0.0
+    after_some = 0
     for user in range(number):
         memory = store.user(f"user-{user}")
         for fact in range(3):
             memory.remember(sentence(user * 10 + fact))
         memory.read(kind="fact")
         if user == 200:
-            after_some = _resident()
-    return after_some, _resident()
-
-
-def _resident() -> float:
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * resource.getpagesize() / 1e6
+            after_some = resident() or 0
+    return after_some, resident() or 0
 
 
 def main() -> None:
@@ -174,11 +162,8 @@ def main() -> None:
         "10,000th write / 100th": grown["median"],
         "10,000th write / 100th, means": grown["mean"],
         "open 10,000 records, ms": opened,
-        "memory after 1,000 users / after 200": many / some,
+        "memory after 1,000 users / after 200": many / max(some, 1),
     }
-    if options.json:
-        print(json.dumps(figures, indent=2))
-        return
     goals = {
         "fact / bare insert": "3 is the aim; missed",
         "note / bare insert": "3 is the aim; missed",
@@ -188,8 +173,7 @@ def main() -> None:
         "open 10,000 records, ms": "< 50",
         "memory after 1,000 users / after 200": "about 1",
     }
-    for figure, value in figures.items():
-        print(f"{figure:40} {value:8.2f}   {goals.get(figure, '')}")
+    print_report(figures, as_json=options.json, goals=goals)
 
 
 if __name__ == "__main__":

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import compileall
 import os
 import re
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,28 +14,35 @@ import psycopg
 import pytest
 from hypothesis import settings
 
-import recollect
 from recollect.testing.postgres import PostgresServer
+from tests.volume import IS_LONG
 
 os.environ["MEMORY_TOOL_ASYNC"] = "false"
 """Tests wait for what they call, however busy the machine is. Those of the calls that are queued say otherwise."""
 
-_PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "everyday")
-settings.register_profile("everyday", deadline=None, derandomize=True)
+settings.register_profile("everyday", deadline=None, derandomize=True, max_examples=30)
 settings.register_profile("search", deadline=None, print_blob=True)
-settings.load_profile(_PROFILE)
-if _PROFILE == "everyday":
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "everyday"))
+if not IS_LONG:
     os.environ.setdefault("RECOLLECT_SEED", "1")
-"""In the everyday run every test makes the same choices each time; ``make test-long`` makes new ones. How long something
-takes says nothing on a busy machine, so nothing has a deadline."""
+"""In the everyday run every test makes the same few choices each time; ``make test-all`` makes more, and new ones. How
+long something takes says nothing on a busy machine, so nothing has a deadline."""
 
-sys.dont_write_bytecode = False  # pytest compiles the tests anew in each worker and each run otherwise
+_MEMORY = Path("/dev/shm")
+if os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > 2 << 30:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
+"""The folders of tests are in memory where there is room: each commit waits for the disk otherwise. Tests that
+need a real disk take the fixture ``on_disk``."""
+
+sys.dont_write_bytecode = False  # pytest compiles the tests again in each worker and each run otherwise
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # and so does every process that a test starts
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Compile the package, once: or else every process that a test starts does it, if Python is told to keep nothing."""
-    if not hasattr(config, "workerinput"):
-        compileall.compile_dir(Path(recollect.__file__).parent, quiet=2)
+@pytest.fixture
+def on_disk() -> Iterator[Path]:
+    """A folder on the disk, where a commit takes as long as it does for users."""
+    with tempfile.TemporaryDirectory(prefix="recollect-") as folder:
+        yield Path(folder)
 
 
 @pytest.fixture(scope="session")

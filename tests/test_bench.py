@@ -5,20 +5,22 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import subprocess
+import sys
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks import command as _command  # noqa: F401  (its commands)
+from benchmarks import engines, new_process, recall, speed
+from benchmarks.datasets import Conversation, load
+from benchmarks.made_up import BEGIN, CATEGORIES, FORMS, SPAN, Entry, Talk, Wanted
+from benchmarks.plot import svg
 from typer.testing import CliRunner, Result
 
-from recollect.bench import fresh, recall, rivals, speed
-from recollect.bench.conversations import Conversation, load
-from recollect.bench.plot import svg
-from recollect.bench.talk import BEGIN, CATEGORIES, FORMS, SPAN, Entry, Talk, Wanted
 from recollect.errors import InvalidInputError
-from recollect.surfaces.cli import bench as _bench  # noqa: F401  (its commands)
 from recollect.surfaces.cli.program import app
 from recollect.text import terms
 
@@ -83,6 +85,19 @@ def run(*args: str, code: int = 0) -> Result:
     result = CliRunner().invoke(app, ["bench", *args])
     assert result.exit_code == code, f"{result.exit_code}\n{result.stdout}\n{result.stderr}"
     return result
+
+
+def test_U3_an_installed_package_says_where_the_benchmarks_are(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from recollect.surfaces.cli import bench, program, writing, reading, removing, whole, tour, tools  # noqa\n"
+        "program.app.registered_groups.clear(); bench.add_commands(Path(sys.argv.pop(1)))\n"
+        "sys.exit(program.run(sys.argv[1:]))"
+    )
+    args = [sys.executable, "-c", code, str(tmp_path), "bench", "recall", "--data", "x.json"]
+    done = subprocess.run(args, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(r"recollect: bench: needs a source checkout[^\n]+\n", done.stderr)
 
 
 # conversations
@@ -272,26 +287,26 @@ def _fits(entry: Entry, wanted: Wanted) -> bool:
     )
 
 
-@pytest.mark.parametrize("name", rivals.NAMES)
+@pytest.mark.parametrize("name", engines.NAMES)
 def test_each_rival_answers_the_same_questions(tmp_path: Path, name: str) -> None:
-    assert rivals.installed(name), "see the dev dependencies"
+    assert engines.installed(name), "see the dev dependencies"
     talk = Talk()
     told = [(entry, terms(entry.text)) for entry in talk.records(300)]
-    with rivals.built(name, tmp_path, iter(told)) as ask:
+    with engines.built(name, tmp_path, iter(told)) as ask:
         for question, wanted in zip(talk.questions(9), talk.narrowed(9, 300), strict=True):
             words = terms(question, asked=True)
             having = {number for number, (_, held) in enumerate(told) if set(words) & set(held)}
             found = ask(words, None)
-            assert set(found) <= having and len(found) == min(rivals.BEST, len(having))
+            assert set(found) <= having and len(found) == min(engines.BEST, len(having))
             fitting = {number for number in having if _fits(told[number][0], wanted)}
             found = ask(words, wanted)
-            assert set(found) <= fitting and len(found) == min(rivals.BEST, len(fitting))
+            assert set(found) <= fitting and len(found) == min(engines.BEST, len(fitting))
 
 
 def test_terms_with_signs_in_them_reach_fts5_whole(tmp_path: Path) -> None:
     texts = ("I write C++ and node.js", "It's 6:30 at Anna's", "gpt-4 costs 1,200 in the u.s.")
     told = [(Entry("note", text, BEGIN), terms(text)) for text in texts]
-    with rivals.built("FTS5", tmp_path, told) as ask:
+    with engines.built("FTS5", tmp_path, told) as ask:
         for number, (_, words) in enumerate(told):
             for word in words:
                 assert ask([word], None) == [number], word
@@ -310,16 +325,16 @@ def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_U3_bench_speed_measures_draws_and_tells(tmp_path: Path) -> None:
     drawn, root = tmp_path / "speed.svg", tmp_path / "root"
     root.mkdir()
-    args = ("speed", "--sizes", "300,200", "--users", "3", "--plot", str(drawn), "--root", str(root))
+    args = ("speed", "--sizes", "120,100", "--users", "3", "--plot", str(drawn), "--root", str(root))
     figures = json.loads(run(*args, "--json").stdout)
     assert list(root.iterdir()) == [], "the data must be gone"
-    assert [each["records"] for each in figures["sizes"]] == [200, 300]
+    assert [each["records"] for each in figures["sizes"]] == [100, 120]
     for each in figures["sizes"]:
         assert set(each["search"]) == {"everything", "with filters", *FORMS}
         for by in each["search"].values():
             assert by["recollect"]["ratio"] == 1.0
             assert by["FTS5"]["p50"] <= by["FTS5"]["p95"]
-            assert all((by[name] is None) == (not rivals.installed(name)) for name in rivals.NAMES)
+            assert all((by[name] is None) == (not engines.installed(name)) for name in engines.NAMES)
         assert each["memory"]["postings"] > 10 * each["records"]
         assert {"import_ms", "first_ms", "next_ms"} == set(each["first"])
         assert {"p50", "p95"} == set(each["write_ms"])
@@ -330,6 +345,7 @@ def test_U3_bench_speed_measures_draws_and_tells(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("one_process")
+@pytest.mark.slow
 def test_U3_bench_speed_shows_a_table_and_the_goals() -> None:
     shown = run("speed", "--sizes", "100", "--users", "2").stdout
     for expected in ("one durable write, p50 / p95", "search with filters: FTS5", "2 users of 100 records", "Goals\n"):
@@ -352,7 +368,7 @@ def test_goals_are_reached_or_missed_by_their_bound() -> None:
 
 
 def test_memory_is_read_where_the_system_tells() -> None:
-    now, most = fresh.resident(), fresh.most_resident()
+    now, most = new_process.resident(), new_process.most_resident()
     assert (now is None) == (not Path("/proc/self/smaps_rollup").exists())
     assert now is None or most is None or 0 < now <= most * 1.1
 

@@ -19,6 +19,7 @@ from recollect.agents.extract import extract
 from recollect.agents.keeping import Finding, keep, source_of
 from recollect.agents.rules import learn
 from recollect.testing import FrozenClock, MemoryStore
+from tests.volume import volume
 
 TRIGGERS = [  # the nine of the seed, each with what MEMORY.md says afterwards
     ("Remember this: I prefer technical articles", "Prefers technical articles"),
@@ -200,7 +201,7 @@ def test_P6_a_memory_block_is_taken_out_and_the_rest_stays(memory: Memory, form:
 LINES = st.lists(st.sampled_from(["I live in Oslo.", "", "Hello there", "Is it late?", "Thanks!"]), max_size=4)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=volume(20, 100), deadline=None)
 @given(
     contents=st.lists(st.text(min_size=1, max_size=60).filter(str.strip), min_size=1, max_size=6),
     before=LINES,

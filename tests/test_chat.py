@@ -28,7 +28,7 @@ from recollect.agents.extract import extract
 from recollect.surfaces.chat.chat import _picked
 from recollect.surfaces.chat.lines import VERBS, _commands, _completer, said_before
 from recollect.surfaces.talk.page import Choice
-from recollect.testing.models import Asked, Call, Cut, ModelServer, Say, Stall, Turn
+from recollect.testing.models import Call, Cut, ModelRequest, ModelServer, Say, Stall, Turn
 from tests.test_cli import PROGRAM, environment, run
 
 PROMPT = "› "
@@ -150,7 +150,7 @@ def memory_md(root: Path) -> str:
     return (root / "me" / "MEMORY.md").read_text(encoding="utf-8")
 
 
-def discusses(asked: Asked) -> Turn:
+def discusses(asked: ModelRequest) -> Turn:
     """A model that talks, and that finds nothing when it is asked to extract."""
     if "look after the long-term memory" not in asked.system:
         return Say("Interesting! Tell me more.")
@@ -253,7 +253,7 @@ def test_U1_an_answer_comes_as_it_is_made_is_shown_once_and_steers_nothing(tmp_p
 def test_U1_ctrl_c_stops_the_answer_and_not_the_program(tmp_path: Path) -> None:
     asked = threading.Event()
 
-    def script(request: Asked) -> Turn:
+    def script(request: ModelRequest) -> Turn:
         if request.text == "Hello":
             asked.set()
             return Stall()
@@ -286,7 +286,7 @@ def test_U1_ctrl_d_says_goodbye_and_what_was_learned(tmp_path: Path) -> None:
 def test_U1_a_killed_chat_loses_nothing_said_and_goes_on(tmp_path: Path) -> None:
     asked = threading.Event()
 
-    def script(request: Asked) -> Turn:
+    def script(request: ModelRequest) -> Turn:
         if request.text == "I work at Stripe":
             asked.set()
             return Stall()
@@ -450,7 +450,7 @@ def test_U1_who_stops_reading_ends_the_chat(tmp_path: Path) -> None:
 def test_U1_ctrl_c_ends_a_script(tmp_path: Path) -> None:
     asked = threading.Event()
 
-    def script(request: Asked) -> Turn:
+    def script(request: ModelRequest) -> Turn:
         asked.set()
         return Stall()
 

@@ -35,6 +35,7 @@ from recollect.tools.catalog import SUITES, tools_of
 from tests.conftest import Emptied
 from tests.serving import serving
 from tests.tooling import caller
+from tests.volume import volume
 
 USER = 7
 FAMILY, WORK, GROUP = "family", "work", "group:choir"
@@ -292,7 +293,9 @@ def plain(text: str) -> str:
 
 
 def rounds(opened: pytest.FixtureRequest) -> int:
-    return {"memory": 40, "sqlite": 4, "postgres": 3}[opened.node.callspec.params["opened"]]
+    return {"memory": volume(12, 40), "sqlite": volume(2, 4), "postgres": volume(1, 3)}[
+        opened.node.callspec.params["opened"]
+    ]
 
 
 @pytest.mark.parametrize("chat", [WORK, GROUP])

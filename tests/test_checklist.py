@@ -15,13 +15,13 @@ from recollect.agents.discuss import Discussion
 from recollect.agents.extract import extract_all
 from recollect.agents.models import Model, configured_model
 from recollect.testing import FrozenClock
-from recollect.testing.models import Asked, Call, ModelServer, Say, Turn
+from recollect.testing.models import Call, ModelRequest, ModelServer, Say, Turn
 
 EVENING = datetime(2026, 2, 12, 18, 0, tzinfo=timezone.utc)
 POSTS = ("PostgreSQL 18 Released", "PostgreSQL vacuum internals", "Scaling PostgreSQL to 10 TB")
 
 
-def _model(asked: Asked) -> Turn:
+def _model(asked: ModelRequest) -> Turn:
     """A model that discusses, and extracts what the person said of their role."""
     if not asked.system or "look after the long-term memory" not in asked.system:
         return Say("Interesting! Tell me more.")

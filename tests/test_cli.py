@@ -42,8 +42,8 @@ from recollect.surfaces.cli import whole as _whole  # noqa: F401
 from recollect.surfaces.cli.output import Marked, Output, counted, explained, harmless, progress, shortened
 from recollect.surfaces.cli.program import PANELS, app, exit_code, program
 from recollect.testing import FrozenClock
-from recollect.testing.embedding import EmbeddingServer
 from tests.contracts.store_contract import tool_call
+from tests.fakes.embedding_server import EmbeddingServer
 
 DOCS = Path(__file__).parents[1] / "docs" / "cli.md"
 SOURCE = Path(recollect.__file__).parents[1]

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recollect.policy.code import looks_like_code
+from tests.volume import volume
 
 CODE = [
     ("a fenced code block", "```python\nprint(1)\n```"),
@@ -305,6 +306,6 @@ def test_P4_a_megabyte_is_judged(text: str) -> None:
 
 
 @given(st.text(max_size=300))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=volume(30, 150), deadline=None)
 def test_never_raises(text: str) -> None:
     assert looks_like_code(text) is None or looks_like_code(text)

@@ -20,6 +20,7 @@ from recollect.policy.injection import neutral
 from recollect.search.tokens import count
 from recollect.testing import FrozenClock, MemoryStore
 from recollect.testing.embedding import HashEmbedder
+from tests.volume import volume
 
 CORE, RELEVANT, RECENT = "### Core Profile", "### Relevant Past Context", "### Recent Activity"
 
@@ -378,7 +379,7 @@ def fill(memory: Memory, said: list[tuple[str, str]]) -> None:
                 continue  # nothing to say, or characters that are not stored
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=volume(16, 80), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(writes, texts, st.integers(50, 3000))
 def test_S7_never_over_the_budget_and_never_broken(said: list[tuple[str, str]], topic: str, budget: int) -> None:
     with recollect.open(MemoryStore(), clock=FrozenClock()) as app:
@@ -392,7 +393,7 @@ def test_S7_never_over_the_budget_and_never_broken(said: list[tuple[str, str]], 
         assert memory.context(topic, max_tokens=budget, include_conversation=True) == block
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=volume(10, 40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(writes)
 def test_S7_any_budget_is_kept(said: list[tuple[str, str]]) -> None:
     with recollect.open(MemoryStore(), clock=FrozenClock()) as app:
@@ -466,7 +467,7 @@ def test_P8_ordinary_text_stays_as_it_is(text: str) -> None:
     assert neutral(text) == text
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=volume(100, 500), deadline=None)
 @given(texts | st.lists(st.sampled_from(list(HOSTILE)), max_size=5).map("".join) | st.text())
 def test_P8_any_text_becomes_one_line_without_delimiters(text: str) -> None:
     said = neutral(text)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from recollect.document.daily_md import SECTIONS, append, entries, one_block, remove
 from recollect.errors import InvalidInputError
+from tests.volume import volume
 
 DAY = date(2026, 2, 12)
 
@@ -101,7 +102,7 @@ def test_F7_appending_to_what_is_there(text: str, expected: str) -> None:
 
 @given(notes, st.sampled_from([*SECTIONS, "Later", "Odd: one #"]), contents)
 @example("", "Discussions", "Role:")
-@settings(max_examples=250)
+@settings(max_examples=volume(50, 250))
 def test_F7_appending_never_rewrites(text: str, section: str, content: str) -> None:
     after = append(text, DAY, section, content)
     assert after.startswith(text)
@@ -151,7 +152,7 @@ def test_R7_erasing_leaves_what_a_person_wrote_below_the_heading() -> None:
 
 @given(notes, st.integers(0, 7))
 @example("## Discussions\n- x\n# 2026-02-12\n0\n", 1)
-@settings(max_examples=200)
+@settings(max_examples=volume(40, 200))
 def test_R7_erasing_leaves_all_other_entries(text: str, pick: int) -> None:
     before = said(text)
     gone = {content for at, (_, content) in enumerate(before) if pick >> (at % 3) & 1}

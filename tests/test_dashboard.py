@@ -8,10 +8,9 @@ import os
 import random
 import re
 import shutil
-import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from datetime import date, datetime, timedelta, timezone
 from itertools import pairwise
 from pathlib import Path
@@ -209,17 +208,6 @@ def test_U6_users_who_did_nothing_are_not_read_again(tmp_path: Path) -> None:
     assert counted() == (2, 1, 1), "it was read, and cannot be"
     shutil.rmtree(tmp_path / "ann")
     assert counted() == (1, 0, 1)
-
-
-def test_U6_a_memory_of_before_there_was_a_log_is_counted_too(tmp_path: Path) -> None:
-    with recollect.open(tmp_path) as app:
-        app.user("ann").episode("Birthday", "Looked for a cabin")
-    with closing(sqlite3.connect(tmp_path / "ann" / "memory.db")) as db:
-        db.execute("DROP TABLE calls")
-        db.execute("PRAGMA user_version = 2")
-    with recollect.open(tmp_path) as app:
-        found = app.figures()
-        assert (found.users, found.unread, found.calls, found.episodes) == (1, 0, 0, 1)
 
 
 def test_U6_a_first_count_of_many_users_goes_on_where_it_ended(tmp_path: Path) -> None:
@@ -493,7 +481,7 @@ def test_R7_U6_an_operator_erases_a_user_who_asks_for_it(where: str) -> None:
 
 
 def test_U6_who_may_only_look_changes_nothing(tmp_path: Path) -> None:
-    from recollect.identity.entrance import Entrance
+    from recollect.identity.login import Login
 
     with recollect.open(tmp_path) as app:
         app.keys.create(scope="admin")
@@ -502,7 +490,7 @@ def test_U6_who_may_only_look_changes_nothing(tmp_path: Path) -> None:
             queue.put(Task(name="extract", user_id="ann", max_attempts=1))
             queue.settle([Failed(lease, "no") for lease in queue.take("w", 9).leases])
             [job] = queue.dead()
-        code, _ = Entrance(app.keys).link(None, operator=True, read_only=True)
+        code, _ = Login(app.keys).link(None, operator=True, read_only=True)
         with visiting(app, code=code) as [visit]:
             page = visit.get("operator/queue")
             assert "extract for ann" in text_of(page) and "Try again" not in page

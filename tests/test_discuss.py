@@ -10,7 +10,7 @@ import pytest
 import recollect
 from recollect.agents.discuss import Discussion
 from recollect.agents.models import open_model
-from recollect.testing.models import Asked, Call, Fail, ModelServer, Say
+from recollect.testing.models import Call, Fail, ModelRequest, ModelServer, Say
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_G8_a_long_conversation_is_carried_on_by_a_rolling_summary(app: recollec
             role=role,
         )
 
-    def script(asked: Asked) -> Say:
+    def script(asked: ModelRequest) -> Say:
         if "Sum up" in (asked.system or ""):
             first = "engine number 0 " in asked.messages[-1].text
             return Say("SUMMARY ONE" if first else "SUMMARY TWO")

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from recollect.policy.duplicates import Relation, Statement, relation, signature
 from recollect.text import words
+from tests.volume import volume
 
 DATA = Path(__file__).parent / "data" / "duplicates.jsonl"
 
@@ -427,7 +428,7 @@ some_text = st.one_of(st.text(max_size=60), st.sampled_from(PARTS), st.lists(st.
 
 
 @given(some_text)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=volume(60, 300), deadline=None)
 def test_a_statement_is_the_same_as_itself(text: str) -> None:
     if words(text):
         assert relation(Statement.of(text), Statement.of(text)) is Relation.SAME
@@ -435,7 +436,7 @@ def test_a_statement_is_the_same_as_itself(text: str) -> None:
 
 
 @given(some_text, some_text)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=volume(60, 300), deadline=None)
 def test_relation_is_symmetric_and_follows_the_signature(one: str, other: str) -> None:
     a, b = Statement.of(one), Statement.of(other)
     assert (relation(a, b) is Relation.SAME) is (relation(b, a) is Relation.SAME)

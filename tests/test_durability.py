@@ -10,7 +10,6 @@ import hashlib
 import os
 import random
 import shutil
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -25,6 +24,7 @@ from recollect import Fact, Memory, Record
 from recollect.errors import StoreCorruptError
 from recollect.testing import FrozenClock
 from tests.durability_worker import Spawner, State, Worker, lines_of, open_memory, operations, state_of
+from tests.volume import volume
 
 _SEED = int(os.environ.get("RECOLLECT_SEED") or random.SystemRandom().getrandbits(32))
 _HEADINGS = ["# User Memory", "## User Preferences", "## Work Context", "## Personal Context", "## Key Facts"]
@@ -147,17 +147,14 @@ def url(request: pytest.FixtureRequest) -> str | None:
 
 
 @pytest.fixture
-def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+def folder(request: pytest.FixtureRequest) -> Path:
     """In memory, where more fits into the time, unless the disk is asked for, where a commit takes longer."""
-    if getattr(request, "param", "memory") == "disk" or not os.access("/dev/shm", os.W_OK):
-        yield tmp_path
-        return
-    folder = Path(tempfile.mkdtemp(prefix="recollect-", dir="/dev/shm"))
-    yield folder
-    shutil.rmtree(folder, ignore_errors=True)
+    where = "on_disk" if getattr(request, "param", "memory") == "disk" else "tmp_path"
+    folder: Path = request.getfixturevalue(where)
+    return folder
 
 
-_PARTS = [("sqlite", "disk", 1, 4), ("sqlite", "memory", 2, 9), ("postgres", "memory", 1, 3)]
+_PARTS = [("sqlite", "disk", 1, 4), ("sqlite", "memory", 1, 9), ("postgres", "memory", 1, 3)]
 """Where, how many times in the everyday run, and how many times in the long one."""
 
 
@@ -175,7 +172,7 @@ def test_F8_a_kill_at_any_instant_loses_nothing(spawner: Spawner, folder: Path, 
     print(f"RECOLLECT_SEED={_SEED} part {part}")
     chance = random.Random(seed)
     promised = Promised(url)
-    for life in range(20):
+    for life in range(volume(7, 20)):
         # in some lives MEMORY.md is so short that every few writes something is pruned from it
         words = chance.choice([80, 300, 100_000])
         worker = spawner.start(
@@ -202,8 +199,15 @@ def test_F8_a_kill_at_any_instant_loses_nothing(spawner: Spawner, folder: Path, 
 # several processes
 
 
-@pytest.mark.parametrize("writers", [2, 4])
-@pytest.mark.parametrize("url", ["sqlite", "postgres"], indirect=True)
+@pytest.mark.parametrize(
+    ("url", "writers"),
+    [
+        ("sqlite", 4),
+        ("postgres", 2),
+        *(pytest.param(*one, marks=pytest.mark.slow) for one in [("sqlite", 2), ("postgres", 4)]),
+    ],
+    indirect=["url"],
+)
 def test_F8_killing_one_of_several_writers_loses_nothing_of_any(
     spawner: Spawner, folder: Path, url: str | None, writers: int
 ) -> None:
@@ -226,9 +230,9 @@ def test_F8_killing_one_of_several_writers_loses_nothing_of_any(
         )
 
     try:
-        for _ in range(2):
+        for _ in range(volume(1, 2)):
             crew = [start() for _ in range(writers)]
-            for _ in range(6):
+            for _ in range(volume(3, 6)):
                 _until_acknowledged(promised, crew, chance.randint(3, 12))
                 victim = crew.pop(chance.randrange(len(crew)))
                 promised.hear(victim.pid, victim.kill())
@@ -335,18 +339,23 @@ def _but_rebuilds(dump: tuple[Any, ...]) -> list[Any]:
     return [[row for row in part if row != ("rebuild", False)] if isinstance(part, list) else part for part in dump]
 
 
-_LONG = ("clear", "erase", "erase_topic", "erase_user")  # with a warm process too only among the long tests
+_EVERY_POINT = ("remember", "edit")
+"""What is killed at every point in the everyday run too. All others go through the same write, and are killed at some."""
 _EVERY = [
-    pytest.param(name, warm, marks=[pytest.mark.slow] if warm and name in _LONG else [])
+    pytest.param(name, warm, stride, marks=[] if is_everyday else [pytest.mark.slow])
     for name in sorted(operations())
-    for warm in (False, True)
-    if not (warm and name in _USERS)
+    for warm, stride, is_everyday in (
+        (False, 1, name in _EVERY_POINT),
+        (False, 3, name not in _EVERY_POINT),
+        (True, 1, False),
+    )
+    if (stride == 1 or is_everyday) and not (warm and name in _USERS)
 ]
 
 
-@pytest.mark.parametrize(("operation", "warm"), _EVERY)
+@pytest.mark.parametrize(("operation", "warm", "stride"), _EVERY)
 def test_F8_a_kill_at_every_point_of_an_operation_leaves_it_done_or_not_done(
-    spawner: Spawner, template: Path, folder: Path, operation: str, warm: bool
+    spawner: Spawner, template: Path, folder: Path, operation: str, warm: bool, stride: int
 ) -> None:
     user = _USERS.get(operation, "u1")
     work = folder / "work"
@@ -357,7 +366,7 @@ def test_F8_a_kill_at_every_point_of_an_operation_leaves_it_done_or_not_done(
     after = _dump(work, user)
     assert after != before
     seen: list[str] = []
-    for point in range(1, 200):
+    for point in range(1, 200, stride):
         shutil.rmtree(work)
         shutil.copytree(template, work)
         name, done = _perform(spawner, work, operation, point, warm)
@@ -386,6 +395,9 @@ def test_F8_a_kill_at_every_point_of_an_operation_leaves_it_done_or_not_done(
                 if path.is_file() and path.name != "archive.zip":
                     assert trace.encode() not in path.read_bytes(), f"{where}: {trace!r} is still in {path}"
     assert done, "there is no end to it"
+    if stride > 1:
+        assert len(seen) > 2, seen
+        return
     assert any(name.startswith("after rename u1" if operation == "erase_user" else "after COMMIT") for name in seen), (
         seen
     )

@@ -24,6 +24,7 @@ from recollect import (
 from recollect.core.disk_files import DiskFiles
 from recollect.errors import DocumentError
 from recollect.testing import FrozenClock, MemoryStore
+from tests.volume import volume
 
 _SECRET = "sk-ant-api03-" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5bC7dE9fG1hJ3"
 DAY = "2026-02-12"
@@ -459,7 +460,9 @@ _document = st.builds(
     st.sampled_from(["", "\n"]),
 ).filter(lambda text: bool(text.strip("\ufeff \t\r\n")))
 
-_any_text = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+_any_text = settings(
+    max_examples=volume(12, 60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 
 @_any_text

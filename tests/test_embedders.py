@@ -20,7 +20,8 @@ from recollect.search.embedders.embedder import Embedder, as_vectors, checked, n
 from recollect.search.embedders.http import HttpEmbedder
 from recollect.search.embedders.onnx import OnnxEmbedder, package_embedder
 from recollect.search.embedders.opening import open_embedder
-from recollect.testing.embedding import EmbeddingServer, HashEmbedder, Reply
+from recollect.testing.embedding import HashEmbedder
+from tests.fakes.embedding_server import EmbeddingServer, Reply
 
 KEY = "sk-zebra-0123456789"
 TEXT = "the zebra incident in the garden"
@@ -277,7 +278,7 @@ def test_S2_the_setting_names_an_embedder(server: EmbeddingServer, tmp_path: Pat
     embedder = open_embedder(f"{server.url}#nomic-embed:v1.5/x", key=KEY)
     assert embedder is not None and embedder.embed(["tea"]).shape == (1, 64)
     assert server.requests[0].body["model"] == "nomic-embed:v1.5/x"
-    assert server.requests[0].headers["Authorization"] == f"Bearer {KEY}"
+    assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
     for spec in ("openai", "http://host/v1", "http://host/v1#", "onnx:", "package:", "gopher:x", "http:#x", ":"):
         with pytest.raises(ConfigError, match=r"MEMORY_EMBEDDER.*http://HOST/v1#MODEL"):
             open_embedder(spec)

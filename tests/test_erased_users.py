@@ -134,7 +134,7 @@ def test_every_command_opens_what_the_session_says() -> None:
     found = {
         path.relative_to(source).as_posix()
         for path in source.rglob("*.py")
-        if "Config.load(" in path.read_text("utf-8") and "testing" not in path.parts and "bench" not in path.parts
+        if "Config.load(" in path.read_text("utf-8") and "testing" not in path.parts
     }
     assert found <= allowed
 

@@ -24,7 +24,7 @@ import pytest
 
 import recollect
 from recollect.testing import FrozenClock
-from recollect.testing.models import Asked, Call, Fail, ModelServer, Say, Turn
+from recollect.testing.models import Call, Fail, ModelRequest, ModelServer, Say, Turn
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "examples" / "hn_companion"
@@ -179,7 +179,7 @@ def test_the_example_stores_nothing_of_readers_who_are_paused(tmp_path: Path) ->
 # with a model
 
 
-def _model(asked: Asked) -> Turn:
+def _model(asked: ModelRequest) -> Turn:
     if asked.system is not None and "look after the long-term memory" in asked.system:
         return Call(asked.tools[0].name, {"memory_updates": [], "daily_notes": []})
     return Say("As you like it.")

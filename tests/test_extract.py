@@ -32,6 +32,7 @@ from recollect.errors import UndoError
 from recollect.testing import FrozenClock, MemoryStore
 from recollect.testing.models import Call, Fail, Garbage, ModelServer, Say, Script, Stall, Usage
 from tests.extraction_worker import NOW, lived, opened
+from tests.volume import volume
 
 DAY = NOW.date()
 KEY = "sk-proj-9fJ2kLm4Qx7Zr8Tn3Wv6Yb1Hc5Dg0Ep"
@@ -219,7 +220,7 @@ def test_G3_what_a_later_day_has_read_is_not_read_again(memory: Memory, clock: F
     assert extract(memory, DAY + timedelta(days=5), clock=clock).skipped == "not yet"
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=volume(10, 40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     events=st.lists(
         st.tuples(st.integers(0, 12 * 24 * 60), st.sampled_from([0, 0, 0, 1, 90, 26 * 60, 9 * 24 * 60])),
@@ -868,7 +869,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=volume(40, 200), deadline=None)
 @given(
     updates=JSON | st.lists(JSON, max_size=3), notes=JSON, change=st.dictionaries(st.sampled_from([*entry("x")]), JSON)
 )

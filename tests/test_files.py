@@ -19,6 +19,7 @@ from recollect.core import disk_files as files_module
 from recollect.core import file_system
 from recollect.testing import FrozenClock
 from recollect.userid import folder_name
+from tests.volume import volume
 
 
 @dataclass
@@ -536,7 +537,7 @@ _step = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=volume(12, 60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.lists(_step, min_size=1, max_size=12), pick=st.integers(0, 10**6))
 def test_F4_a_person_and_an_agent_taking_turns_agree_in_the_end(
     steps: list[tuple[str, str]], pick: int, tmp_path_factory: pytest.TempPathFactory

@@ -40,6 +40,7 @@ from recollect.agents.remind import remind
 from recollect.agents.summarize import summarize
 from recollect.core.unread import Mark
 from recollect.testing import MemoryStore
+from tests.volume import volume
 
 
 class _Unspeakable:
@@ -236,7 +237,7 @@ def test_several_bad_arguments_at_once_do_not_hide_each_other(app: Recollect) ->
     plain = texts | st.integers() | st.floats() | st.booleans() | st.none() | st.datetimes() | st.dates()
     values = plain | st.lists(plain, max_size=3) | st.dictionaries(texts, plain, max_size=3)
 
-    @settings(max_examples=120, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=volume(24, 120), deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(data=st.data())
     def call(data: st.DataObject) -> None:
         name = data.draw(st.sampled_from(names))

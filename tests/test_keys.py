@@ -1,4 +1,4 @@
-"""Keys to the HTTP API, on both databases: shown once, stored as hashes, revoked at once; answers kept sealed."""
+"""Keys to the HTTP API, on both databases: shown once, stored as hashes, revoked at once; answers kept encrypted."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ import pytest
 import recollect
 from recollect import InvalidInputError, NotFoundError, Recollect
 from recollect.errors import ConfigError, MissingExtraError
-from recollect.identity.sealing import sealed
-from recollect.store.beside import Tables
-from recollect.store.beside_postgres import PostgresBeside
+from recollect.identity.signing import sign
 from recollect.store.keys import KEPT, KEYS, Key, Keys, Repeated
 from recollect.store.postgres import PostgresStore
+from recollect.store.service_tables import Tables
+from recollect.store.service_tables_postgres import PostgresServiceTables
 from recollect.testing import FrozenClock, MemoryStore
 
 
@@ -171,24 +171,26 @@ def test_U5_a_store_of_ones_own_has_no_keys() -> None:
             app.keys.create()
 
 
-def test_U5_a_seal_that_was_tampered_with_opens_nothing() -> None:
+def test_U5_an_encrypted_answer_that_was_tampered_with_opens_nothing() -> None:
     mine = Repeated("u1", "a key made up")
-    sealed = mine.seal(b"Likes tea")
+    encrypted = mine.encrypt(b"Likes tea")
     assert (
-        mine.unseal(sealed) == b"Likes tea" and mine.unseal(mine.seal(b"")) == b"" and sealed != mine.seal(b"Likes tea")
+        mine.decrypt(encrypted) == b"Likes tea"
+        and mine.decrypt(mine.encrypt(b"")) == b""
+        and encrypted != mine.encrypt(b"Likes tea")
     )
-    for place in (0, 20, len(sealed) - 1):
-        broken = sealed[:place] + bytes([sealed[place] ^ 1]) + sealed[place + 1 :]
-        assert mine.unseal(broken) is None
-    assert mine.unseal(b"") is None and mine.unseal(b"what 0.1 had sealed in its own way") is None
-    assert Repeated("u2", mine.key).unseal(sealed) is None
+    for place in (0, 20, len(encrypted) - 1):
+        broken = encrypted[:place] + bytes([encrypted[place] ^ 1]) + encrypted[place + 1 :]
+        assert mine.decrypt(broken) is None
+    assert mine.decrypt(b"") is None and mine.decrypt(b"what 0.1 had sealed in its own way") is None
+    assert Repeated("u2", mine.key).decrypt(encrypted) is None
 
 
 def test_U5_without_the_extra_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == "cryptography"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "cryptography", None)
-    for needs in (lambda: Repeated("u1", "a key made up").seal(b"x"), lambda: sealed(b"s" * 32, "token", {})):
+    for needs in (lambda: Repeated("u1", "a key made up").encrypt(b"x"), lambda: sign(b"s" * 32, "token", {})):
         with pytest.raises(MissingExtraError, match=r"pip install 'recollect\[web\]'"):
             needs()
 
@@ -273,5 +275,5 @@ def test_U5_keys_are_there_while_a_newer_version_has_not_brought_the_tables_forw
     with recollect.open(postgres_url) as app:
         key, text = app.keys.create()
     with closing(PostgresStore(postgres_url)) as store:
-        now = Keys(PostgresBeside(store, Later(**{f.name: getattr(KEYS, f.name) for f in fields(Tables)})))
+        now = Keys(PostgresServiceTables(store, Later(**{f.name: getattr(KEYS, f.name) for f in fields(Tables)})))
         assert now.any() and now.named_by(text) == key

@@ -345,30 +345,6 @@ def test_D2_vectors_need_no_extension_and_no_right_to_make_one(postgres: Postgre
         assert db.execute("SELECT extname FROM pg_extension").fetchall() == [("plpgsql",)]
 
 
-def test_D2_a_table_of_an_earlier_version_gives_way(
-    opened: Callable[..., Recollect], sql: Callable[..., list[Any]]
-) -> None:
-    """As 0.1 left it: made on demand, with a column of a type of pgvector's, which a domain stands for here."""
-    memory = opened(1, embedder=HashEmbedder()).user("u1")
-    for text in ("quince harbour", "a lazy dog sleeps"):
-        memory.note(text)
-    memory.embed()
-    sql("DROP TABLE memory_meanings")
-    sql("DELETE FROM recollect_migrations WHERE version > 6")
-    sql("CREATE DOMAIN halfvec AS real[]")
-    sql(
-        'CREATE TABLE memory_meanings (user_id TEXT COLLATE "C", record_id TEXT COLLATE "C", embedder TEXT COLLATE "C",'
-        " number BIGINT, dimensions INTEGER, meaning halfvec)"
-    )
-    sql("INSERT INTO memory_meanings SELECT user_id, record_id, embedder, number, 64, '{1}' FROM memory_vectors")
-    upgraded = opened(1, embedder=HashEmbedder()).user("u1")
-    upgraded.embed()
-    hits = upgraded.search("quince")
-    assert contents(hits)[0] == "quince harbour" and hits.mode == "words and vectors"
-    assert sql("SELECT count(*) FROM memory_meanings WHERE bit_length(signs) = 64") == [(2,)]
-    assert sql("SELECT typname FROM pg_type WHERE typname = 'halfvec'"), "what others may use stays"
-
-
 def test_S2_who_has_become_too_large_is_soon_compared_by_vectors(
     opened: Callable[..., Recollect], sql: Callable[..., list[Any]]
 ) -> None:

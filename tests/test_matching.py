@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from recollect.document.matching import SIMILAR, SIMILAR_ELSEWHERE, Changes, Known, compare
 from recollect.document.memory_md import Document, Item, key_of, label_of
+from tests.volume import volume
 
 SECTIONS = ["User Preferences", "Work Context", "Personal Context", "Key Facts", "Boats & Harbours"]
 
@@ -251,7 +252,7 @@ def edited_files(draw: st.DrawFn) -> tuple[list[Line], list[Line], random.Random
 
 
 @given(edited_files())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=volume(30, 150), deadline=None)
 def test_F4_any_edits_are_told_exactly(case: tuple[list[Line], list[Line], random.Random]) -> None:
     before, lines, style = case
     known = [

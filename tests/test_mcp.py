@@ -949,6 +949,7 @@ def test_without_the_extra_it_says_what_to_install(tmp_path: Path, monkeypatch: 
 INSPECTOR = "0.15.0"
 
 
+@pytest.mark.slow
 def test_U4_the_inspector_can_use_it(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     npm, node = shutil.which("npm"), shutil.which("node")
     if npm is None or node is None:

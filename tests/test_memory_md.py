@@ -24,6 +24,7 @@ from recollect.document.memory_md import (
     template,
 )
 from recollect.errors import DocumentError, InvalidInputError, NotFoundError
+from tests.volume import volume
 
 SAMPLE = """\
 # User Memory
@@ -117,7 +118,7 @@ def test_F3_the_sample_is_read_as_a_person_reads_it() -> None:
 @given(st.one_of(st.text(), markdown))
 @example("\ufeff")
 @example("a\rb\r\nc\nd\x0be\x0cf\u2028g\x85h")
-@settings(max_examples=200)
+@settings(max_examples=volume(40, 200))
 def test_F3_any_text_renders_back_byte_for_byte(text: str) -> None:
     document = Document.parse(text)
     assert document.render() == text
@@ -312,7 +313,7 @@ def test_labels_of_keys() -> None:
 
 
 @given(keys, contents)
-@settings(max_examples=200)
+@settings(max_examples=volume(40, 200))
 def test_F3_every_key_is_read_back_from_its_line(key: str, content: str) -> None:
     assert key_of(key) == key
     assert key_of(label_of(key)) == key
@@ -337,7 +338,7 @@ def test_F3_a_label_is_kept_where_it_can_be(label: str, content: str) -> None:
 @example("--")
 @example("<!--\n-->")
 @example("[ ]")
-@settings(max_examples=200)
+@settings(max_examples=volume(40, 200))
 def test_F3_content_is_read_back_as_written(content: str) -> None:
     expected = one_block(content)
     assert one_block(expected) == expected
@@ -416,7 +417,7 @@ def test_F5_adding(text: str, section: str, expected: str) -> None:
     keys | st.none(),
     contents,
 )
-@settings(max_examples=250)
+@settings(max_examples=volume(50, 250))
 def test_F5_adding_leaves_every_other_byte(text: str, section: str, key: str | None, content: str) -> None:
     expected = one_block(content)
     assume(key or not split_label(expected))
@@ -524,7 +525,7 @@ changes_to_make = st.lists(
 
 
 @given(markdown, changes_to_make)
-@settings(max_examples=250)
+@settings(max_examples=volume(50, 250))
 def test_F5_any_row_of_changes_leaves_all_other_items_as_they_were(
     text: str, steps: list[tuple[str, int, str, str, str]]
 ) -> None:

@@ -31,7 +31,7 @@ from recollect.agents.models import (
 )
 from recollect.config import Config
 from recollect.errors import ConfigError, InvalidInputError, MissingExtraError, ModelError
-from recollect.testing.models import Asked, Call, Cut, Fail, Garbage, ModelServer, Say, Script, Stall, Usage
+from recollect.testing.models import Call, Cut, Fail, Garbage, ModelRequest, ModelServer, Say, Script, Stall, Usage
 
 PROTOCOLS = ("chat", "openai", "anthropic", "gemini")
 SCHEMA = {
@@ -223,7 +223,7 @@ def test_a_conversation_ends_with_the_user(messages: Sequence[Turn]) -> None:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_G2_an_endless_loop_ends_with_a_last_question_without_tools(suite: recollect.Suite, protocol: str) -> None:
-    def forever(asked: Asked) -> Any:
+    def forever(asked: ModelRequest) -> Any:
         barred = "none" in json.dumps(asked.raw.get("tool_choice") or asked.raw.get("toolConfig") or "").lower()
         return Say("Here is what I have.") if barred else Call("memory_search", {"query": "x"})
 
@@ -268,7 +268,7 @@ def test_the_tokens_are_limited(suite: recollect.Suite) -> None:
 def test_when_time_is_over_the_reply_is_what_there_is(suite: recollect.Suite) -> None:
     clock = Hands()
 
-    def slow(asked: Asked) -> Any:
+    def slow(asked: ModelRequest) -> Any:
         clock.now += 70
         return [Say("So far so good."), Call("memory_search", {"query": "a"})]
 
@@ -280,7 +280,7 @@ def test_when_time_is_over_the_reply_is_what_there_is(suite: recollect.Suite) ->
 def test_time_that_ends_within_the_first_request_is_an_error() -> None:
     clock = Hands()
 
-    def slow(asked: Asked) -> Any:
+    def slow(asked: ModelRequest) -> Any:
         clock.now += 100
         return Fail(500)
 
@@ -425,7 +425,7 @@ def test_a_refusal_is_not_asked_again(protocol: str, body: dict[str, Any]) -> No
 def test_a_closed_model_fails_requests_under_way_and_opens_again() -> None:
     arrived = threading.Event()
 
-    def first(asked: Asked) -> Any:
+    def first(asked: ModelRequest) -> Any:
         arrived.set()
         return Stall()
 
@@ -490,7 +490,7 @@ def test_garbage_to_the_end_is_an_error(protocol: str, caplog: pytest.LogCapture
 
 
 def test_a_server_without_tools_is_asked_for_text() -> None:
-    def no_tools(asked: Asked) -> Any:
+    def no_tools(asked: ModelRequest) -> Any:
         return Fail(400, "this model does not support tools") if asked.tools else Say('```json\n{"facts": ["a"]}\n```')
 
     with serving("chat", no_tools) as (model, server):
@@ -519,7 +519,7 @@ def test_a_list_by_schema() -> None:
 def test_time_that_ends_within_an_extraction() -> None:
     clock = Hands()
 
-    def slow(asked: Asked) -> Any:
+    def slow(asked: ModelRequest) -> Any:
         clock.now += 70
         return Say("No.")
 
@@ -676,7 +676,7 @@ def test_the_key_goes_to_the_model_it_belongs_to_and_to_no_other(monkeypatch: py
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_many_threads_share_a_model(app: recollect.Recollect, protocol: str) -> None:
-    def script(asked: Asked) -> Any:
+    def script(asked: ModelRequest) -> Any:
         if asked.tool_results:
             return Say(f"{asked.text}: {asked.tool_results[0].text.count('note-')}")
         return Call("memory_save", {"content": f"Is called {asked.text}"})

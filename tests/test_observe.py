@@ -17,6 +17,7 @@ from recollect import Memory
 from recollect.agents.models import Model, open_model
 from recollect.agents.observe import Observations, observe, remember
 from recollect.testing.models import Call, Cut, Fail, Garbage, ModelServer, Say, Script
+from tests.volume import volume
 
 OUTPUT = "The service answered 429 after one hundred requests in a minute, so we slowed down."
 FOUND = {"findings": ["The API allows 100 requests a minute"], "insights": [], "lessons": ["Slow down early"]}
@@ -139,7 +140,7 @@ def test_G6_whatever_a_model_says_nothing_is_raised(memory: Memory) -> None:
     said: list[str] = []
     with serving(lambda _: Say(said[-1] or " ")) as (model, _):
 
-        @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+        @settings(max_examples=volume(12, 60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
         @given(
             text=st.text(max_size=60) | ANY.map(json.dumps) | ANY.map(lambda one: json.dumps(dict.fromkeys(FOUND, one)))
         )

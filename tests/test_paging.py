@@ -19,6 +19,7 @@ from recollect.records import ToolCall, new_id
 from recollect.store import rows, sqlite_views
 from recollect.testing.clock import FrozenClock
 from recollect.testing.memory_store import MemoryStore
+from tests.volume import volume
 
 START = datetime(2026, 2, 12, 9, 30, tzinfo=timezone.utc)
 Lister = Callable[[Memory], list[Any]]
@@ -106,7 +107,7 @@ def test_the_pages_of_a_list_are_the_list(name: str, size: int, memory: tuple[Me
     assert walked(there, LISTERS[name], size) == whole
 
 
-@settings(max_examples=40, suppress_health_check=list(HealthCheck), deadline=None)
+@settings(max_examples=volume(10, 40), suppress_health_check=list(HealthCheck), deadline=None)
 @given(
     steps=st.lists(
         st.tuples(st.sampled_from(["say", "note", "forget", "erase", "tell"]), st.integers(0, 99)), max_size=20

@@ -16,6 +16,7 @@ from recollect.testing import MemoryStore
 from recollect.tools.parameters import Arg, ArgumentsError, Parameter, parameters_of, read_arguments, schema_of
 from recollect.tools.suite import Result, Suite
 from recollect.tools.tool import Answer, Scope, tool
+from tests.volume import volume
 
 seen: list[dict[str, Any]] = []
 
@@ -299,7 +300,7 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 }
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=volume(60, 300), deadline=None)
 @given(given=st.dictionaries(st.sampled_from([*_NAMES, "topK", "Query", "other"]), _ANYTHING, max_size=6) | _ANYTHING)
 def test_R5_whatever_is_given_is_read_as_declared_or_refused_in_one_sentence(given: Any) -> None:
     try:

@@ -31,6 +31,7 @@ from recollect.errors import (
     StoreUnavailableError,
 )
 from recollect.records import ExtractionRun, JournalEntry, Record, Spending
+from recollect.store import postgres
 from recollect.store.contract import FileState, Query, Store
 from recollect.store.postgres import PostgresStore
 from recollect.store.rows import load_migrations, load_queries
@@ -243,36 +244,28 @@ class TestTables:
             pass
         store.close()
 
-    def test_S2_a_database_of_the_first_schema_is_brought_forward(
-        self, postgres_url: str, sql: Callable[..., list[Any]]
+    def test_a_later_schema_brings_an_earlier_one_forward(
+        self, postgres_url: str, sql: Callable[..., list[Any]], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         store = PostgresStore(postgres_url)
         with store.user("u").write() as tx:
             record = write(tx, fact())
         store.close()
-        sql("DROP TABLE memory_meanings, memory_vectors, memory_embedders")
-        _take_back_to_2(sql)
-        sql("DELETE FROM recollect_migrations WHERE version > 1")
+        monkeypatch.setattr(
+            postgres,
+            "load_migrations",
+            lambda folder: [*load_migrations(folder), "CREATE TABLE memory_more (one TEXT)"],
+        )
         with store.user("u").read() as reader:
-            assert reader.find(Query()) == [record] and reader.vectors("e") == []
+            assert reader.find(Query()) == [record]
         with store.user("u").write() as tx:
-            tx.put_vectors("e", [(record.id, 1, b"x")])
-            assert tx.last_vector("e") == 1
+            assert tx.find(Query()) == [record]
+        assert sql("SELECT count(*) FROM memory_more") == [(0,)]
+        known = len(load_migrations(Path(store_package.__file__).parent / "postgres_migrations"))
+        assert sql("SELECT max(version) FROM recollect_migrations") == [(known + 1,)]
         store.close()
 
-    def test_U7_a_database_of_the_second_schema_is_brought_forward(
-        self, postgres_url: str, sql: Callable[..., list[Any]]
-    ) -> None:
-        store = PostgresStore(postgres_url)
-        with store.user("u").write() as tx:
-            record = write(tx, fact(), call="call-1")
-            tx.put_vectors("e", [(record.id, 1, b"x")])
-        store.close()
-        _take_back_to_2(sql)
-        with store.user("u").read() as reader:
-            assert reader.find(Query()) == [record] and reader.last_vector("e") == 1
-            assert reader.calls() == [] and reader.spending() == [] and reader.consents() == {}
-            assert [entry.seq for entry in reader.entries(call="call-1")] == [1]
+    def test_U7_the_log_of_an_erased_user_is_gone(self, store: PostgresStore, sql: Callable[..., list[Any]]) -> None:
         with store.user("u").write() as tx:
             tx.log_calls([tool_call("call-2")])
             tx.charge([Spending(day=T0.date(), operation="extract", calls=1)])
@@ -281,7 +274,6 @@ class TestTables:
         assert (places["tool calls"], places["ledger"], places["consents"]) == (1, 1, 1)
         for table in ("memory_calls", "memory_spending", "memory_consents"):
             assert sql(f"SELECT count(*) FROM {table}") == [(0,)]
-        store.close()
 
     def test_R4_every_statement_names_the_user(self) -> None:
         folder = Path(store_package.__file__).parent
@@ -298,28 +290,13 @@ class TestTables:
                 wanted = r"\bid\b" if table == "users" else r"\buser_id\b"
                 assert re.search(wanted, part), f"{name}: {table}{part}"
 
-    def test_G3_interactions_of_the_fourth_schema_were_reported_when_they_happened(
-        self, postgres_url: str, sql: Callable[..., list[Any]]
-    ) -> None:
-        store = PostgresStore(postgres_url)
-        with store.user("u").write() as tx:
-            tx.put_interactions([interaction("event-1"), interaction("event-2", 5)])
-        store.close()
-        _take_back_to_4(sql)
-        with store.user("u").read() as reader:
-            assert reader.last_reported() == T0 + timedelta(minutes=5)
-            assert [one.id for one in reader.interactions(reported_after=T0)] == ["event-2"]
-        store.close()
-
-    def test_G3_D1_a_database_of_the_third_schema_is_brought_forward_with_its_runs(
+    def test_G3_D1_runs_that_an_application_wrote_are_read_and_gone_with_the_user(
         self, postgres_url: str, sql: Callable[..., list[Any]]
     ) -> None:
         store = PostgresStore(postgres_url)
         with store.user("u").write() as tx:
             record = write(tx, fact())
             tx.log_calls([tool_call("call-1")])
-        store.close()
-        _take_back_to_3(sql)
         # as the application of the seed writes them
         sql("INSERT INTO memory_extraction_runs (user_id, run_date) VALUES ('u', '2026-02-11')")
         sql(
@@ -390,32 +367,6 @@ class TestTables:
                 " AND (at, id) > ('2026-02-12T09:30:00Z'::timestamptz, 'x') ORDER BY at, id LIMIT 5"
             ).fetchall()
         assert "memory_interactions_by_time" in str(plan)
-
-
-def _take_back_to_4(sql: Callable[..., list[Any]]) -> None:
-    sql("ALTER TABLE memory_interactions DROP COLUMN reported_at")
-    sql("DROP INDEX memory_by_time")
-    sql("DELETE FROM recollect_migrations WHERE version > 4")
-
-
-def _take_back_to_3(sql: Callable[..., list[Any]]) -> None:
-    _take_back_to_4(sql)
-    sql("DROP TABLE memory_interactions")
-    sql("ALTER TABLE memory_extraction_runs DROP COLUMN kind, DROP COLUMN tier, DROP COLUMN details")
-    sql("ALTER TABLE memory_extraction_runs ALTER COLUMN id DROP DEFAULT")
-    sql("ALTER TABLE memory_extraction_runs ALTER COLUMN id TYPE UUID USING id::uuid")
-    sql("ALTER TABLE memory_extraction_runs ALTER COLUMN id SET DEFAULT gen_random_uuid()")
-    for column in ("interactions_processed", "memories_written", "memories_updated", "tokens_used", "duration_ms"):
-        sql(f"ALTER TABLE memory_extraction_runs ALTER COLUMN {column} TYPE INTEGER")
-    sql("ALTER TABLE memory_extraction_runs ADD UNIQUE (user_id, run_date)")
-    sql("DELETE FROM recollect_migrations WHERE version > 3")
-
-
-def _take_back_to_2(sql: Callable[..., list[Any]]) -> None:
-    _take_back_to_3(sql)
-    sql("DROP TABLE memory_calls, memory_spending, memory_consents")
-    sql("DROP INDEX memory_journal_by_call")
-    sql("DELETE FROM recollect_migrations WHERE version > 2")
 
 
 class TestValues:

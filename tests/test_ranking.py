@@ -212,10 +212,10 @@ def test_S2_weights_are_set_by_name() -> None:
     changed = Weights().but(dict.fromkeys(names, 0.25))
     assert all(getattr(changed, name) == 0.25 for name in names)
     assert Config(weights=" vector = 1 , date=0.5,").weight_changes() == {"vector": 1.0, "date": 0.5}
-    with pytest.raises(ConfigError, match=r"MEMORY_WEIGHTS.*'vektor'.*vector"):
+    with pytest.raises(ConfigError, match=r"weights.*'vektor'.*vector"):
         Weights().but({"vektor": 1.0})
     for wrong in ("vector", "=1", "vector=", "vector=a"):
-        with pytest.raises(ConfigError, match="MEMORY_WEIGHTS"):
+        with pytest.raises(ConfigError, match="weights"):
             Config(weights=wrong)
 
 

@@ -35,6 +35,7 @@ from recollect.testing import FrozenClock
 from recollect.testing.embedding import HashEmbedder
 from recollect.text import terms
 from tests.durability_worker import Spawner, Tell, Worker, open_memory
+from tests.volume import volume
 
 if TYPE_CHECKING:
     import numpy as np
@@ -592,7 +593,7 @@ def test_S3_a_snapshot_cut_off_anywhere_is_none(root: Path) -> None:
     whole = saved(root).read_bytes()
     chance = random.Random(_SEED)
     lengths = {0, 1, 7, 8, 19, 20, 21, 64, 100, len(whole) // 2, len(whole) - 1, len(whole) - 64}
-    for length in sorted(lengths | {chance.randrange(len(whole)) for _ in range(200)}):
+    for length in sorted(lengths | {chance.randrange(len(whole)) for _ in range(volume(40, 200))}):
         saved(root).write_bytes(whole[:length])
         assert snapshot.read(saved(root)) is None, length
     for length in sorted(lengths):
@@ -604,7 +605,7 @@ def test_S3_a_snapshot_cut_off_anywhere_is_none(root: Path) -> None:
 def test_S3_a_snapshot_with_any_byte_changed_is_none(root: Path) -> None:
     whole = saved(root).read_bytes()
     chance = random.Random(_SEED)
-    places = [*range(24), *(chance.randrange(len(whole)) for _ in range(300))]
+    places = [*range(24), *(chance.randrange(len(whole)) for _ in range(volume(60, 300)))]
     for place in places:
         changed = bytearray(whole)
         changed[place] ^= 1 << chance.randrange(8)

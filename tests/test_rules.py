@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from benchmarks import command as _command  # noqa: F401  (its commands)
+from benchmarks.rules import Utterance, load, measure
 from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
@@ -14,12 +16,10 @@ from typer.testing import CliRunner
 import recollect
 from recollect.agents.rules import Event, Explicit, Learned, explicit, interests, learn
 from recollect.agents.rules.tables import CODES, TRIGGER_CODES, language, triggers
-from recollect.bench.rules import Utterance, load, measure
 from recollect.errors import InvalidInputError
 from recollect.policy.code import looks_like_code
 from recollect.policy.secrets import find_secrets
 from recollect.records import CATEGORIES, FACT_TYPES
-from recollect.surfaces.cli import bench as _bench  # noqa: F401  (its commands)
 from recollect.surfaces.cli.program import app
 
 

@@ -20,6 +20,7 @@ import pytest
 import recollect
 from recollect import Memory
 from recollect.core import file_system
+from tests.volume import volume
 
 _rename, _open, _write, _close = os.rename, os.open, os.write, os.close
 
@@ -151,12 +152,12 @@ def _length(tmp_path: Path) -> int:
 
 
 def _schedules(style: str, parts: int, length: int) -> Iterator[list[int]]:
-    """When each part of a save happens: two parts at any two steps, the second of every fifth, and of four a fixed choice."""
+    """When each part of a save happens: two parts at any two steps, the second of some, and of four a fixed choice."""
     if parts == 2:
-        yield from ([first, last] for first in range(length + 1) for last in range(first, length + 1, 5))
+        yield from ([first, last] for first in range(length + 1) for last in range(first, length + 1, volume(17, 5)))
     else:
         choose = random.Random(style)
-        yield from (sorted(choose.choices(range(length + 1), k=parts)) for _ in range(60))
+        yield from (sorted(choose.choices(range(length + 1), k=parts)) for _ in range(volume(20, 60)))
 
 
 @pytest.mark.parametrize("can_exchange", [True, False])
@@ -191,7 +192,7 @@ def test_F8_a_kill_at_any_step_loses_neither_the_save_nor_what_was_acknowledged(
     choose = random.Random(style)
     number = 0
     for kill_at in range(length):
-        for begin in sorted({0, *choose.choices(range(length + 1), k=2)}):
+        for begin in sorted({0, *choose.choices(range(length + 1), k=2)})[: volume(1, 3)]:
             number += 1
             app, memory, path = _prepared(tmp_path / str(number))
             parts = Editor(path).styles()[style]

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recollect.policy.secrets import Secret, find_secrets, mask
+from tests.volume import volume
 
 A = "aB3dE5fG7hJ9kL2mN4pQ6rS8tU1vW3xY5zA7bC9d"  # 40 characters that look random
 H = "3f2a9c8d7e6b5a4f3e2d1c0b9a8f7e6d"  # 32 hexadecimal digits
@@ -301,7 +302,7 @@ def test_P5_a_megabyte_is_searched(text: str) -> None:
 
 
 @given(st.text(max_size=200))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=volume(30, 150), deadline=None)
 def test_spans_are_ordered_and_inside(text: str) -> None:
     at = 0
     for secret in find_secrets(text + " password: " + text):

@@ -34,6 +34,7 @@ from recollect.tools.results import Status
 from recollect.tools.suite import MAX_OUTPUT, Result, Suite
 from recollect.tools.tool import Answer, Scope, Tool, tool
 from tests.tooling import SEED_TOOLS, Forked, SlowStore, forked
+from tests.volume import volume
 
 TOOLS = tools_of()
 NAMES = [one.name for one in TOOLS]
@@ -284,7 +285,7 @@ def test_R5_whatever_is_called_is_answered_and_logged_and_leaves_the_memory_whol
         suite = app.tools(123, session="s1", chat="c1")
         count, statuses = 0, set[str]()
 
-        @settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+        @settings(max_examples=volume(80, 400), deadline=None, suppress_health_check=list(HealthCheck))
         @given(_calls(refs))
         def check(call: tuple[str, Any]) -> None:
             nonlocal count
@@ -391,7 +392,7 @@ _JSON = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=volume(30, 150), deadline=None)
 @given(st.dictionaries(st.text(max_size=5), _JSON, max_size=4) | st.lists(_JSON, max_size=8), st.integers(80, 300))
 def test_R5_json_is_cut_to_json(content: Any, limit: int) -> None:
     text = phrased(content, limit)

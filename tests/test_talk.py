@@ -23,7 +23,7 @@ from recollect.agents.models import Model, open_model
 from recollect.surfaces.talk.page import Choice, Page
 from recollect.surfaces.talk.talk import COMMANDS, NO_MODEL, Talk
 from recollect.testing import FrozenClock
-from recollect.testing.models import Asked, Call, Cut, Fail, ModelServer, Say, Stall, Turn
+from recollect.testing.models import Call, Cut, Fail, ModelRequest, ModelServer, Say, Stall, Turn
 from recollect.userid import folder_name
 from tests.test_late import held, wait_for
 
@@ -177,7 +177,7 @@ def test_U1_a_model_that_breaks_off_in_the_middle_loses_nothing_said(app: Recoll
 def test_U1_a_command_does_not_wait_for_an_answer_that_is_being_made(app: Recollect, clock: FrozenClock) -> None:
     asked, go_on = threading.Event(), threading.Event()
 
-    def script(request: Asked) -> Turn:
+    def script(request: ModelRequest) -> Turn:
         asked.set()
         return Stall(until=go_on, then=Say("At last."))
 

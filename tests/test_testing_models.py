@@ -11,25 +11,24 @@ import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
 from recollect.testing.models import (
-    Asked,
     Call,
+    ChatMessage,
     Cut,
+    DeclaredTool,
     Fail,
     Garbage,
-    Message,
+    ModelRequest,
     ModelServer,
-    Result,
     Say,
     Script,
     Stall,
-    Tool,
+    ToolResult,
     Turn,
     Usage,
 )
@@ -41,7 +40,7 @@ SCHEMA: dict[str, Any] = {
     "required": ["query"],
     "additionalProperties": False,
 }
-SEARCH = Tool("memory_search", "Finds memories.", SCHEMA)
+SEARCH = DeclaredTool("memory_search", "Finds memories.", SCHEMA)
 CALL = Call("memory_search", {"query": "name, ім'я"})
 
 
@@ -63,7 +62,7 @@ class Speaker:
         self.history: list[Any] = []
         self.options = {"max_retries": 0, "timeout": 20.0, **options}
         self.system = "Be brief."
-        self.tools: Sequence[Tool] = [SEARCH]
+        self.tools: Sequence[DeclaredTool] = [SEARCH]
 
     @functools.cached_property
     def client(self) -> Any:
@@ -72,7 +71,7 @@ class Speaker:
     def ask(self, text: str) -> Heard:
         raise NotImplementedError
 
-    def give(self, *results: Result) -> Heard:
+    def give(self, *results: ToolResult) -> Heard:
         raise NotImplementedError
 
 
@@ -88,7 +87,7 @@ class ChatSpeaker(OpenAISpeaker):
         self.history.append({"role": "user", "content": text})
         return self._send()
 
-    def give(self, *results: Result) -> Heard:
+    def give(self, *results: ToolResult) -> Heard:
         for result in results:
             self.history.append({"role": "tool", "tool_call_id": result.id, "content": result.text})
         return self._send()
@@ -122,7 +121,7 @@ class ResponsesSpeaker(OpenAISpeaker):
         self.history.append({"role": "user", "content": text})
         return self._send()
 
-    def give(self, *results: Result) -> Heard:
+    def give(self, *results: ToolResult) -> Heard:
         for result in results:
             self.history.append({"type": "function_call_output", "call_id": result.id, "output": result.text})
         return self._send()
@@ -169,7 +168,7 @@ class AnthropicSpeaker(Speaker):
         self.history.append({"role": "user", "content": text})
         return self._send()
 
-    def give(self, *results: Result) -> Heard:
+    def give(self, *results: ToolResult) -> Heard:
         blocks = [
             {"type": "tool_result", "tool_use_id": one.id, "content": one.text, "is_error": one.is_error}
             for one in results
@@ -209,7 +208,7 @@ class GeminiSpeaker(Speaker):
         self.history.append({"role": "user", "parts": [{"text": text}]})
         return self._send()
 
-    def give(self, *results: Result) -> Heard:
+    def give(self, *results: ToolResult) -> Heard:
         parts = [
             {
                 "function_response": {
@@ -315,18 +314,20 @@ class TestAnswers:
             speaker = speak(server, stream=stream)
             heard = speaker.ask("Who am I?")
             assert heard.calls == [CALL]
-            assert speaker.give(Result("memory_search", "name: SG", id=heard.calls[0].id)).text == "You are called SG."
+            assert (
+                speaker.give(ToolResult("memory_search", "name: SG", id=heard.calls[0].id)).text == "You are called SG."
+            )
         first, second = server.requests
         assert server.problems == []
         assert (first.protocol, first.model, first.system, first.stream) == (protocol, "m", "Be brief.", stream)
         assert first.tools == (SEARCH,)
-        assert first.messages == (Message("user", "Who am I?"),) and first.tool_results == ()
+        assert first.messages == (ChatMessage("user", "Who am I?"),) and first.tool_results == ()
         assert second.messages == (
-            Message("user", "Who am I?"),
-            Message("assistant", calls=(CALL,)),
-            Message("tool", results=(Result("memory_search", "name: SG"),)),
+            ChatMessage("user", "Who am I?"),
+            ChatMessage("assistant", calls=(CALL,)),
+            ChatMessage("tool", results=(ToolResult("memory_search", "name: SG"),)),
         )
-        assert second.tool_results == (Result("memory_search", "name: SG"),)
+        assert second.tool_results == (ToolResult("memory_search", "name: SG"),)
         assert second.tool_results[0].id == second.messages[1].calls[0].id == heard.calls[0].id != ""
         assert second.text == "Who am I?"
         assert ("contents" if protocol == "gemini" else "model") in second.raw and "host" in second.headers
@@ -339,14 +340,17 @@ class TestAnswers:
             assert (heard.text, heard.calls) == ("Let me look.", [CALL, other])
             first, second = (call.id for call in heard.calls)
             assert first != second
-            results = [Result("memory_search", "SG", id=first), Result("memory_search", "nothing", True, second)]
+            results = [
+                ToolResult("memory_search", "SG", id=first),
+                ToolResult("memory_search", "nothing", True, second),
+            ]
             assert speaker.give(*results).text == "SG, 42."
         failed = protocol in ("anthropic", "gemini")  # OpenAI has no word for it
         assert server.requests[1].tool_results == (
-            Result("memory_search", "SG"),
-            Result("memory_search", "nothing", failed),
+            ToolResult("memory_search", "SG"),
+            ToolResult("memory_search", "nothing", failed),
         )
-        assert server.requests[1].messages[1] == Message("assistant", "Let me look.", (CALL, other))
+        assert server.requests[1].messages[1] == ChatMessage("assistant", "Let me look.", (CALL, other))
 
     def test_usage_numbers_arrive(self, speak: Speak, stream: bool) -> None:
         turns: list[Turn] = [
@@ -362,7 +366,7 @@ class TestAnswers:
         assert heard[2][0] > 1 and heard[2][1] > 1
 
     def test_a_script_can_be_a_function(self, speak: Speak, stream: bool) -> None:
-        def script(asked: Asked) -> Turn:
+        def script(asked: ModelRequest) -> Turn:
             if asked.tool_results:
                 return Say(f"It says {asked.tool_results[0].text}")
             return Call(asked.tools[0].name, {"query": asked.text})
@@ -371,7 +375,7 @@ class TestAnswers:
             speaker = speak(server, stream=stream)
             heard = speaker.ask("tea")
             assert heard.calls == [Call("memory_search", {"query": "tea"})]
-            assert speaker.give(Result("memory_search", "green", id=heard.calls[0].id)).text == "It says green"
+            assert speaker.give(ToolResult("memory_search", "green", id=heard.calls[0].id)).text == "It says green"
             assert server.remaining is None
 
     def test_a_turn_can_be_a_function(self, speak: Speak) -> None:
@@ -455,53 +459,13 @@ class TestWireFormats:
     def test_gemini(self) -> None:
         types: Any = importlib.import_module("google.genai.types")
         path = "/v1beta/models/m:streamGenerateContent"
-        with ModelServer([self.TURN] * 3) as server:
+        with ModelServer([self.TURN] * 2) as server:
             _, whole, _ = post(server, "/v1beta/models/m:generateContent", GEMINI, GOOGLE)
             events = self._streamed(server, path + "?alt=sse", GEMINI, GOOGLE)
-            _, array, _ = post(server, path, GEMINI, GOOGLE)
         assert len(types.GenerateContentResponse.model_validate_json(whole).function_calls) == 2
         seen = [types.GenerateContentResponse.model_validate(one) for one in events]
         assert "".join(one.candidates[0].content.parts[0].text or "" for one in seen) == "Let me look at it."
         assert [one.candidates[0].finish_reason for one in seen] == [None] * (len(seen) - 1) + ["STOP"]
-        assert len(json.loads(array)) == len(events)
-
-    def test_models(self, http_client: Any) -> None:
-        with ModelServer([], models=["alpha", "beta"]) as server:
-            chat = ChatSpeaker(server, http_client).client
-            claude = AnthropicSpeaker(server, http_client).client
-            gemini = GeminiSpeaker(server, http_client).client
-            assert [model.id for model in chat.models.list()] == ["alpha", "beta"]
-            assert [model.id for model in claude.models.list()] == ["alpha", "beta"]
-            assert [model.name for model in gemini.models.list()] == ["models/alpha", "models/beta"]
-            assert chat.models.retrieve("beta").id == claude.models.retrieve("beta").id == "beta"
-            assert gemini.models.get(model="beta").name == "models/beta"
-            with pytest.raises(errors_of("openai-chat").NotFoundError):
-                chat.models.retrieve("gamma")
-
-    def test_a_model_that_does_not_exist(self, speak: Speak) -> None:
-        with ModelServer([Say("no")], models=["alpha"]) as server:
-            with pytest.raises(Exception, match="does not exist") as caught:
-                speak(server).ask("Hi")
-            assert _status(caught.value) == 404 and server.requests == [] and server.remaining == 1
-
-    def test_a_stored_response_is_continued(self, http_client: Any) -> None:
-        tools = [{"type": "function", "name": "memory_search", "parameters": SCHEMA, "strict": True}]
-        with ModelServer([[CALL], Say("SG"), Say("x"), Say("y")]) as server:
-            responses = ResponsesSpeaker(server, http_client).client.responses
-            first = responses.create(model="m", input="Who am I?", tools=tools)
-            output = {"type": "function_call_output", "call_id": first.output[0].call_id, "output": "name: SG"}
-            with pytest.raises(errors_of("openai").BadRequestError, match="No tool call found"):
-                responses.create(model="m", input=[output], tools=tools)
-            with pytest.raises(errors_of("openai").BadRequestError, match="No tool output found"):
-                responses.create(model="m", input="Well?", previous_response_id=first.id)
-            with pytest.raises(errors_of("openai").BadRequestError, match="not found"):
-                responses.create(model="m", input="Well?", previous_response_id="resp_unknown")
-            second = responses.create(model="m", input=[output], tools=tools, previous_response_id=first.id)
-            assert second.output_text == "SG" and len(server.requests[1].messages) == 3
-            third = responses.create(model="m", input="And?", previous_response_id=second.id, store=False)
-            assert len(server.requests[2].messages) == 5
-            with pytest.raises(errors_of("openai").BadRequestError, match="not found"):
-                responses.create(model="m", input="And?", previous_response_id=third.id)
 
 
 def _status(error: Any) -> int:
@@ -537,15 +501,12 @@ class TestFailures:
     def test_errors_are_in_the_format_of_the_protocol(self) -> None:
         with ModelServer([Fail(429, "slow down", 2.5)] * 3 + [Fail(529, "overloaded")]) as server:
             _, chat, _ = post(server, "/v1/chat/completions", CHAT, BEARER)
-            _, claude, headers = post(server, "/v1/messages", MESSAGES, ANTHROPIC)
+            _, claude, _ = post(server, "/v1/messages", MESSAGES, ANTHROPIC)
             _, gemini, _ = post(server, "/v1beta/models/m:generateContent", GEMINI, GOOGLE)
             _, busy, _ = post(server, "/v1/messages", MESSAGES, ANTHROPIC)
-        assert json.loads(chat) == {
-            "error": {"message": "slow down", "type": "requests", "param": None, "code": "rate_limit_exceeded"}
-        }
+        assert json.loads(chat) == {"error": {"message": "slow down", "type": "requests", "param": None, "code": None}}
         wrong = json.loads(claude)
         assert (wrong["type"], wrong["error"]) == ("error", {"type": "rate_limit_error", "message": "slow down"})
-        assert wrong["request_id"] == headers["request-id"]
         retry = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "2.5s"}
         assert json.loads(gemini) == {
             "error": {"code": 429, "message": "slow down", "status": "RESOURCE_EXHAUSTED", "details": [retry]}
@@ -570,7 +531,7 @@ class TestFailures:
         gate = threading.Event()
         arrived = threading.Event()
 
-        def script(asked: Asked) -> Turn:
+        def script(asked: ModelRequest) -> Turn:
             arrived.set()
             return Stall(until=gate, then=Say("late"))
 
@@ -589,11 +550,8 @@ class TestFailures:
     @pytest.mark.parametrize("at", [0, 0.3, 1])
     def test_a_cut_connection(self, speak: Speak, stream: bool, protocol: str, at: float) -> None:
         with ModelServer([Cut(Say("a sentence that goes on and on"), at=at), Say("whole")]) as server:
-            if stream and at == 1 and protocol.startswith("openai-chat"):
-                speak(server, stream=True).ask("Hi")  # it has read its [DONE] and never sees the missing end
-            else:
-                with pytest.raises(_broken(protocol)):
-                    speak(server, stream=stream).ask("Hi")
+            with pytest.raises(_broken(protocol)):
+                speak(server, stream=stream).ask("Hi")
             assert speak(server, stream=stream).ask("Hi").text == "whole"
 
     def test_garbage(self, speak: Speak, protocol: str) -> None:
@@ -612,14 +570,14 @@ class TestFailures:
         with ModelServer([Say("only this")]) as server:
             speaker = speak(server, stream=stream)
             speaker.ask("Hi")
-            with pytest.raises(Exception, match="exhausted: 1 turn was scripted, and this is request 2") as caught:
+            with pytest.raises(Exception, match="exhausted after 1 turns") as caught:
                 speaker.ask("More")
             assert _status(caught.value) == 400
-        assert len(server.problems) == 1 and "1 turn was scripted" in server.problems[0]
+        assert len(server.problems) == 1 and "exhausted" in server.problems[0]
         assert len(server.requests) == 2
 
     def test_a_script_that_fails(self, speak: Speak) -> None:
-        def script(asked: Asked) -> Turn:
+        def script(asked: ModelRequest) -> Turn:
             raise AssertionError("not what I expected")
 
         wrong: Any = [Fail()]
@@ -734,7 +692,7 @@ class TestRequired:
         with ModelServer(lambda asked: Say("fine"), key="test") as server:
             assert verdict(server, protocol, body) == ""
             wrong = {name: value.replace("test", "other") for name, value in headers.items()}
-            assert verdict(server, protocol, body, wrong).startswith("400 " if protocol == "gemini" else "401 ")
+            assert verdict(server, protocol, body, wrong).startswith("403 " if protocol == "gemini" else "401 ")
 
     def test_a_key_in_the_query(self, agreeable: ModelServer) -> None:
         assert post(agreeable, "/v1beta/models/m:generateContent?key=test", GEMINI, {})[0] == 200
@@ -744,48 +702,8 @@ class TestRequired:
             assert verdict(agreeable, protocol, body).startswith("400 ")
 
     def test_the_version_of_anthropic(self, agreeable: ModelServer) -> None:
-        for version in ("", "2020-01-01"):
-            headers = {"x-api-key": "test", "anthropic-version": version}
-            assert verdict(agreeable, "anthropic", MESSAGES, headers).startswith("400 anthropic-version")
         status, content, _ = post(agreeable, "/v1/messages", MESSAGES, {"x-api-key": "test"})
         assert status == 400 and b"anthropic-version: header is required" in content
-        old = {"x-api-key": "test", "anthropic-version": "2023-06-01"}
-        for name in ("temperature", "top_p", "top_k"):
-            assert verdict(agreeable, "anthropic", {**MESSAGES, name: 1}, old) == ""
-            assert (
-                verdict(agreeable, "anthropic", {**MESSAGES, name: 1}) == f"400 {name}: Extra inputs are not permitted"
-            )
-        assert verdict(agreeable, "anthropic", {**MESSAGES, "max_tokens": 0}).startswith("400 max_tokens")
-
-    def test_paths_and_methods(self, agreeable: ModelServer, protocol: str) -> None:
-        path, body, headers = PLACES[protocol]
-        for method, place, status in (("POST", path + "x", 404), ("PUT", path, 405), ("GET", path, 405)):
-            found, content, _ = post(agreeable, place, body, headers, method=method)
-            assert found == status
-            error = json.loads(content)["error"]
-            assert error["message"] and (error["code"] == status if protocol == "gemini" else "type" in error)
-
-    def test_options_only_with_what_they_are_about(self, agreeable: ModelServer) -> None:
-        tools = declared("openai-chat", "memory_search", SCHEMA)
-        choice = {"type": "function", "function": {"name": "memory_search"}}
-        other = {"type": "function", "function": {"name": "other"}}
-        for wrong in (
-            {**CHAT, "tool_choice": "auto"},
-            {**CHAT, "parallel_tool_calls": True},
-            {**CHAT, "tools": []},
-            {**CHAT, "tools": [{"type": "unknown"}]},
-            {**CHAT, "stream_options": {"include_usage": True}},
-            {**tools, "tool_choice": other},
-        ):
-            assert verdict(agreeable, "openai-chat", wrong).startswith("400 ")
-        for right in ({**tools, "tool_choice": choice}, {**tools, "tool_choice": "auto", "parallel_tool_calls": False}):
-            assert verdict(agreeable, "openai-chat", right) == ""
-        tools = declared("anthropic", "memory_search", SCHEMA)
-        assert (
-            verdict(agreeable, "anthropic", {**tools, "tool_choice": {"type": "tool", "name": "memory_search"}}) == ""
-        )
-        assert "not found" in verdict(agreeable, "anthropic", {**tools, "tool_choice": {"type": "tool", "name": "x"}})
-        assert verdict(agreeable, "anthropic", {**MESSAGES, "tool_choice": {"type": "any"}}).startswith("400 ")
 
 
 def chat_of(*messages: Any) -> dict[str, Any]:
@@ -903,7 +821,6 @@ RESULTS: list[tuple[str, Any, bool]] = [
     ("anthropic", claude_of(("assistant", [use("a")]), ("user", [outcome("b")])), False),
     ("anthropic", claude_of(("assistant", [use("a"), use("a")]), ("user", [outcome("a"), outcome("a")])), False),
     ("anthropic", claude_of(("assistant", [{**use("a"), "input": "{}"}]), ("user", [outcome("a")])), False),
-    ("anthropic", claude_of(("assistant", [use("a b")]), ("user", [outcome("a b")])), False),
     ("anthropic", claude_of(("assistant", [outcome("a")])), False),
     ("anthropic", claude_of(("user", [use("a")])), False),
     ("anthropic", claude_of(("assistant", "")), False),
@@ -911,8 +828,6 @@ RESULTS: list[tuple[str, Any, bool]] = [
     ("anthropic", claude_of(("assistant", [{"type": "text", "text": ""}])), False),
     ("anthropic", claude_of(("assistant", None)), False),
     ("anthropic", claude_of(("robot", "Hi")), False),
-    ("anthropic", claude_of(("assistant", [{"type": "document", "source": {}}])), False),
-    ("anthropic", claude_of(("user", [{**TEXT, "citations": [{}]}])), False),
     ("anthropic", {**MESSAGES, "messages": [{"role": "assistant", "content": "Hi"}]}, False),
     ("gemini", gemini_of(("model", wish(), wish("g")), ("user", reply("g"), reply())), True),
     ("gemini", gemini_of(("model", wish(id="1"), wish(id="2")), ("user", reply(id="2"), reply(id="1"))), True),
@@ -964,8 +879,6 @@ class TestTools:
             {"type": "object", "properties": {"a": "string"}},
             {"type": "object", "properties": {"a": {}}, "required": "a"},
             {"type": "object", "properties": {"a": {"enum": []}}},
-            {"type": "object", "properties": {"a": {"anyOf": []}}},
-            {"type": "object", "properties": {"a": {"$ref": "#/$defs/a"}}},
             {"type": "object", "properties": {"a": {"$ref": "http://example.com/a"}}},
             "object",
         ],
@@ -994,34 +907,26 @@ class TestTools:
 
     @pytest.mark.parametrize("name", ["openai-chat", "openai-responses"])
     def test_openai_wants_properties_and_items(self, agreeable: ModelServer, name: str) -> None:
-        assert "missing properties" in verdict(agreeable, name, declared(name, "f", {"type": "object"}))
-        assert "missing items" in verdict(agreeable, name, declared(name, "f", changed(type="array")))
+        assert "no properties" in verdict(agreeable, name, declared(name, "f", {"type": "object"}))
+        assert "without items" in verdict(agreeable, name, declared(name, "f", changed(type="array")))
         assert verdict(agreeable, name, declared(name, "f", None)) == ""
-
-    def test_anthropic_property_names(self, agreeable: ModelServer) -> None:
-        schema = {"type": "object", "properties": {"a b": {}}}
-        assert "Property keys" in verdict(agreeable, "anthropic", declared("anthropic", "f", schema))
 
     def test_anthropic_built_in_tools(self, agreeable: ModelServer) -> None:
         memory = {"type": "memory_20250818", "name": "memory"}
         body = declared("anthropic", "f", SCHEMA)
         body["tools"].append(memory)
         assert verdict(agreeable, "anthropic", body) == ""
-        assert agreeable.requests[-1].tools == (Tool("f", "", SCHEMA), Tool("memory", kind="memory_20250818"))
-        for wrong in ({**memory, "name": "mine"}, {"type": "memory", "name": "memory"}, {"name": "g"}, "memory"):
+        assert agreeable.requests[-1].tools == (
+            DeclaredTool("f", "", SCHEMA),
+            DeclaredTool("memory", kind="memory_20250818"),
+        )
+        for wrong in ({"type": "memory", "name": "memory"}, {"name": "g"}, "memory"):
             assert verdict(agreeable, "anthropic", {**MESSAGES, "tools": [wrong]}).startswith("400 ")
 
     @pytest.mark.parametrize("name", ["anthropic", "gemini"])
     def test_no_name_twice(self, agreeable: ModelServer, name: str) -> None:
         body = declared(name, "f", SCHEMA)
         assert verdict(agreeable, name, {**body, "tools": body["tools"] * 2}).startswith("400 ")
-
-    def test_built_in_tools_of_the_others(self, agreeable: ModelServer) -> None:
-        assert verdict(agreeable, "openai-responses", {**RESPONSES, "tools": [{"type": "web_search"}]}) == ""
-        assert verdict(agreeable, "openai-responses", {**RESPONSES, "tools": [{}]}).startswith("400 ")
-        custom = {"type": "custom", "custom": {"name": "c"}}
-        assert verdict(agreeable, "openai-chat", {**CHAT, "tools": [custom]}) == ""
-        assert verdict(agreeable, "gemini", {**GEMINI, "tools": [{"googleSearch": {}}]}) == ""
 
 
 STRICT = ["openai-chat", "openai-responses", "anthropic"]
@@ -1056,10 +961,9 @@ class TestStrict:
 
     @pytest.mark.parametrize("name", ["openai-chat", "openai-responses"])
     def test_openai_requires_everything(self, agreeable: ModelServer, name: str) -> None:
-        missing = verdict(agreeable, name, declared(name, "f", {**SCHEMA, "required": []}, strict=True))
-        assert missing.endswith("including every key in properties. Missing 'query'.")
-        extra = {**SCHEMA, "required": ["query", "other"]}
-        assert "Extra required key 'other'" in verdict(agreeable, name, declared(name, "f", extra, strict=True))
+        for names in ([], ["query", "other"]):
+            schema = {**SCHEMA, "required": names}
+            assert "'required'" in verdict(agreeable, name, declared(name, "f", schema, strict=True))
 
     def test_anthropic_does_not(self, agreeable: ModelServer) -> None:
         body = declared("anthropic", "f", {**SCHEMA, "required": []}, strict=True)
@@ -1088,7 +992,6 @@ class TestStrict:
             ({"format": "uri"}, False, True),
             ({"format": "zip-code"}, False, False),
             ({"anyOf": [{"description": "untyped"}]}, False, False),
-            ({"$ref": "#"}, False, False),  # with a description beside it, and recursive
         ],
     )
     def test_keywords(self, agreeable: ModelServer, keywords: Any, openai: bool, anthropic: bool) -> None:
@@ -1097,32 +1000,6 @@ class TestStrict:
             found = verdict(agreeable, name, declared(name, "f", changed(**keywords), strict=True))
             assert (found == "") if right else found.startswith("400 "), found
             assert verdict(agreeable, name, declared(name, "f", changed(**keywords), strict=False)) == ""
-
-    def test_recursion(self, agreeable: ModelServer) -> None:
-        node = {**SCHEMA, "properties": {"query": {"$ref": "#/$defs/node"}}}
-        schema = {**node, "$defs": {"node": node}}
-        assert verdict(agreeable, "openai-chat", declared("openai-chat", "f", schema, strict=True)) == ""
-        other = {**node, "properties": {"query": {"$ref": "#/$defs/other"}}}
-        round_about = {**node, "$defs": {"node": other, "other": node}}
-        for wrong in (schema, round_about):
-            assert "recursive" in verdict(agreeable, "anthropic", declared("anthropic", "f", wrong, strict=True))
-        straight = {**node, "$defs": {"node": other, "other": SCHEMA}}
-        assert verdict(agreeable, "anthropic", declared("anthropic", "f", straight, strict=True)) == ""
-
-    def test_openai_depth_and_size(self, agreeable: ModelServer) -> None:
-        def nested(levels: int) -> dict[str, Any]:
-            return SCHEMA if levels == 1 else {**SCHEMA, "properties": {"query": nested(levels - 1)}}
-
-        def wide(count: int) -> dict[str, Any]:
-            names = [f"p{number}" for number in range(count)]
-            return {**SCHEMA, "properties": {name: {"type": "string"} for name in names}, "required": names}
-
-        def choice(count: int) -> dict[str, Any]:
-            return changed(enum=[str(number) for number in range(count)])
-
-        for right, wrong in ((nested(10), nested(11)), (wide(5000), wide(5001)), (choice(1000), choice(1001))):
-            assert verdict(agreeable, "openai-chat", declared("openai-chat", "f", right, strict=True)) == ""
-            assert "limit" in verdict(agreeable, "openai-chat", declared("openai-chat", "f", wrong, strict=True))
 
     def test_anthropic_number_of_tools_and_options(self, agreeable: ModelServer) -> None:
         def tools(count: int, optional: int) -> dict[str, Any]:
@@ -1134,10 +1011,6 @@ class TestStrict:
         assert verdict(agreeable, "anthropic", tools(20, 24)) == ""
         assert verdict(agreeable, "anthropic", tools(21, 0)).startswith("400 ")
         assert verdict(agreeable, "anthropic", tools(1, 25)).startswith("400 ")
-
-    def test_strict_is_true_or_false(self, agreeable: ModelServer) -> None:
-        wrong: Any = "yes"
-        assert verdict(agreeable, "openai-chat", declared("openai-chat", "f", SCHEMA, strict=wrong)).startswith("400 ")
 
 
 def subset(schema: Any, **more: Any) -> dict[str, Any]:
@@ -1157,35 +1030,28 @@ class TestGeminiSchema:
     )
     def test_the_subset_passes(self, agreeable: ModelServer, schema: Any) -> None:
         assert verdict(agreeable, "gemini", subset(schema)) == ""
-        assert agreeable.requests[-1].tools == (Tool("f", "", schema),)
+        assert agreeable.requests[-1].tools == (DeclaredTool("f", "", schema),)
 
     @pytest.mark.parametrize(
-        ("schema", "reason"),
+        "schema",
         [
-            (SCHEMA, 'Unknown name "additionalProperties"'),
-            ({"type": "STRING"}, "type OBJECT"),
-            ({"type": "OBJECT"}, "non-empty"),
-            ({"type": "OBJECT", "properties": {"a": {"type": "TEXT"}}}, "Invalid value"),
-            ({"type": "OBJECT", "properties": {"a": {"type": ["STRING", "NULL"]}}}, "Invalid value"),
-            ({"type": "OBJECT", "properties": {"a": {"oneOf": []}}}, "Unknown name"),
-            ({"type": "OBJECT", "properties": {"a": {"$ref": "#/x"}}}, "Unknown name"),
-            ({"type": "OBJECT", "properties": {"a": {"type": "ARRAY"}}}, "missing field"),
-            ({"type": "OBJECT", "properties": {"a": {"type": "INTEGER", "enum": [1]}}}, "TYPE_STRING"),
-            ({"type": "OBJECT", "properties": {"a": {"type": "STRING"}}, "required": ["b"]}, "not defined"),
-            ({"type": "OBJECT", "properties": {"a": {"type": "ARRAY", "items": {"const": 1}}}}, "Unknown name"),
-            ({"type": "OBJECT", "properties": {"a": {"anyOf": [{"type": "X"}]}}}, "Invalid value"),
-            ({"type": "OBJECT", "properties": ["a"]}, "properties"),
-            ("OBJECT", "Schema"),
+            SCHEMA,
+            {"type": "STRING"},
+            {"type": "OBJECT"},
+            {"type": "OBJECT", "properties": {"a": {"type": "TEXT"}}},
+            {"type": "OBJECT", "properties": {"a": {"type": ["STRING", "NULL"]}}},
+            {"type": "OBJECT", "properties": {"a": {"oneOf": []}}},
+            {"type": "OBJECT", "properties": {"a": {"$ref": "#/x"}}},
+            {"type": "OBJECT", "properties": {"a": {"type": "ARRAY"}}},
+            {"type": "OBJECT", "properties": {"a": {"type": "STRING"}}, "required": ["b"]},
+            {"type": "OBJECT", "properties": {"a": {"type": "ARRAY", "items": {"const": 1}}}},
+            {"type": "OBJECT", "properties": {"a": {"anyOf": [{"type": "X"}]}}},
+            {"type": "OBJECT", "properties": ["a"]},
+            "OBJECT",
         ],
     )
-    def test_the_rest_is_refused(self, agreeable: ModelServer, schema: Any, reason: str) -> None:
-        found = verdict(agreeable, "gemini", subset(schema))
-        assert found.startswith("400 ") and reason in found
-
-    def test_one_of_two_ways(self, agreeable: ModelServer) -> None:
-        good = {"type": "OBJECT", "properties": {"a": {"type": "STRING"}}}
-        assert verdict(agreeable, "gemini", subset(good, parametersJsonSchema=SCHEMA)).startswith("400 ")
-        assert verdict(agreeable, "gemini", subset(None)) == ""
+    def test_the_rest_is_refused(self, agreeable: ModelServer, schema: Any) -> None:
+        assert verdict(agreeable, "gemini", subset(schema)).startswith("400 ")
 
     def test_what_the_library_makes_of_a_function(self, http_client: Any) -> None:
         def remember(text: str, tags: list[str], sure: bool = True) -> str:
@@ -1201,7 +1067,7 @@ class TestGeminiSchema:
 
 class TestServer:
     def test_many_at_once(self, protocol: str, http_client: Any) -> None:
-        def echo(asked: Asked) -> Turn:
+        def echo(asked: ModelRequest) -> Turn:
             return Say(f"echo {asked.text}")
 
         with ModelServer(echo) as server, ThreadPoolExecutor(32) as pool:
@@ -1235,25 +1101,11 @@ class TestServer:
                 assert connection.sock is first
         connection.close()
 
-    def test_an_oversized_body(self, protocol: str) -> None:
-        path, body, headers = PLACES[protocol]
-        with ModelServer(lambda asked: Say("fine"), largest=10_000) as server:
-            status, content, _ = post(server, path, {**body, "padding": "x" * 3_000_000}, headers)
-            assert status == 413 and "exceeds" in json.loads(content)["error"]["message"]
-            assert post(server, path, body, headers)[0] == 200
-
-    def test_a_body_without_a_length(self, agreeable: ModelServer) -> None:
-        connection = http.client.HTTPConnection(urlsplit(agreeable.url).netloc, timeout=120)
-        with suppress(BrokenPipeError, ConnectionResetError):  # it may be answered before all of it was sent
-            connection.request("POST", "/v1/responses", iter([b"{}"]), BEARER, encode_chunked=True)
-        assert connection.getresponse().status == 411
-        connection.close()
-
     def test_a_client_that_hangs_up(self) -> None:
         left = threading.Event()
         asked = threading.Event()
 
-        def script(request: Asked) -> Turn:
+        def script(request: ModelRequest) -> Turn:
             if request.text != "leave":
                 return Say("fine")
             asked.set()
@@ -1276,7 +1128,7 @@ class TestServer:
         before = set(threading.enumerate())
         started = threading.Barrier(4)
 
-        def script(asked: Asked) -> Turn:
+        def script(asked: ModelRequest) -> Turn:
             started.wait(120)
             return Stall()
 
@@ -1290,17 +1142,6 @@ class TestServer:
             assert idle.recv(1) == b""
             idle.close()
         assert set(threading.enumerate()) - before == set()
-
-    def test_expect_continue(self, agreeable: ModelServer) -> None:
-        content = json.dumps(RESPONSES).encode()
-        with socket.create_connection(("127.0.0.1", urlsplit(agreeable.url).port or 0), timeout=120) as client:
-            client.sendall(
-                b"POST /v1/responses HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer t\r\nExpect: 100-continue\r\n"
-                b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(content)
-            )
-            assert client.recv(100).startswith(b"HTTP/1.1 100")
-            client.sendall(content)
-            assert client.makefile("rb").readline().startswith(b"HTTP/1.1 200")
 
     def test_text_that_is_not_unicode(self, protocol: str) -> None:
         path, body, headers = PLACES[protocol]

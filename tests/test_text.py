@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recollect.text import fold, language, romanize, stem, stems, terms, words
+from tests.volume import volume
 
 
 @pytest.mark.parametrize(
@@ -34,7 +35,7 @@ def test_fold(text: str, folded: str) -> None:
 
 
 @given(st.text(max_size=60))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=volume(40, 200), deadline=None)
 def test_fold_is_stable_and_independent_of_the_unicode_form(text: str) -> None:
     assert fold(fold(text)) == fold(text)
     assert fold(unicodedata.normalize("NFD", text)) == fold(unicodedata.normalize("NFC", text))
@@ -151,7 +152,7 @@ def test_S6_a_single_word_is_found_whatever_its_language(query: str, text: str) 
 
 
 @given(st.text(max_size=80))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=volume(40, 200), deadline=None)
 def test_words_do_not_depend_on_case_or_unicode_form(text: str) -> None:
     composed = unicodedata.normalize("NFC", text)
     assert words(composed) == words(unicodedata.normalize("NFD", text))

@@ -21,7 +21,7 @@ def test_goes_on():
 """
 
 
-@pytest.mark.parametrize("workers", ["0", "1"])
+@pytest.mark.parametrize("workers", ["0", pytest.param("1", marks=pytest.mark.slow)])
 def test_a_test_that_hangs_fails_and_is_named(tmp_path: Path, pytestconfig: pytest.Config, workers: str) -> None:
     assert 0 < float(pytestconfig.getini("timeout")) <= 300
     hanging = tmp_path / "test_hanging.py"

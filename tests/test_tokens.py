@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recollect.search.tokens import count
+from tests.volume import volume
 
 ENGLISH = {
     "prose": "Caroline went to the LGBTQ support group yesterday and told me how powerful it was. She is thinking about a "
@@ -114,7 +115,7 @@ def test_S7_english_is_not_counted_much_too_high(name: str) -> None:
     assert count(text) <= 1.4 * max(real(text) for real in tokenizers().values())
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=volume(60, 300), deadline=None)
 @given(st.text(max_size=200))
 def test_S7_no_tokenizer_makes_more_of_any_text(text: str) -> None:
     needs_tokenizers()
@@ -122,7 +123,7 @@ def test_S7_no_tokenizer_makes_more_of_any_text(text: str) -> None:
     assert short(text) == {}
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=volume(60, 300), deadline=None)
 @given(st.text(alphabet=string.printable, max_size=120))
 def test_S7_no_tokenizer_makes_more_of_any_ascii(text: str) -> None:
     needs_tokenizers()

@@ -21,6 +21,7 @@ from recollect.testing import FrozenClock, MemoryStore
 from recollect.tools.files import TOOLS
 from recollect.tools.suite import Result, Suite
 from tests.tooling import SEED_TOOLS
+from tests.volume import volume
 
 SECRET = "sk-ant-api03-" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5bC7dE9fG1hJ3"
 CODE = "def total(items):\n    result = sum(item.price for item in items)\n    return result\n"
@@ -767,7 +768,7 @@ def test_T8_odd_names_that_are_only_names(files: Files, tmp_path: Path) -> None:
     assert "already exists" in files.error("create", "/memories/odd/e\u0301.md", file_text="Composed otherwise")
 
 
-@settings(max_examples=300)
+@settings(max_examples=volume(60, 300))
 @given(st.text(st.sampled_from("./\\%2eEmoris\n\x00 ․．／～日"), max_size=30))
 def test_T8_R4_no_path_escapes_or_crashes(path: str) -> None:
     files = Files(_SHARED.tools("u1", "files"))
@@ -926,7 +927,7 @@ commands = st.lists(
 
 
 @pytest.mark.parametrize("kept", ["in memory", "on disk"])
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=volume(10, 40), suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(asked=commands)
 def test_T8_R5_it_behaves_as_a_file_system_does(
     kept: str, asked: list[tuple[Any, ...]], tmp_path_factory: pytest.TempPathFactory
@@ -973,7 +974,7 @@ lines = st.sampled_from(["- Likes tea", "- Role: cook", "- Role: baker", "## Key
     "* Has a cat", "> quoted", "<!-- hm -->", "1. First of all", "  - nested", "Київ: так", "# Title"])  # fmt: skip
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=volume(12, 60), suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(
     asked=st.lists(
         st.one_of(

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import recollect
 from recollect import InvalidInputError
 from recollect.userid import check_user_id, folder_name
+from tests.volume import volume
 
 _HOSTILE = [
     "../other", "..", ".", "a/b", "a\\b", "/etc/passwd", "CON", "con", "nul", "COM1", "aux.txt", "%2e%2e", "~root", "a~b",
@@ -34,7 +35,7 @@ def test_R4_hostile_ids_get_separate_safe_folders() -> None:
     assert len(set(names)) == len(_HOSTILE)
 
 
-@settings(max_examples=300)
+@settings(max_examples=volume(60, 300))
 @given(printable)
 def test_R4_a_folder_name_is_safe_whatever_the_id(user: str) -> None:
     name = folder_name(check_user_id(user))
@@ -43,7 +44,7 @@ def test_R4_a_folder_name_is_safe_whatever_the_id(user: str) -> None:
     assert folder_name(user) == name
 
 
-@settings(max_examples=300)
+@settings(max_examples=volume(60, 300))
 @given(printable, printable)
 def test_R4_two_ids_never_share_a_folder(one: str, other: str) -> None:
     for variant in (other, one.upper(), one.lower(), unicodedata.normalize("NFD", one), one + ".", one + " "):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import recollect
 from recollect import InvalidInputError, Memory, RecollectError
+from tests.volume import volume
 
 _BAD: list[tuple[str, str, Callable[[Any], object]]] = [
     ("content", "must not be empty", lambda m: m.remember("")),
@@ -117,7 +118,7 @@ def test_P7_memory_enabled_false_pauses_everyone(tmp_path: Path) -> None:
         assert isinstance(outcome, recollect.Refused) and outcome.reason == "paused"
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=volume(30, 150), deadline=None)
 @given(
     content=st.one_of(st.text(max_size=300), st.none(), st.integers()),
     key=st.one_of(st.none(), st.text(max_size=80)),

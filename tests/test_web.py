@@ -29,7 +29,7 @@ from starlette.routing import Mount
 import recollect
 from recollect import Memory, Recollect, ToolCall
 from recollect.errors import InvalidInputError
-from recollect.identity.entrance import LINK, VISIT, Entrance, NotWelcomeError
+from recollect.identity.login import LINK, VISIT, Login, NotWelcomeError
 from recollect.surfaces import example
 from recollect.surfaces.web import console as web
 from recollect.surfaces.web.charts import bars, columns
@@ -69,7 +69,7 @@ def closed() -> Iterator[None]:
 
 
 @contextmanager
-def serving(app: Recollect, who: Entrance, *, base: str = "/console") -> Iterator[str]:
+def serving(app: Recollect, who: Login, *, base: str = "/console") -> Iterator[str]:
     """The address of a console, served in a thread."""
     made = console(app, who=who, live=Live(app, seconds=0.02))
     config = uvicorn.Config(
@@ -131,24 +131,24 @@ def text_of(page: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Recollect, Entrance, str]]:
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Recollect, Login, str]]:
     """A console that lets in only who has a link or a key."""
     with recollect.open(tmp_path_factory.mktemp("shared")) as app:
         app.keys.create(scope="admin")
-        who = Entrance(app.keys, open=True)
+        who = Login(app.keys, open=True)
         with serving(app, who) as url:
             yield app, who, url
 
 
 @pytest.fixture
-def person(shared: tuple[Recollect, Entrance, str]) -> tuple[Memory, Visit]:
+def person(shared: tuple[Recollect, Login, str]) -> tuple[Memory, Visit]:
     """Somebody new, with a memory and a visit."""
     app, who, url = shared
     name = f"u{next(_numbers)}"
     return app.user(name), visiting(url, who, name)
 
 
-def visiting(url: str, who: Entrance, name: str | None, **how: Any) -> Visit:
+def visiting(url: str, who: Login, name: str | None, **how: Any) -> Visit:
     visit = Visit(url)
     code, _ = who.link(name, **how)
     visit.get(f"login?code={quote(code)}")
@@ -158,7 +158,7 @@ def visiting(url: str, who: Entrance, name: str | None, **how: Any) -> Visit:
 
 
 @pytest.fixture
-def operator(shared: tuple[Recollect, Entrance, str]) -> Visit:
+def operator(shared: tuple[Recollect, Login, str]) -> Visit:
     return visiting(shared[2], shared[1], None, operator=True)
 
 
@@ -622,7 +622,7 @@ def test_U6_memory_is_paused_and_resumed_from_any_page_and_one_stays_there(perso
         assert after.url.path == "/console/settings", elsewhere
 
 
-def test_U6_who_may_only_look_sees_no_forms_and_changes_nothing(shared: tuple[Recollect, Entrance, str]) -> None:
+def test_U6_who_may_only_look_sees_no_forms_and_changes_nothing(shared: tuple[Recollect, Login, str]) -> None:
     app, who, url = shared
     name = f"u{next(_numbers)}"
     memory = app.user(name)
@@ -655,7 +655,7 @@ def test_U6_who_may_only_look_sees_no_forms_and_changes_nothing(shared: tuple[Re
 
 
 def test_U6_the_example_says_what_it_is_on_every_page_and_goes_with_one_click(
-    shared: tuple[Recollect, Entrance, str], person: tuple[Memory, Visit]
+    shared: tuple[Recollect, Login, str], person: tuple[Memory, Visit]
 ) -> None:
     app, who, url = shared
     memory, visit = person
@@ -671,7 +671,7 @@ def test_U6_the_example_says_what_it_is_on_every_page_and_goes_with_one_click(
     assert not app.user(example.USER).exists and "example memory" not in guest.get()
 
 
-def test_U6_a_memory_is_downloaded_and_brought_in_elsewhere(shared: tuple[Recollect, Entrance, str]) -> None:
+def test_U6_a_memory_is_downloaded_and_brought_in_elsewhere(shared: tuple[Recollect, Login, str]) -> None:
     app, who, url = shared
     one, other = f"u{next(_numbers)}", f"u{next(_numbers)}"
     a_life(app.user(one))
@@ -734,7 +734,7 @@ def test_R7_one_record_and_everything_are_erased_with_a_receipt(person: tuple[Me
 # live
 
 
-def test_U6_what_an_agent_writes_reaches_an_open_page_and_nobody_else(shared: tuple[Recollect, Entrance, str]) -> None:
+def test_U6_what_an_agent_writes_reaches_an_open_page_and_nobody_else(shared: tuple[Recollect, Login, str]) -> None:
     app, who, url = shared
     one, other = f"u{next(_numbers)}", f"u{next(_numbers)}"
     app.user(one).remember("Likes tea", category="preference")
@@ -762,7 +762,7 @@ def test_U6_a_change_between_page_and_stream_is_not_missed(person: tuple[Memory,
 
 
 def test_U6_what_a_person_writes_with_their_own_editor_reaches_an_open_page(
-    shared: tuple[Recollect, Entrance, str], person: tuple[Memory, Visit]
+    shared: tuple[Recollect, Login, str], person: tuple[Memory, Visit]
 ) -> None:
     memory, visit = person
     memory.remember(f"Is called {memory.user_id}", category="key_fact")
@@ -776,7 +776,7 @@ def test_U6_what_a_person_writes_with_their_own_editor_reaches_an_open_page(
     assert "Plays the cello" in visit.get()
 
 
-def test_U6_a_page_too_many_is_not_told_and_strangers_never(shared: tuple[Recollect, Entrance, str]) -> None:
+def test_U6_a_page_too_many_is_not_told_and_strangers_never(shared: tuple[Recollect, Login, str]) -> None:
     app, _, url = shared
     assert httpx.get(f"{url}/events").status_code == 403
     live = Live(app)
@@ -813,7 +813,7 @@ async def welcome() -> bool:
     return True
 
 
-def test_U6_a_memory_is_looked_at_once_for_all_of_its_pages(shared: tuple[Recollect, Entrance, str]) -> None:
+def test_U6_a_memory_is_looked_at_once_for_all_of_its_pages(shared: tuple[Recollect, Login, str]) -> None:
     app, name = shared[0], f"u{next(_numbers)}"
     app.user(name).remember("Likes tea", category="preference")
 
@@ -840,7 +840,7 @@ def test_U6_a_memory_is_looked_at_once_for_all_of_its_pages(shared: tuple[Recoll
 
 
 def test_U6_a_quiet_stream_beats_and_ends_when_its_visitor_is_not_welcome_any_more(
-    shared: tuple[Recollect, Entrance, str],
+    shared: tuple[Recollect, Login, str],
 ) -> None:
     app, name = shared[0], f"u{next(_numbers)}"
     answers = [True, False]
@@ -874,7 +874,7 @@ def test_U6_a_memory_that_cannot_be_read_ends_the_stream_and_tells_nothing(
 
 
 def test_U6_a_memory_that_is_locked_does_not_keep_other_pages_waiting(
-    shared: tuple[Recollect, Entrance, str],
+    shared: tuple[Recollect, Login, str],
 ) -> None:
     app, who, url = shared
     name = f"u{next(_numbers)}"
@@ -905,7 +905,7 @@ def test_U6_a_server_that_stops_ends_the_streams_of_open_pages(tmp_path: Path) -
                     listening.set()
                 return heard
 
-        with serving(app, Entrance(app.keys, open=True)) as url:
+        with serving(app, Login(app.keys, open=True)) as url:
             ended = pool.submit(listen, url)
             assert listening.wait(PATIENCE)
         assert ended.result(PATIENCE).startswith("retry: 3000")
@@ -928,13 +928,13 @@ def test_U6_a_form_that_does_not_come_is_not_waited_for(
 def test_U6_with_postgresql_any_number_of_servers_are_one_console(postgres_url: str) -> None:
     with recollect.open(postgres_url) as one, recollect.open(postgres_url) as other:
         name = f"w{next(_numbers)}"
-        code = Entrance(other.keys).link(name)[0]
-        with serving(one, Entrance(one.keys)) as url:
+        code = Login(other.keys).link(name)[0]
+        with serving(one, Login(one.keys)) as url:
             visit = Visit(url)
             visit.get("login")
             visit.post("login", code=code)
             with pytest.raises(NotWelcomeError):
-                Entrance(other.keys).enter(code)
+                Login(other.keys).enter(code)
             visit.mark = ""
             visit.post("remember", content="Likes tea", category="preference")
             with visit.http.stream("GET", "events?after=1") as answer:
@@ -952,13 +952,13 @@ def test_U6_with_postgresql_any_number_of_servers_are_one_console(postgres_url: 
 # who
 
 
-def test_U6_a_link_lets_in_once_whoever_comes_first(shared: tuple[Recollect, Entrance, str]) -> None:
+def test_U6_a_link_lets_in_once_whoever_comes_first(shared: tuple[Recollect, Login, str]) -> None:
     app, who, url = shared
     code, _ = who.link("u-once")
     visits = [Visit(url) for _ in range(6)]
     for visit in visits:
         assert "Open my memory" in visit.get(f"login?code={quote(code)}"), "looking at a link does not use it up"
-    elsewhere = Entrance(app.keys)  # another process knows nothing of this one but the database
+    elsewhere = Login(app.keys)  # another process knows nothing of this one but the database
 
     def enter(number: int) -> bool:
         if number % 2:
@@ -973,10 +973,10 @@ def test_U6_a_link_lets_in_once_whoever_comes_first(shared: tuple[Recollect, Ent
         assert sum(pool.map(enter, range(6))) == 1
 
 
-def test_U6_links_and_visits_end(shared: tuple[Recollect, Entrance, str]) -> None:
+def test_U6_links_and_visits_end(shared: tuple[Recollect, Login, str]) -> None:
     app, _, _ = shared
     clock = FrozenClock(datetime(2026, 5, 1, tzinfo=timezone.utc))
-    who = Entrance(app.keys, open=True, clock=clock)
+    who = Login(app.keys, open=True, clock=clock)
     late, _ = who.link("u1")
     cookie, until = who.enter(who.link("u1")[0])
     assert until == int((clock() + VISIT).timestamp())
@@ -990,7 +990,7 @@ def test_U6_links_and_visits_end(shared: tuple[Recollect, Entrance, str]) -> Non
 
 
 def test_U6_a_visit_ends_with_the_key_that_made_its_link_and_with_leaving(
-    shared: tuple[Recollect, Entrance, str],
+    shared: tuple[Recollect, Login, str],
 ) -> None:
     app, who, url = shared
     key, text = app.keys.create(scope="admin")
@@ -1003,7 +1003,7 @@ def test_U6_a_visit_ends_with_the_key_that_made_its_link_and_with_leaving(
     mine.get("operator")
     mine.post("logout")
     assert who.visitor(copied) is None, "a copy of the cookie is worth nothing any more"
-    assert Entrance(app.keys).visitor(copied) is None, "in no process"
+    assert Login(app.keys).visitor(copied) is None, "in no process"
     assert who.visitor(cookie)
     app.keys.revoke(key.id)
     assert who.visitor(cookie) is None
@@ -1016,7 +1016,7 @@ def test_U6_a_visit_ends_with_the_key_that_made_its_link_and_with_leaving(
 
 @pytest.mark.parametrize("change", ["", "x", ".", "…", "rk_", lambda text: text[:-2], lambda text: "A" + text[1:]])
 def test_U6_what_was_tampered_with_lets_nobody_in(
-    shared: tuple[Recollect, Entrance, str], change: str | Callable[[str], str]
+    shared: tuple[Recollect, Login, str], change: str | Callable[[str], str]
 ) -> None:
     who = shared[1]
     code, cookie = who.link("u1")[0], who.enter(who.link("u1")[0])[0]
@@ -1027,7 +1027,7 @@ def test_U6_what_was_tampered_with_lets_nobody_in(
             who.enter(text)
 
 
-def test_U6_strangers_are_sent_to_the_door(shared: tuple[Recollect, Entrance, str]) -> None:
+def test_U6_strangers_are_sent_to_the_door(shared: tuple[Recollect, Login, str]) -> None:
     url = shared[2]
     with httpx.Client(base_url=url) as http:
         for path in (*PAGES, *OPERATING, "export", "record/x"):
@@ -1038,7 +1038,7 @@ def test_U6_strangers_are_sent_to_the_door(shared: tuple[Recollect, Entrance, st
             assert http.get(f"/{path}").status_code in (404, 405)
 
 
-def test_U6_nobody_sees_another_persons_memory(shared: tuple[Recollect, Entrance, str]) -> None:
+def test_U6_nobody_sees_another_persons_memory(shared: tuple[Recollect, Login, str]) -> None:
     app, who, url = shared
     one, other = f"u{next(_numbers)}", f"u{next(_numbers)}"
     for name in (one, other):
@@ -1063,7 +1063,7 @@ def test_U6_nobody_sees_another_persons_memory(shared: tuple[Recollect, Entrance
     assert operator.http.get("events").status_code == 403
 
 
-def test_U6_operators_see_their_own_tenant_only(shared: tuple[Recollect, Entrance, str]) -> None:
+def test_U6_operators_see_their_own_tenant_only(shared: tuple[Recollect, Login, str]) -> None:
     app, who, url = shared
     app.user("@acme/ann").remember("Likes tea", category="preference")
     app.user("bob-of-default").remember("Likes tea", category="preference")
@@ -1077,7 +1077,7 @@ def test_U6_operators_see_their_own_tenant_only(shared: tuple[Recollect, Entranc
 
 
 def test_U6_a_machine_of_ones_own_is_open_until_there_is_a_key(tmp_path: Path) -> None:
-    with recollect.open(tmp_path) as app, serving(app, Entrance(app.keys, open=True, user="me"), base="") as url:
+    with recollect.open(tmp_path) as app, serving(app, Login(app.keys, open=True, user="me"), base="") as url:
         visit = Visit(url)
         visit.post("remember", content="Likes tea", category="preference")
         assert app.user("me").search("tea") and "Likes tea" in visit.get()
@@ -1088,11 +1088,11 @@ def test_U6_a_machine_of_ones_own_is_open_until_there_is_a_key(tmp_path: Path) -
         app.keys.create()
         assert visit.http.get("").url.path == "/login"
     with recollect.open(tmp_path / "closed") as app:
-        assert Entrance(app.keys).visitor("") is None, "nowhere else"
+        assert Login(app.keys).visitor("") is None, "nowhere else"
 
 
 def test_U6_a_store_without_keys_has_a_secret_for_the_process() -> None:
-    who = Entrance(recollect.open(MemoryStore()).keys, open=True)
+    who = Login(recollect.open(MemoryStore()).keys, open=True)
     code = who.link("u1")[0]
     cookie = who.enter(code)[0]
     with pytest.raises(NotWelcomeError):
@@ -1106,7 +1106,7 @@ def test_U6_a_store_without_keys_has_a_secret_for_the_process() -> None:
 # safety
 
 
-def test_U6_a_form_counts_only_from_a_page_of_ours(shared: tuple[Recollect, Entrance, str]) -> None:
+def test_U6_a_form_counts_only_from_a_page_of_ours(shared: tuple[Recollect, Login, str]) -> None:
     app, who, url = shared
     one, other = f"u{next(_numbers)}", f"u{next(_numbers)}"
     visit, stranger = visiting(url, who, one), visiting(url, who, other)
@@ -1133,7 +1133,7 @@ def test_U6_a_form_counts_only_from_a_page_of_ours(shared: tuple[Recollect, Entr
 
 
 def test_U6_every_answer_says_what_a_browser_may_do_with_it(
-    shared: tuple[Recollect, Entrance, str], person: tuple[Memory, Visit]
+    shared: tuple[Recollect, Login, str], person: tuple[Memory, Visit]
 ) -> None:
     visit = person[1]
     for path in ("", "login", "nope", "static/console.css", "static/console.js", "export", "record/none"):
@@ -1154,7 +1154,7 @@ def test_U6_every_answer_says_what_a_browser_may_do_with_it(
     assert shared[1].enter(code)
 
 
-def test_U6_looking_creates_nothing_and_neither_does_what_fails(shared: tuple[Recollect, Entrance, str]) -> None:
+def test_U6_looking_creates_nothing_and_neither_does_what_fails(shared: tuple[Recollect, Login, str]) -> None:
     app, who, url = shared
     name = f"u{next(_numbers)}"
     visit = visiting(url, who, name)
@@ -1172,7 +1172,7 @@ def test_U6_looking_creates_nothing_and_neither_does_what_fails(shared: tuple[Re
 def test_U6_what_the_person_should_know_is_told(tmp_path: Path) -> None:
     with (
         recollect.open(tmp_path, max_words=50) as app,
-        serving(app, Entrance(app.keys, open=True)) as url,
+        serving(app, Login(app.keys, open=True)) as url,
     ):
         visit = Visit(url)
         page = visit.get("edit")
@@ -1188,13 +1188,13 @@ def test_U6_the_console_is_served_beside_the_api(tmp_path: Path) -> None:
         assert httpx.post(f"{url}/v1/users/me/search", json={"query": "tea"}).json()["result"]
         assert "Likes tea" in visit.get() and visit.http.get("static/console.css").status_code == 200
         assert visit.http.get("", headers={"host": "evil.example.com"}).status_code == 421
-        code = Entrance(app.keys).link("me", key=app.keys.create(scope="write")[0].id)[0]
+        code = Login(app.keys).link("me", key=app.keys.create(scope="write")[0].id)[0]
         visit.get(f"login?code={quote(code)}")
         assert "Likes tea" in visit.post("login", code=code)
 
 
 def test_U6_a_form_of_another_visit_does_not_count_even_with_its_browser(
-    shared: tuple[Recollect, Entrance, str],
+    shared: tuple[Recollect, Login, str],
 ) -> None:
     app, who, url = shared
     one, other = f"u{next(_numbers)}", f"u{next(_numbers)}"
@@ -1208,13 +1208,13 @@ def test_U6_a_form_of_another_visit_does_not_count_even_with_its_browser(
 
 
 def test_U6_a_damaged_memory_tells_nothing_of_the_machine(
-    shared: tuple[Recollect, Entrance, str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+    shared: tuple[Recollect, Login, str], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with recollect.open(tmp_path) as app:
         app.user("me").remember("Likes wombats", category="preference")
     for file in tmp_path.rglob("*.db"):
         file.write_bytes(b"wombat" * 4000)
-    who = Entrance(recollect.open(MemoryStore()).keys, open=True)  # theirs are damaged as well
+    who = Login(recollect.open(MemoryStore()).keys, open=True)  # theirs are damaged as well
     with recollect.open(tmp_path) as app, serving(app, who) as url:
         for path in ("", "timeline", "settings"):
             page = Visit(url).get(path, 500)
@@ -1302,7 +1302,7 @@ class Checked(HTMLParser):
 
 
 def test_U6_every_page_has_its_landmarks_one_heading_and_a_label_for_each_field(
-    shared: tuple[Recollect, Entrance, str], person: tuple[Memory, Visit], operator: Visit
+    shared: tuple[Recollect, Login, str], person: tuple[Memory, Visit], operator: Visit
 ) -> None:
     memory, visit = person
     a_life(memory)
@@ -1402,7 +1402,7 @@ def test_U6_an_operator_sees_use_latency_behaviour_and_work(tmp_path: Path) -> N
             tools.call("remember_fact", fact)
         tools.call("recall_facts", {})
         tools.call("remember_fact", {})
-        with serving(app, Entrance(app.keys, open=True)) as url:
+        with serving(app, Login(app.keys, open=True)) as url:
             visit = Visit(url)
             seen = visit.seen("operator?days=1")
             users = visit.seen("operator/users")
@@ -1414,7 +1414,7 @@ def test_U6_an_operator_sees_use_latency_behaviour_and_work(tmp_path: Path) -> N
 
 
 def test_U6_an_operator_retries_and_removes_what_was_given_up(tmp_path: Path) -> None:
-    with recollect.open(tmp_path) as app, serving(app, Entrance(app.keys, open=True)) as url:
+    with recollect.open(tmp_path) as app, serving(app, Login(app.keys, open=True)) as url:
         with app.queue() as queue:
             for user in ("u1", "u2", "@acme/u3"):
                 queue.put(Task(name="extract", user_id=user, payload={"text": "wombat"}, max_attempts=1))

@@ -14,7 +14,7 @@ import pytest
 
 import recollect
 from recollect.errors import InvalidInputError
-from recollect.testing.models import Asked, Call, ModelServer, Result, Say, Turn
+from recollect.testing.models import Call, ModelRequest, ModelServer, Say, ToolResult, Turn
 from recollect.tools import wire
 from recollect.tools.catalog import SUITES, tools_of
 from recollect.tools.parameters import read_arguments
@@ -84,7 +84,7 @@ class Host:
         raise AssertionError("the model does not come to an end")
 
     @property
-    def results(self) -> tuple[Result, ...]:
+    def results(self) -> tuple[ToolResult, ...]:
         return self.server.requests[-1].tool_results
 
 
@@ -203,7 +203,7 @@ def hosting(request: pytest.FixtureRequest) -> Iterator[Callable[..., Host]]:
     """Starts a server with a script, and gives a host that talks to it. Whatever the server refuses fails the test."""
     hosts: list[Any] = []
 
-    def host(*script: Turn | Callable[[Asked], Turn]) -> Host:
+    def host(*script: Turn | Callable[[ModelRequest], Turn]) -> Host:
         server = ModelServer(list(script))
         server.__enter__()
         hosts.append(request.param(server))
@@ -222,7 +222,7 @@ Hosting = Callable[..., Host]
 
 @pytest.mark.parametrize("strict", [False, True])
 def test_a_model_searches_saves_and_answers(hosting: Hosting, suite: Suite, strict: bool) -> None:
-    def corrected(asked: Asked) -> Turn:
+    def corrected(asked: ModelRequest) -> Turn:
         (found,) = json.loads(asked.tool_results[0].text)
         assert "Ana" in found["text"]
         return Call("memory_update", {"note_id": found["note_id"], "content": "Is called Anna"})
@@ -258,9 +258,9 @@ def test_calls_of_one_response_run_in_order(hosting: Hosting, suite: Suite) -> N
 
 
 def test_a_malformed_call_is_corrected(hosting: Hosting, suite: Suite) -> None:
-    seen: list[Asked] = []
+    seen: list[ModelRequest] = []
 
-    def again(asked: Asked) -> Turn:
+    def again(asked: ModelRequest) -> Turn:
         seen.append(asked)
         return Call("memory_save", CORRECT)
 
@@ -276,7 +276,7 @@ def test_a_malformed_call_is_corrected(hosting: Hosting, suite: Suite) -> None:
         assert "not valid JSON" in told.text or "content is missing" in told.text
 
 
-def _mistaken(asked: Asked) -> Turn:
+def _mistaken(asked: ModelRequest) -> Turn:
     """The mistake as it appears with the provider that is asked."""
     hosts = dict(zip(("openai-chat", "openai-responses", "anthropic", "gemini"), HOSTS, strict=True))
     return hosts[asked.protocol].malformed

@@ -31,6 +31,7 @@ from recollect.work.owners import is_dead, new_owner
 from recollect.work.watching import Watcher
 from recollect.work.worker import Backoff, Worker, describe
 from tests.contracts.queue_contract import finish, take, task
+from tests.volume import volume
 
 _SEED = int(os.environ.get("RECOLLECT_SEED") or random.SystemRandom().getrandbits(32))
 _AT_ONCE = Backoff(first=0.0)
@@ -386,13 +387,13 @@ def _kill_again_and_again(where: str, effects: Path, kills: int) -> None:
 
 
 def test_W2_kills_at_any_instant_lose_nothing_and_repeat_nothing_on_one_machine(tmp_path: Path) -> None:
-    _kill_again_and_again(str(tmp_path / "memory"), tmp_path / "effects.db", kills=25)
+    _kill_again_and_again(str(tmp_path / "memory"), tmp_path / "effects.db", kills=volume(8, 25))
 
 
 def test_W2_W5_kills_at_any_instant_lose_nothing_and_repeat_nothing_on_postgresql(
     tmp_path: Path, postgres_url: str
 ) -> None:
-    _kill_again_and_again(postgres_url, tmp_path / "effects.db", kills=12)
+    _kill_again_and_again(postgres_url, tmp_path / "effects.db", kills=volume(4, 12))
 
 
 def test_W2_a_kill_while_putting_leaves_all_of_a_batch_or_nothing(tmp_path: Path) -> None:

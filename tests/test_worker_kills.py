@@ -239,12 +239,13 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Content]:
         return {user: content_of(app.user(user)) for user in EVERYONE}
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture
 def url(request: pytest.FixtureRequest) -> str:
     print(f"RECOLLECT_SEED={_SEED}")
     return str(request.getfixturevalue("postgres_url")) if request.param == "postgres" else ""
 
 
+@pytest.mark.parametrize("url", ["sqlite", pytest.param("postgres", marks=pytest.mark.slow)], indirect=True)
 def test_W2_W5_G3_nights_with_kills_teach_what_nights_without_teach(
     url: str, undisturbed: dict[str, Content], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -259,6 +260,7 @@ def test_W2_W5_G3_nights_with_kills_teach_what_nights_without_teach(
     _check_mended(nights, monkeypatch)
 
 
+@pytest.mark.parametrize("url", [pytest.param("sqlite", marks=pytest.mark.slow), "postgres"], indirect=True)
 def test_W2_W5_a_worker_that_stood_still_undoes_and_repeats_nothing(
     url: str, undisturbed: dict[str, Content], tmp_path: Path
 ) -> None:

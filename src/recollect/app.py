@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ from recollect.core.memory import Memory
 from recollect.core.person import Person
 from recollect.errors import InvalidInputError, StoreError
 from recollect.figures import Figures, QueueFigures, figures
-from recollect.identity.watching import WatchedPerson
+from recollect.identity.erasure import ErasureHooks
 from recollect.policy.topics import Topic
 from recollect.records import FILES_LEFT, PENDING, ExtractionRun, Receipt
 from recollect.store.contract import Store
@@ -35,9 +36,9 @@ if TYPE_CHECKING:
     from recollect.core.trends import Trend
     from recollect.identity.links import Identities
     from recollect.search.embedders.embedder import Embedder
-    from recollect.store.beside import Beside, Tables
     from recollect.store.keys import Keys
     from recollect.store.postgres_connections import Pool
+    from recollect.store.service_tables import ServiceTables, Tables
     from recollect.tools.late import Late, Patience
     from recollect.tools.log import CallLog
     from recollect.tools.suite import Suite, Telemetry
@@ -72,7 +73,7 @@ class Recollect:
         self._store = store
         self._folder = None if folder is None else folder.absolute()
         self._clock = clock
-        self._people: OrderedDict[str, WatchedPerson] = OrderedDict()
+        self._people: OrderedDict[str, Person] = OrderedDict()
         self._searched: OrderedDict[int, Person] = OrderedDict()
         self._guard = threading.Lock()
         self._log: CallLog | None = None
@@ -86,25 +87,28 @@ class Recollect:
         """The memory of one user. Nothing is created until something is stored."""
         return Memory(self._person(check_user_id(user_id)))
 
-    def _person(self, name: str) -> WatchedPerson:
+    def _person(self, name: str) -> Person:
         with self._guard:
             person = self._people.get(name)
             if person is None:
-                person = self._people[name] = WatchedPerson(
-                    lambda: self.identities,
-                    lambda topics, cleared: self._erase_elsewhere(name, topics, cleared),
-                    self._store.user(name),
-                    self._files(name),
-                    self.config,
-                    self._clock,
-                    self._embedding,
-                    self._was_used,
-                    lambda: self._settle(name),
-                )
+                person = self._people[name] = self._new_person(name)
             self._people.move_to_end(name)
             while len(self._people) > _MOST_REMEMBERED:
                 self._people.popitem(last=False)
         return person
+
+    def _new_person(self, name: str) -> Person:
+        files = self._files(name)
+        return Person(
+            self._store.user(name),
+            files,
+            self.config,
+            self._clock,
+            self._embedding,
+            self._was_used,
+            lambda: self._settle(name),
+            ErasureHooks(name, files, lambda: self.identities, partial(self._erase_elsewhere, name)),
+        )
 
     @property
     def identities(self) -> Identities:
@@ -115,7 +119,7 @@ class Recollect:
         with self._guard:
             if self._identities is None:
                 people = People(self._person, self._remove_user, self.config, self._clock)
-                self._identities = Identities(self._beside(IDENTITIES), people)
+                self._identities = Identities(self._service_tables(IDENTITIES), people)
             return self._identities
 
     @property
@@ -125,21 +129,21 @@ class Recollect:
 
         with self._guard:
             if self._keys is None:
-                self._keys = Keys(self._beside(KEYS), self._clock)
+                self._keys = Keys(self._service_tables(KEYS), self._clock)
             return self._keys
 
-    def _beside(self, tables: Tables) -> Beside:
-        """Where tables are kept that are no person's memory."""
+    def _service_tables(self, tables: Tables) -> ServiceTables:
+        """The tables of the service itself, which hold nobody's memory."""
         if isinstance(self._store, SqliteStore):
-            from recollect.store.beside_sqlite import SqliteBeside
+            from recollect.store.service_tables_sqlite import SqliteServiceTables
 
-            return SqliteBeside(self._store.root, tables)
-        from recollect.store.beside_postgres import PostgresBeside
+            return SqliteServiceTables(self._store.root, tables)
         from recollect.store.postgres import PostgresStore
+        from recollect.store.service_tables_postgres import PostgresServiceTables
 
         if isinstance(self._store, PostgresStore):
-            return PostgresBeside(self._store, tables)
-        from recollect.store.beside import Nowhere
+            return PostgresServiceTables(self._store, tables)
+        from recollect.store.service_tables import Nowhere
 
         return Nowhere(tables)
 
@@ -172,7 +176,6 @@ class Recollect:
             agent=agent,
             others=[self.user(other) for other in check.several("others", others)],
             fixed_user=fixed_user,
-            calls_per_response=self.config.tool_calls_per_response,
             log=self._call_log(),
             telemetry=self._telemetry(),
             patience=None if patient else self._patience(),

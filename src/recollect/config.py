@@ -1,6 +1,7 @@
 """Settings: one frozen value, and the only place that reads the environment.
 
 Each setting has the name the seeds of this project gave it. A wrong value names its variable.
+Other variables are ignored.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ def _setting(default: Any, variable: str, description: str, low: float | None = 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What can be turned. Build it with `Config.load()`, or directly in tests."""
+    """All settings. Build it with `Config.load()`, or directly in tests."""
 
     memory_dir: Path = _setting(Path("data/memory"), "MEMORY_DIR", "the folder that holds one folder for each user")
     database_url: str = _setting(
@@ -67,9 +68,6 @@ class Config:
     )
     language: str = _setting(
         "", "MEMORY_LANGUAGE", "the language of words in search: en, de, uk …; empty: detected for each text"
-    )
-    weights: str = _setting(
-        "", "MEMORY_WEIGHTS", "how much the signals of search count, as in vector=1,date=0.75; empty: as measured"
     )
     embedder: str = _setting(
         "", "MEMORY_EMBEDDER", "URL#MODEL, onnx:FOLDER, package:NAME or fastembed:MODEL; empty: search by words alone"
@@ -117,9 +115,6 @@ class Config:
     tool_queue_size: int = _setting(
         1000, "MEMORY_TOOL_QUEUE_SIZE", "how many background jobs may wait; more are refused", 1, 10_000_000
     )
-    tool_calls_per_response: int = _setting(
-        5, "MEMORY_TOOL_CALLS_PER_RESPONSE", "how many memory tools a model may call in one response", 1, 1_000
-    )
     daily_tokens: int = _setting(
         0, "MEMORY_DAILY_TOKENS", "the tokens a user may spend on memory in a day (UTC); 0: no limit", 0, 10**12
     )
@@ -153,6 +148,11 @@ class Config:
         "https://api.telegram.org", "MEMORY_TELEGRAM_URL", "the Bot API server that the bot talks to"
     )
 
+    weights: str = _setting(
+        "", "", "how much the signals of search count, as in vector=1,date=0.75; empty: as measured"
+    )
+    """An argument of `recollect.open` only, for benchmarks: the weights are measured, and nobody should need others."""
+
     def __post_init__(self) -> None:
         for f in fields(self):
             low, high = f.metadata["low"], f.metadata["high"]
@@ -180,7 +180,7 @@ class Config:
         """Read the environment; arguments that are not None win over it."""
         environ = os.environ if environ is None else environ
         values: dict[str, Any] = {}
-        for f in fields(cls):
+        for f in _variables():
             text = environ.get(f.metadata["variable"], "").strip()
             if text:
                 values[f.name] = _parse(f.metadata["variable"], text, type(f.default))
@@ -212,11 +212,11 @@ class Config:
     @classmethod
     def table(cls) -> list[tuple[str, str, str]]:
         """Variable, default and description of every setting."""
-        return [(f.metadata["variable"], _shown(f.default), f.metadata["description"]) for f in fields(cls)]
+        return [(f.metadata["variable"], _shown(f.default), f.metadata["description"]) for f in _variables()]
 
     def values(self) -> dict[str, str]:
         """Each variable with its value, a password in a URL masked."""
-        shown = {f.metadata["variable"]: _shown(getattr(self, f.name)) for f in fields(self)}
+        shown = {f.metadata["variable"]: _shown(getattr(self, f.name)) for f in _variables()}
         for name in _URLS:
             shown[name] = without_password(shown[name])
         for name in ("MEMORY_EMBEDDER_KEY", "MEMORY_MODEL_KEY", "TELEGRAM_BOT_TOKEN"):
@@ -235,8 +235,13 @@ class Config:
             except ValueError:
                 equals = ""
             if not equals or not name:
-                raise ConfigError(f"MEMORY_WEIGHTS is {self.weights!r}; it must be like vector=1,date=0.75") from None
+                raise ConfigError(f"weights is {self.weights!r}; it must be like vector=1,date=0.75") from None
         return changes
+
+
+def _variables() -> list[Field[Any]]:
+    """Return the fields that the environment can set."""
+    return [f for f in fields(Config) if f.metadata["variable"]]
 
 
 def without_password(url: str) -> str:

@@ -22,7 +22,7 @@ from playwright.sync_api import (
 )
 
 from recollect import Memory, Recollect
-from recollect.identity.entrance import Entrance
+from recollect.identity.login import Login
 from recollect.surfaces.web.console import VISIT
 
 PATIENCE = 30_000
@@ -169,7 +169,7 @@ class House:
         self.app = app
         self.url = url
         self.base = f"{url}/console"
-        self.entrance = Entrance(app.keys)
+        self.login = Login(app.keys)
         self.windows: list[Window] = []
 
     def window(
@@ -179,7 +179,7 @@ class House:
         context = self.browser.new_context(viewport={"width": wide, "height": 900}, java_script_enabled=scripts)
         context.set_default_timeout(PATIENCE)
         if user is not None or operator:
-            visit, _ = self.entrance.enter(self.entrance.link(user, operator=operator)[0])
+            visit, _ = self.login.enter(self.login.link(user, operator=operator)[0])
             context.add_cookies(
                 [{"name": VISIT, "value": visit, "url": self.base, "httpOnly": True, "sameSite": "Strict"}]
             )
@@ -189,7 +189,7 @@ class House:
 
     def link(self, user: str) -> str:
         """A one-time link, below the console."""
-        return f"login?code={quote(self.entrance.link(user)[0])}"
+        return f"login?code={quote(self.login.link(user)[0])}"
 
     def file(self, memory: Memory) -> str:
         """MEMORY.md of somebody as it is on the disk."""

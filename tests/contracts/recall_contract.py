@@ -28,9 +28,10 @@ from recollect.records import KINDS, Hit, Hits
 from recollect.search.passages import indexed_text
 from recollect.search.postings import word_hash
 from recollect.testing import FrozenClock, MemoryStore
-from recollect.testing.embedding import EmbeddingServer, HashEmbedder
+from recollect.testing.embedding import HashEmbedder
 from recollect.text import terms
 from recollect.userid import folder_name
+from tests.fakes.embedding_server import EmbeddingServer
 
 SYLLABLES = ("zor", "vex", "qui", "lam", "bre", "tok", "fir", "dul", "gan", "wop", "hys", "jub")
 INVENTED = [first + second + "x" for first in SYLLABLES for second in SYLLABLES]
@@ -1058,7 +1059,7 @@ class RecallContract:
             ("vector", "vector=1,date=0.75"),
             ("vector=much", "vector=1"),
         ):
-            with pytest.raises(ConfigError, match=f"MEMORY_WEIGHTS.*{problem}"):
+            with pytest.raises(ConfigError, match=f"weights.*{problem}"):
                 home.open(weights=weights).user("u1").search("anything")
 
     # whatever is asked

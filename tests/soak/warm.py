@@ -23,7 +23,7 @@ from recollect.testing import MemoryStore
 USER = "u1"
 LOADED_FIRST = (
     "uvicorn.lifespan.on",
-    "uvicorn.protocols.http.httptools_impl",
+    "uvicorn.protocols.http.h11_impl",
     "mcp.server.stdio",
     "starlette.applications",
 )

@@ -7,6 +7,21 @@ old one still holds, hashed, the words that must be gone.
 
 A user with more records than may be loaded has no index in memory, if the store can search by itself: their words are
 kept in the store, caught up by sequence number too, and each question gets an excerpt of what could answer it.
+
+The invariant: an index with the number ``seq`` holds exactly what the journal says up to ``seq``, of one life of the
+user. Everything here keeps it.
+
+- ``_caught_up`` applies what the journal has after ``index.seq`` and up to the number that the reader sees, in one
+  view. With two views, a record could be read that is newer than the number noted for it, and be applied twice.
+- A reader comes first and ``guard`` second, in every thread. The other way round, a thread that holds the index and
+  waits for a reader blocks one that has the reader and waits for the index. That is why `commit` opens
+  its reader outside of the user's lock and before ``guard``.
+- An open write may search what it did itself: then the index is ahead of the store (``_ahead``), others get
+  ``_beside``, and `roll_back` throws it away. It is never saved meanwhile: a snapshot must not hold what is rolled back
+- Numbers alone do not identify a change. A restored backup has the same numbers with other contents, so
+  ``index.life`` and ``index.last`` (the change itself) must agree, or the index is built again.
+- After an erasure the snapshot is deleted before the commit (`drop`) and saved again after it. In between a kill
+  costs a rebuild; in the other order it would leave erased words on disk.
 """
 
 from __future__ import annotations
@@ -110,7 +125,7 @@ class Catalogue:
             self._index = index
             return index
 
-    def committed(self, seq: int, *, erased: bool) -> None:
+    def commit(self, seq: int, *, erased: bool) -> None:
         """After a write: take in what piled up, so that no search has to wait for all of it, unless it is very much."""
         with self.guard:
             self._ahead, self._stored = False, None
@@ -124,7 +139,7 @@ class Catalogue:
                 if erased:
                     self.save()
 
-    def failed(self) -> None:
+    def roll_back(self) -> None:
         """A write was rolled back: what was taken in of it must go."""
         with self.guard:
             if self._ahead:

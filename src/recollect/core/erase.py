@@ -45,7 +45,7 @@ def erase(
         write.known.drop(record.id)
         write.changes.append(Change(record, None))
     if bury:
-        write.known.buried = {tombstone.hash for tombstone in write.tx.tombstones()}
+        write.know_tombstones()
     for copy in files.damaged_copies() if keeps_copies else ():
         write.notices.append(
             f"{copy}, which a repair set aside in the person's folder, is still there. The erased"
@@ -89,7 +89,7 @@ def _erase_mentions(write: Write, files: Files, found: Mentions) -> dict[str, in
         Tombstone(hash=interaction_hash(write.state.secret, one.id), record_id="", at=write.now)
         for one in found.interactions
     )
-    write.known.buried = {tombstone.hash for tombstone in tx.tombstones()}
+    write.know_tombstones()
     tx.redact(found.entries)
     for run in found.runs:
         tx.put_run(run)

@@ -59,10 +59,9 @@ def _worded(term: str) -> str:
 class Known:
     """Use it under the user's write lock."""
 
-    def __init__(self, catalogue: Catalogue, life: object = None) -> None:
-        self.life = life
-        """Which of the user's lives this is about: another one begins when they are erased or rebuilt."""
-        self.seq = -1
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._life: object = None  # of the user's lives; another one begins when they are erased or rebuilt
+        self._seq = -1
         self.in_file: dict[str, Fact] = {}
         self.buried: set[str] = set()
         self._catalogue = catalogue
@@ -77,11 +76,12 @@ class Known:
 
     def begin(self, reader: Reader, state: State) -> None:
         """A write begins: know everything up to here. From here on `roll_back` can return to it."""
-        if self.seq != state.seq:
+        life = (state.secret, state.created_at)
+        if (self._life, self._seq) != (life, state.seq):
             shown = reader.find(Query(kinds=("fact",), tier="file"))
             self.in_file = {fact.id: fact for fact in shown if isinstance(fact, Fact)}
             self.buried = {tombstone.hash for tombstone in reader.tombstones()}
-            self.seq = state.seq
+            self._life, self._seq = life, state.seq
         self._reader, self._state = reader, state
         self._before = dict(self.in_file), self.buried
 
@@ -93,7 +93,7 @@ class Known:
 
     def commit(self, seq: int) -> None:
         """What was taken in since `begin` is stored."""
-        self.seq = seq
+        self._seq = seq
         self._end()
 
     def _end(self) -> None:

@@ -1,15 +1,10 @@
-"""One user, as all handles on them share it: their part of the store, their files, what is known by heart.
-
-The order of a write is decided here: take over what the person edited, do what was asked, keep MEMORY.md
-within its size, bring the files up to date.
-"""
+"""One user, as all handles on them share it: their part of the store, their files, what is known by heart."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import datetime
 
 from recollect.config import Config
@@ -17,16 +12,13 @@ from recollect.core.catalogue import Catalogue
 from recollect.core.files import Files
 from recollect.core.known import Known, marks_of
 from recollect.core.meaning import Embedding, Meaning
-from recollect.core.writing import Acting, DoneAlreadyError, Write
-from recollect.errors import StoreError, StoreFullError, StoreReadOnlyError, StoreUnavailableError
-from recollect.policy.retention import may_be_pruned, value
-from recollect.records import new_id
+from recollect.core.transaction import NO_HOOKS, Hooks, Participants, UserTransaction
+from recollect.core.writing import Acting, Write
+from recollect.errors import StoreError, StoreFullError, StoreReadOnlyError
 from recollect.search.weights import Weights
-from recollect.store.contract import Reader, State, Transaction, UserStore
+from recollect.store.contract import Reader, Transaction, UserStore
 from recollect.store.forks import renew_after_forks
 from recollect.times import Clock
-
-_ROOM_AFTER_PRUNING = 0.9
 
 
 class Person:
@@ -41,6 +33,7 @@ class Person:
         embedding: Embedding | None = None,
         used: Callable[[Person], None] | None = None,
         settle: Callable[[], None] = lambda: None,
+        hooks: Hooks = NO_HOOKS,
     ) -> None:
         self.user = user
         self.files = files
@@ -58,68 +51,41 @@ class Person:
         self._turn = threading.RLock()
         """Held until a failed write is put right, which is longer than the user's lock."""
         self._used = used
+        self._hooks = hooks
         self.settle = settle
         """Writes down what is waiting to be logged, so that who looks finds it."""
         renew_after_forks(self, Person._renew)
 
     @contextmanager
-    def write(self, acting: Acting) -> Iterator[Write]:
-        """The one way to change anything of this user."""
+    def write(self, acting: Acting, *, hooks: Hooks | None = None) -> Iterator[Write]:
+        """Open the one way to change anything of this user, with these hooks or the user's own.
+
+        `recollect.core.transaction` says what happens in which order, and why.
+        """
         self.check_no_batch()
-        committed = False
-        recalled: dict[str, datetime] = {}
+        hooks = self._hooks if hooks is None else hooks
+        try:
+            with self._in_turn(), self._transaction(acting, hooks).open() as write:
+                yield write
+        except BaseException as error:
+            hooks.on_error(error)
+            raise
+        self._tell_use()
+        hooks.after_commit(acting)
 
-        def know() -> None:
-            nonlocal committed
-            committed = True
-            self.known.commit(write.last_seq)
-            for record_id, moment in recalled.items():
-                if self.recalled.get(record_id) == moment:  # else it was recalled again meanwhile
-                    self.recalled.pop(record_id, None)
+    def _transaction(self, acting: Acting, hooks: Hooks) -> UserTransaction:
+        parts = Participants(self.files, self.known, self.catalogue, self.meaning, self.recalled)
+        return UserTransaction(self.user, parts, self.config, self.clock, acting, hooks)
 
+    @contextmanager
+    def _in_turn(self) -> Iterator[None]:
+        """Keep other threads out, and note which thread is at it."""
         with self._turn:
+            self._writing = threading.get_ident()
             try:
-                with self.user.write() as tx:
-                    self._writing = threading.get_ident()
-                    tx.after_commit(know)
-                    state = tx.state()
-                    known = self.known_in(state)
-                    self.known = known if known.seq <= state.seq else Known(self.catalogue, known.life)
-                    self.known.begin(tx, state)
-                    may_be_done = acting.may_be_done is not None and acting.may_be_done()
-                    if may_be_done and tx.entries(call=acting.call, limit=1):
-                        raise DoneAlreadyError()
-                    write = Write(tx, self.known, self.config, self.clock(), acting)
-                    try:
-                        self.files.take_over(write)
-                        yield write
-                        self._prune(write)
-                        self.files.publish(write)
-                        recalled.update(self.recalled)  # a copy: searches go on
-                        if recalled:
-                            tx.set_recalled(recalled)
-                        if write.erased:
-                            self.catalogue.drop()  # before the commit: what is erased must not outlive a crash in there
-                    except StoreUnavailableError:
-                        raise  # the lock went with the connection: what is aside may be another's by now
-                    except BaseException:
-                        self.files.discard()  # here, where what is written aside is certainly this write's own
-                        raise
-                if tx.pending:
-                    write.add_pending()
-                self.catalogue.committed(write.last_seq, erased=write.erased)
-                if self.meaning is not None:
-                    self.meaning.soon()
-            except BaseException:
-                if not committed:
-                    self.known.roll_back()
-                    self.catalogue.failed()
-                    # it may have been committed after all, and others may write by now: what is aside tells
-                    self.files.discard(keep=True)
-                raise
+                yield
             finally:
                 self._writing = None
-        self._tell_use()
 
     @contextmanager
     def write_beside(self) -> Iterator[Transaction]:
@@ -137,13 +103,6 @@ class Person:
         """Complain if this thread has a batch of this user open: it would wait for itself."""
         if self.has_batch_here:
             raise StoreError("a batch of this user is open in this thread; use the memory that batch() gave you")
-
-    def known_in(self, state: State) -> Known:
-        """What is known by heart, if it is about this life of the user; else nothing."""
-        life = (state.secret, state.created_at)
-        if self.known.life is None:
-            self.known.life = life
-        return self.known if self.known.life == life else Known(self.catalogue, life)
 
     @contextmanager
     def read(self, *, notes: bool = False) -> Iterator[Reader]:
@@ -177,30 +136,6 @@ class Person:
         if self.meaning is not None:
             self.meaning.renew()
         self.known = Known(self.catalogue)
-
-    def _prune(self, write: Write) -> None:
-        """Move the least valuable facts out of MEMORY.md until it fits. They stay findable."""
-        surplus = self.files.words_over(write, self.config.max_words)
-        if surplus <= 0:
-            return
-        recalled = write.tx.recalled() | dict(self.recalled)
-        candidates = sorted(
-            (fact for fact in self.known.in_file.values() if may_be_pruned(fact)),
-            key=lambda fact: (value(fact, write.now, recalled.get(fact.id)), fact.id),
-        )
-        surplus += int(self.config.max_words * (1 - _ROOM_AFTER_PRUNING))
-        pruned = []
-        for fact in candidates:
-            if surplus <= 0:
-                break
-            surplus -= len(fact.text.split()) + 1
-            pruned.append((fact, replace(fact, tier="archive")))
-        write.apply_all("prune", pruned, reason="MEMORY.md was too long", run=new_id("run"))
-        if self.files.words_over(write, self.config.max_words) > 0:
-            write.notices.append(
-                f"MEMORY.md is longer than {self.config.max_words} words, and all of it was written or pinned by you;"
-                " nothing was taken out"
-            )
 
     def start_over(self) -> None:
         """The database was replaced: know nothing by heart."""

@@ -111,6 +111,9 @@ class Write:
         self.changes: list[Change] = []
         self.notices: list[str] = []
         self.erased = False
+        """Whether something was removed for good, by the person or because it had expired."""
+        self.has_buried = False
+        """Whether this write left tombstones: something was erased on request, and must go everywhere."""
         self.places: dict[str, int] = {}
         """Of the receipt of an erasure: who removes something of it elsewhere adds that."""
         self.topics: list[Topic] = []
@@ -355,6 +358,11 @@ class Write:
     def buried_hashes(self, record: Record) -> list[str]:
         """The tombstones that recognise this record, with its key or without."""
         return [one for one in tombstone_hashes(record, self.state.secret) if one in self.known.buried]
+
+    def know_tombstones(self) -> None:
+        """Recognise from here on what this write has erased. Call it after the tombstones were stored."""
+        self.known.buried = {tombstone.hash for tombstone in self.tx.tombstones()}
+        self.has_buried = True
 
     def _clean(self, record: Record) -> Record:
         """Messages and what surrounds a record are masked; the record itself is refused if it holds a secret."""

@@ -16,9 +16,10 @@ from recollect.core.erase import erase
 from recollect.core.events import report
 from recollect.core.journal import undo
 from recollect.core.person import Person
+from recollect.core.transaction import NO_HOOKS
 from recollect.core.writing import Acting, Write, masked, tombstone_hashes
 from recollect.errors import NotFoundError, UndoError
-from recollect.identity.watching import WatchedPerson, carried, erased_before, keys_of, said_again
+from recollect.identity.erasure import carried, erased_before, keys_of, said_again
 from recollect.policy.secrets import mask
 from recollect.records import (
     MODES,
@@ -93,7 +94,7 @@ def contents(reader: Reader, run: str, now: datetime) -> Contents:
 class Merge:
     """Of one memory's contents into another person's. ``name`` is the identity they come from."""
 
-    def __init__(self, person: WatchedPerson, brought: Contents, run: str, name: str, still: Still) -> None:
+    def __init__(self, person: Person, brought: Contents, run: str, name: str, still: Still) -> None:
         self.person = person
         self.brought = brought
         self.counts: Counter[str] = Counter()
@@ -119,7 +120,7 @@ class Merge:
 
     @contextmanager
     def _write(self) -> Iterator[Write]:
-        with self.person.joining(self._acting) as write:
+        with self.person.write(self._acting, hooks=NO_HOOKS) as write:
             self._still()
             # a pause stops what would be learned, not what is known already; it holds again after this
             write.state = replace(write.state, mode="on")
@@ -259,7 +260,7 @@ class Merge:
             tx.set_recalled({ref: at for ref, at in brought.recalled.items() if tx.get(ref) is not None})
             if brought.carried:
                 tx.bury(brought.carried)
-                write.known.buried = {tombstone.hash for tombstone in tx.tombstones()}
+                write.know_tombstones()
             if any(entry.op == "join" for entry in tx.entries(run=self._run, newest_first=True, limit=50)):
                 return
             tx.charge(brought.spending)
@@ -281,7 +282,7 @@ class Merge:
         return all(entry.run == self._run for entry in write.tx.entries(limit=1))
 
 
-def take_back(person: WatchedPerson, run: str, details: dict[str, Any], name: str) -> tuple[int, int]:
+def take_back(person: Person, run: str, details: dict[str, Any], name: str) -> tuple[int, int]:
     """Undo a joining in the surviving memory: how many changes were taken back, and how many stay.
 
     What came by it alone is removed; what was changed again since was learned together, and stays.
@@ -291,7 +292,7 @@ def take_back(person: WatchedPerson, run: str, details: dict[str, Any], name: st
         numbers = [entry.seq for entry in reader.entries(run=run, newest_first=True) if entry.after is not None]
     done = kept = 0
     for start in range(0, len(numbers), _BATCH):
-        with person.joining(acting) as write:
+        with person.write(acting, hooks=NO_HOOKS) as write:
             gone: list[Record] = []
             for number in numbers[start : start + _BATCH]:
                 entry = write.tx.entry(number)
@@ -307,7 +308,7 @@ def take_back(person: WatchedPerson, run: str, details: dict[str, Any], name: st
                     gone.append(record)
             if gone:
                 erase(write, person.files, gone, bury=False)
-    with person.joining(acting) as write:
+    with person.write(acting, hooks=NO_HOOKS) as write:
         _restore_state(write, details)
         if not any(entry.op == "unjoin" for entry in write.tx.entries(run=acting.run, newest_first=True, limit=50)):
             write.mark("unjoin", "", reason=f"no longer joined with {name}")

@@ -17,17 +17,19 @@ from typing import Any
 
 from recollect.config import Config
 from recollect.core.memory import Memory
+from recollect.core.person import Person
+from recollect.core.transaction import NO_HOOKS
 from recollect.core.upkeep import remove_expired
 from recollect.core.writing import Acting, pause_of
 from recollect.errors import LinkError, StoreBusyError, StoreError
 from recollect.identity.codes import hashed, new_code, new_salt, normal
 from recollect.identity.copies import archive, restore, secret_of, sweep
+from recollect.identity.erasure import UnfinishedError
 from recollect.identity.joining import Contents, Merge, contents, mark_of, memory_of, state_before, take_back
 from recollect.identity.nouns import Code, Identity, Joined, Known, Pending, Unlinked, check_identity
-from recollect.identity.watching import UnfinishedError, WatchedPerson
 from recollect.records import new_id
-from recollect.store.beside import Beside, Nowhere, View
 from recollect.store.identities import Link, links, one_link
+from recollect.store.service_tables import Nowhere, ServiceTables, View
 from recollect.times import Clock, from_text, to_text, utc_now
 from recollect.userid import check_user_id
 
@@ -50,7 +52,7 @@ class _ChangedError(Exception):
 class People:
     """What identities need of everything else."""
 
-    person: Callable[[str], WatchedPerson]
+    person: Callable[[str], Person]
     remove: Callable[[str, Callable[[], None]], object]
     """Removes a user, if the check under their lock raises nothing."""
     config: Config
@@ -60,7 +62,7 @@ class People:
 class Identities:
     """Who is who. Get it from `Recollect.identities`."""
 
-    def __init__(self, store: Beside, people: People) -> None:
+    def __init__(self, store: ServiceTables, people: People) -> None:
         self._store = store
         self._people = people
 
@@ -489,7 +491,7 @@ class Identities:
             except StoreError:
                 if secret_of(back) != link.secret:
                     raise  # else another process has restored it
-            with back.joining(Acting(actor="upkeep")) as write:
+            with back.write(Acting(actor="upkeep"), hooks=NO_HOOKS) as write:
                 remove_expired(write, back.files)
         sweep(back, link.id)
         done, kept = take_back(self._people.person(link.survivor), link.id, link.details, str(who))

@@ -38,9 +38,9 @@ class Weights:
     """It is uncertain."""
 
     def but(self, changes: Mapping[str, float]) -> Weights:
-        """The same with some weights changed, as MEMORY_WEIGHTS names them."""
+        """Return the same with some weights changed."""
         unknown = set(changes) - {f.name for f in fields(self)}
         if unknown:
             known = ", ".join(f.name for f in fields(self))
-            raise ConfigError(f"MEMORY_WEIGHTS: there is no weight {sorted(unknown)[0]!r}; there are {known}")
+            raise ConfigError(f"weights: there is no weight {sorted(unknown)[0]!r}; there are {known}")
         return replace(self, **changes)

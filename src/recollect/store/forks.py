@@ -4,6 +4,16 @@ SQLite remembers for each process which files it has locked. A forked child inhe
 locks: the parent would take itself for the last user of a database, and delete the log that the child writes.
 So nothing is open while the process forks; parent and child open it again when they need it. A transaction
 that is open in the forking thread itself stays the parent's; the child must not use that memory.
+
+The order in a fork, and why:
+
+1. Before it, in the forking thread: each store is held (its write guard, then its read guard, as everywhere) and
+   closed. All of them are held until the fork is over, or a thread would open one again in between.
+2. Who does not end within ``_SECONDS``, or is this very thread, is passed over: waiting longer could mean forever,
+   because the transaction may wait for something that the forking thread has.
+3. After it, in the parent and in the child: the guards are let go, by the thread that took them.
+4. In the child only: every object with locks or threads of its own makes new ones. Another thread may have held the
+   old ones, and nobody would ever release them. An object that registers must not ask for a lock in its renewal.
 """
 
 from __future__ import annotations

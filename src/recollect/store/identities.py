@@ -11,8 +11,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from recollect.store.beside import Tables, View
 from recollect.store.rows import load_queries, readable
+from recollect.store.service_tables import Tables, View
 from recollect.times import from_text
 
 _COLUMNS = (

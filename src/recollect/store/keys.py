@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from recollect.errors import InvalidInputError, MissingExtraError, NotFoundError
-from recollect.store.beside import Beside, Nowhere, Tables
 from recollect.store.rows import load_queries, readable
+from recollect.store.service_tables import Nowhere, ServiceTables, Tables
 from recollect.times import Clock, from_text, to_text, utc_now
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def check_tenant(tenant: str) -> str:
 class Keys:
     """The keys of a deployment. All is looked up anew each time: what is revoked lets nobody in any more."""
 
-    def __init__(self, store: Beside, clock: Clock = utc_now) -> None:
+    def __init__(self, store: ServiceTables, clock: Clock = utc_now) -> None:
         self._store = store
         self._clock = clock
         self._secret: bytes | None = None
@@ -163,8 +163,8 @@ class Keys:
             rows = [] if view is None else view.rows("answer", id=repeated.id, since=since)
         if not rows:
             return None
-        request, status, sealed = rows[0]
-        return request, status, repeated.unseal(bytes(sealed)) if sealed else None
+        request, status, encrypted = rows[0]
+        return request, status, repeated.decrypt(bytes(encrypted)) if encrypted else None
 
     def keep_answer(self, repeated: Repeated, request: str, status: int, body: bytes) -> None:
         """Keep an answer for a day; durable when this returns."""
@@ -179,7 +179,7 @@ class Keys:
                 user_id=repeated.user,
                 request=request,
                 status=status,
-                sealed=repeated.seal(body),
+                sealed=repeated.encrypt(body),
                 now=to_text(now),
             )
 
@@ -218,18 +218,18 @@ class Repeated:
         """The call under which the journal has what it did, so that it is done once whatever happens in between."""
         return f"http-{self._derived('call').hex()[:26]}"
 
-    def seal(self, body: bytes) -> bytes:
+    def encrypt(self, body: bytes) -> bytes:
         """Encrypt an answer so that only who has the idempotency key can read it (AES-256-GCM)."""
         nonce = secrets.token_bytes(_NONCE)
         return nonce + self._cipher().encrypt(nonce, body, self.user.encode())
 
-    def unseal(self, sealed: bytes) -> bytes | None:
-        """The inverse of `seal`; None if it cannot be read with this key, or was made by Recollect 0.1."""
+    def decrypt(self, encrypted: bytes) -> bytes | None:
+        """The inverse of `encrypt`; None if it cannot be read with this key."""
         cipher = self._cipher()
         from cryptography.exceptions import InvalidTag
 
         try:
-            return cipher.decrypt(sealed[:_NONCE], sealed[_NONCE:], self.user.encode())
+            return cipher.decrypt(encrypted[:_NONCE], encrypted[_NONCE:], self.user.encode())
         except (InvalidTag, ValueError):
             return None
 

@@ -274,6 +274,7 @@ def run_from_row(row: tuple[Any, ...]) -> ExtractionRun:
     )
 
 
+_PLACEHOLDER = re.compile(r"(?<![\w:]):(\w+)")  # not the type in a cast with ::
 _NAMED = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 
 
@@ -281,6 +282,11 @@ def load_queries(path: Path) -> dict[str, str]:
     """The named queries of a .sql file: ``-- name: put`` begins one, comments under it describe it."""
     parts = _NAMED.split(path.read_text(encoding="utf-8"))
     return {name: body.strip() for name, body in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def for_postgres(queries: Mapping[str, str]) -> dict[str, Any]:
+    """The same queries with psycopg's placeholders in the place of ``:name``."""
+    return {name: _PLACEHOLDER.sub(r"%(\1)s", sql) for name, sql in queries.items()}
 
 
 def load_migrations(folder: Path) -> list[str]:

@@ -147,10 +147,6 @@ DELETE FROM consents WHERE name = ?
 -- name: interactions
 SELECT id, at, kind, item, title, value, topics, text, session, metadata, reported_at FROM interactions
 
--- name: old_interactions
--- Before it was known when they were reported.
-SELECT id, at, kind, item, title, value, topics, text, session, metadata, at AS reported_at FROM interactions
-
 -- name: last_reported
 SELECT max(reported_at) FROM interactions
 

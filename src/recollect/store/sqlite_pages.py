@@ -70,15 +70,6 @@ class PageFile:
         """How many pages there are."""
         return max(len(self._data) // self.page_size, max(self._changed, default=0))
 
-    @property
-    def schema_version(self) -> int | None:
-        """SQLite's user_version, if the header can be read."""
-        try:
-            first = self.page(1)
-        except UnreadablePageError:
-            return None
-        return int.from_bytes(first[60:64], "big") if first[:16] == _MAGIC else None
-
     def page(self, number: int) -> bytes:
         """The latest content of a page."""
         place = self._changed.get(number, -1)

@@ -23,7 +23,7 @@ from recollect.store.contract import LOST, FileState, Salvage
 from recollect.store.rows import entry_from_row, entry_to_row, file_to_row, from_row, load_queries, to_row
 from recollect.store.sqlite_copies import copies
 from recollect.store.sqlite_pages import PageFile, Value
-from recollect.store.sqlite_salvage import MIGRATIONS, Rows, Table, empty_database, read_rows, tables_of
+from recollect.store.sqlite_salvage import Rows, Table, all_tables, empty_database, read_rows
 from recollect.times import to_text, utc_now
 
 _SQL = load_queries(Path(__file__).parent / "sqlite.sql")
@@ -100,10 +100,7 @@ class _History:
 
 def _rebuild(pages: PageFile, new: Path, user_id: str) -> Salvage:
     """A new database from what the pages hold, and what is not in it."""
-    migrations = len(MIGRATIONS)
-    version = pages.schema_version
-    version = version if version is not None and 1 <= version <= migrations else migrations
-    tables = tables_of(version)
+    tables = all_tables()
     found = read_rows(pages, tables)
     state: Any = next(iter(found["state"].rows.values()), None)
     if state is not None and state[1] != user_id:
@@ -115,7 +112,7 @@ def _rebuild(pages: PageFile, new: Path, user_id: str) -> Salvage:
     _restore_consents(found["consents"], history)
     records, files = found["records"], found["files"]
     whole = records.counted and files.complete and not history.older and not _lost_records(found, history, erased)
-    _write(new, version, tables, found, history, (user_id, state, now), keep_files=whole)
+    _write(new, tables, found, history, (user_id, state, now), keep_files=whole)
     return _tell(pages, found, history, erased, state)
 
 
@@ -247,7 +244,6 @@ def _restore_consents(consents: Rows, history: _History) -> None:
 
 def _write(
     path: Path,
-    version: int,
     tables: dict[str, Table],
     found: dict[str, Rows],
     history: _History,
@@ -256,7 +252,7 @@ def _write(
     keep_files: bool,
 ) -> None:
     os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))  # new, and nobody has it open
-    db = empty_database(str(path), version)
+    db = empty_database(str(path))
     user_id, state, now = about
     last = max(history.entries, default=0)
     try:

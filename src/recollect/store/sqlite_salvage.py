@@ -18,14 +18,14 @@ from recollect.store.rows import (
     entry_from_row,
     from_row,
     interaction_from_row,
-    load_migrations,
     run_from_row,
     spending_from_row,
 )
+from recollect.store.sqlite_connections import migrate
 from recollect.store.sqlite_pages import TABLE_INTERIOR, PageFile, Tree, UnreadablePageError, Value, page_kind
 from recollect.times import from_text
 
-MIGRATIONS = load_migrations(Path(__file__).parent / "sqlite_migrations")
+_MIGRATIONS = Path(__file__).parent / "sqlite_migrations"
 _TYPES: dict[str, type | tuple[type, ...]] = {"TEXT": str, "INTEGER": int, "REAL": (float, int), "BLOB": bytes}
 
 
@@ -86,9 +86,9 @@ class Rows:
         return 0 if self.complete else len(self.known - self.rows.keys())
 
 
-def tables_of(version: int) -> dict[str, Table]:
-    """The tables of a schema."""
-    db = empty_database(":memory:", version)
+def all_tables() -> dict[str, Table]:
+    """The tables of the schema."""
+    db = empty_database(":memory:")
     try:
         names = db.execute("SELECT name, wr FROM pragma_table_list WHERE schema = 'main' AND type = 'table'").fetchall()
         return {name: _table(db, name, bool(wr)) for name, wr in names if not name.startswith("sqlite_")}
@@ -240,15 +240,9 @@ def _is_sound(table: str, row: tuple[Any, ...]) -> bool:
     return True
 
 
-def empty_database(path: str, version: int) -> sqlite3.Connection:
-    """A new database of this schema, without a row."""
+def empty_database(path: str) -> sqlite3.Connection:
+    """A new database of the present schema, without a row."""
     db = sqlite3.connect(path, isolation_level=None)
     db.execute("PRAGMA synchronous = FULL")
-    db.execute("BEGIN")
-    for script in MIGRATIONS[:version]:
-        for statement in script.split(";\n"):
-            if statement.strip():
-                db.execute(statement)
-    db.execute(f"PRAGMA user_version = {version}")
-    db.execute("COMMIT")
+    migrate(db, _MIGRATIONS)
     return db

@@ -25,7 +25,6 @@ from recollect.store.sqlite_connections import connect_reading, mapped_errors
 
 _HERE = Path(__file__).parent
 _MIGRATIONS = _HERE / "sqlite_migrations"
-_WITH_CALLS = 3
 """The schema that brought the log of calls."""
 _DOUBTFUL = 2 * 10**9
 """Nanoseconds. A file that was written to as short ago may be written to again without another time."""
@@ -154,8 +153,6 @@ def _rows(db: sqlite3.Connection) -> Iterator[tuple[_Key, int]]:
     db.execute("BEGIN")
     for day, number in db.execute(_SQL["tally_episodes"]):
         yield _Key("episodes", day), number
-    if db.execute("PRAGMA user_version").fetchone()[0] < _WITH_CALLS:
-        return
     for *group, number in db.execute(_CALLS):
         yield _Key("calls", CallGroup(*group)), number
     for day, talks, facts in db.execute(_TALKS):

@@ -42,7 +42,6 @@ from recollect.times import from_text, to_text, utc_now
 _SQL = load_queries(Path(__file__).parent / "sqlite.sql")
 _moment = readable(from_text)
 _LAST = "Z"  # behind every moment
-_WITH_VECTORS, _WITH_CALLS, _WITH_INTERACTIONS, _WITH_REPORTS = 2, 3, 4, 5
 """The schemas that brought these tables, and when interactions were reported."""
 
 
@@ -162,8 +161,6 @@ class SqliteReader:
         newest_first: bool = False,
         limit: int | None = None,
     ) -> list[ToolCall]:
-        if self._schema() < _WITH_CALLS:
-            return []
         wanted = {
             "at >= ?": None if since is None else to_text(since),
             "at < ?": None if until is None else to_text(until),
@@ -175,8 +172,6 @@ class SqliteReader:
         return [call_from_row(row) for row in self._rows("calls", wanted, ("at", "id"), newest_first, limit)]
 
     def spending(self, *, since: date | None = None, until: date | None = None) -> list[Spending]:
-        if self._schema() < _WITH_CALLS:
-            return []
         wanted = {
             "day >= ?": None if since is None else since.isoformat(),
             "day <= ?": None if until is None else until.isoformat(),
@@ -184,8 +179,6 @@ class SqliteReader:
         return [spending_from_row(row) for row in self._rows("spending", wanted, ("day", "operation"))]
 
     def consents(self) -> dict[str, datetime]:
-        if self._schema() < _WITH_CALLS:
-            return {}
         return {name: _moment(at) for name, at in self.db.execute(_SQL["consents"])}
 
     def interactions(
@@ -201,9 +194,6 @@ class SqliteReader:
         newest_first: bool = False,
         limit: int | None = None,
     ) -> list[Interaction]:
-        schema = self._schema()
-        if schema < _WITH_INTERACTIONS:
-            return []
         wanted = {
             "at >= ?": None if since is None else to_text(since),
             "at < ?": None if until is None else to_text(until),
@@ -213,19 +203,14 @@ class SqliteReader:
             "id IN (SELECT value FROM json_each(?))": None if ids is None else json.dumps(list(ids)),
             f"(at, id) {'<' if newest_first else '>'} (?, ?)": None if after is None else (to_text(after[0]), after[1]),
         }
-        name = "interactions" if schema >= _WITH_REPORTS else "old_interactions"
-        rows = self._rows(name, wanted, ("at", "id"), newest_first, limit)
+        rows = self._rows("interactions", wanted, ("at", "id"), newest_first, limit)
         return [interaction_from_row(row) for row in rows]
 
     def last_reported(self) -> datetime | None:
-        if self._schema() < _WITH_REPORTS:
-            return max((one.at for one in self.interactions()), default=None)
         [last] = self.db.execute(_SQL["last_reported"]).fetchone()
         return None if last is None else _moment(last)
 
     def run(self, day: date, kind: str) -> ExtractionRun | None:
-        if self._schema() < _WITH_INTERACTIONS:
-            return None
         found = list(self._rows("runs", {"run_date = ?": day.isoformat(), "kind = ?": kind}, ("run_date",)))
         return run_from_row(found[0]) if found else None
 
@@ -237,20 +222,14 @@ class SqliteReader:
         newest_first: bool = False,
         limit: int | None = None,
     ) -> list[ExtractionRun]:
-        if self._schema() < _WITH_INTERACTIONS:
-            return []
         wanted = {"run_date >= ?": None if since is None else since.isoformat(), "kind = ?": kind}
         return [run_from_row(row) for row in self._rows("runs", wanted, ("run_date", "kind"), newest_first, limit)]
 
     def vectors(self, embedder: str, *, after: int = 0, limit: int | None = None) -> list[VectorRow]:
-        if self._schema() < _WITH_VECTORS:
-            return []
         rows = self.db.execute(_SQL["vectors"], (after, embedder, -1 if limit is None else limit))
         return [VectorRow(*row) for row in rows]
 
     def last_vector(self, embedder: str) -> int:
-        if self._schema() < _WITH_VECTORS:
-            return 0
         row = self.db.execute(_SQL["last_vector"], (embedder,)).fetchone()
         return row[0] if row else 0
 
@@ -258,15 +237,10 @@ class SqliteReader:
         if not kinds:
             return []
         conditions, values = conditions_of(Query(kinds=kinds))
-        if self._schema() >= _WITH_VECTORS:
-            conditions.append(_SQL["unembedded"])
-            values.append(embedder)
+        conditions.append(_SQL["unembedded"])
+        values.append(embedder)
         sql = f"{_SQL['find']} WHERE {' AND '.join(conditions)} ORDER BY created_at, id LIMIT ?"
         return [from_row(row) for row in self.db.execute(sql, [*values, limit])]
-
-    def _schema(self) -> int:
-        """Which tables there are: a database of an earlier schema is brought forward by the next write only."""
-        return int(self.db.execute("PRAGMA user_version").fetchone()[0])
 
     def _rows(
         self,

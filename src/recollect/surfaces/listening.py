@@ -1,4 +1,8 @@
-"""Where a server listens, by which names it may be called, and how it ends: for everything that is served over HTTP."""
+"""The HTTP server: the address it listens on, the names it answers to, its limits, and how it ends.
+
+uvicorn does the work, by its documented settings. A client that is slow to send the head of a request, or opens
+connections and says nothing, is the business of the reverse proxy in front (docs/deployment.md).
+"""
 
 from __future__ import annotations
 
@@ -13,33 +17,28 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import httptools
 import uvicorn
-from starlette.types import ASGIApp
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from recollect.errors import InvalidInputError, StoreError
 
 LOGGER = logging.getLogger("recollect.http")
 
-_BACKLOG = 2048
-_AT_ONCE = 16
-"""How many connections are accepted in one go; asyncio tries as often even if no more files can be opened."""
-_TOLD_SECONDS = 10.0
-"""How often it is said that connections are refused."""
-_LONGEST_CALL = 60
+_BACKLOG = 128
+"""How many connections wait to be accepted. asyncio also tries that often when no more files can be opened."""
+_SHUTDOWN_SECONDS = 60
 _IDLE_SECONDS = 75
 """How long a connection may wait for its next request: longer than the minute after which most proxies close theirs."""
-_MOST_HEAD = 64 * 1024
-"""How much of a head is read before it is complete, in bytes."""
-_LOOK_SECONDS = 5.0
-"""How often it is looked whether those who are waited for go on."""
-_LOOKS_HEAD, _LOOKS_BODY, _LOOKS_ANSWER = 2, 8, 4
-"""How often in a row they may be found not to."""
-_LEAST = 4 * 1024
-"""So many bytes from one look to the next are going on."""
+_BODY_SECONDS = 40.0
+"""How long the next part of a body may take. The API and the console ask for more haste, and answer with 408."""
+_SEND_SECONDS = 30.0
+"""How long a client may take nothing of a response that is being sent."""
+_HEAD_BYTES = 64 * 1024
 _WANTED_FILES = 65536
-_NO_ROOM = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+_WARN_SECONDS = 10.0
+"""How often the log says that connections cannot be accepted."""
+_OUT_OF_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -88,6 +87,10 @@ class Address:
             if sys.platform != "win32":  # where it would let another program take the port over
                 bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             bound.bind((self.host, self.port))
+            # inherited by what is accepted: the end of a response does not wait for the receipt of its beginning,
+            bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if hasattr(socket, "TCP_USER_TIMEOUT"):  # and who takes nothing of it is disconnected
+                bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1e3 * _SEND_SECONDS))
             bound.listen(_BACKLOG)
         except OSError as error:
             bound.close()
@@ -101,31 +104,33 @@ class Address:
 
 
 class Listener:
-    """Serves an application at an address. A stop finishes what was accepted."""
+    """Serves an application at an address. A stop finishes the requests that were accepted."""
 
     def __init__(self, app: ASGIApp, address: Address) -> None:
         self._app = app
         self._address = address
-        self._server: _Uvicorn | None = None
+        self._server: _Server | None = None
 
     async def serve(self, listening: Callable[[int], None] = lambda port: None) -> None:
-        """Serve until `stop`; ``listening`` is told the port as soon as there is one."""
-        with self._address.listen() as bound, _told_plainly():
-            # inherited by what is accepted: else the end of an answer waits until its beginning is acknowledged
-            bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._server = _Uvicorn(
+        """Serve until `stop`; ``listening`` is called with the port as soon as there is one."""
+        logging.getLogger("uvicorn.error").addFilter(_without_trace)
+        asyncio.get_running_loop().set_exception_handler(_LoopErrors())
+        with self._address.listen() as bound:
+            self._server = _Server(
                 uvicorn.Config(
-                    self._app,
-                    http=type("_Protocol", (_Patient,), {"most": raised_file_limit() // 2}),
+                    _Guard(self._app),
+                    http="h11",
+                    ws="none",
+                    lifespan="on",
                     log_config=None,
                     access_log=False,
                     server_header=False,
                     proxy_headers=False,
-                    ws="none",
-                    lifespan="on",
-                    backlog=_AT_ONCE,
+                    backlog=_BACKLOG,
+                    limit_concurrency=raised_file_limit() // 2,  # the other half is for the memories
+                    h11_max_incomplete_event_size=_HEAD_BYTES,
                     timeout_keep_alive=_IDLE_SECONDS,
-                    timeout_graceful_shutdown=_LONGEST_CALL,
+                    timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
                 )
             )
             listening(bound.getsockname()[1])
@@ -142,6 +147,44 @@ class Listener:
             self._server.force_exit = True
 
 
+class _Guard:
+    """Refuses requests that a proxy may read in another way, and does not wait for a body that stalls."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        framing = {name for name, _ in scope["headers"]} & {b"content-length", b"transfer-encoding"}
+        if len(framing) == 2 or not scope["raw_path"].startswith(b"/"):
+            refusal = Response("This is not a request for this server.\n", 400, {"connection": "close"})
+            await refusal(scope, receive, send)
+            return
+        is_coming = bool(framing)
+
+        async def receive_in_time() -> Message:
+            nonlocal is_coming
+            try:
+                async with asyncio.timeout(_BODY_SECONDS if is_coming else None):
+                    message = await receive()
+            except TimeoutError:
+                return {"type": "http.disconnect"}
+            is_coming = message.get("more_body", False)
+            return message
+
+        await self._app(scope, receive_in_time, send)
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to `stopping`: uvicorn would end the process as the signal would have."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
 def raised_file_limit() -> int:
     """How many files and connections this process may have open, once that is as many as it may ask for."""
     try:
@@ -156,164 +199,24 @@ def raised_file_limit() -> int:
     return most
 
 
-@contextmanager
-def _told_plainly() -> Iterator[None]:
-    """What goes wrong around requests, in a sentence of ours: what others raise may hold what a person said."""
-    loop = asyncio.get_running_loop()
-    others = logging.getLogger("uvicorn.error")
-    said = -_TOLD_SECONDS
+class _LoopErrors:
+    """Logs errors of the event loop in a sentence of ours: their texts may hold what a person said."""
 
-    def trouble(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        nonlocal said
+    def __init__(self) -> None:
+        self._warned_at = -_WARN_SECONDS
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")
-        if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
-            if loop.time() - said >= _TOLD_SECONDS:
-                said = loop.time()
-                LOGGER.error("no connection can be accepted: too many files are open; raise the limit (ulimit -n)")
-        else:
+        if not (isinstance(error, OSError) and error.errno in _OUT_OF_FILES):
             LOGGER.error("%s: %s", context.get("message"), type(error).__name__)
-
-    def without_trace(record: logging.LogRecord) -> bool:
-        if record.exc_info and record.exc_info[0]:
-            record.msg, record.args = f"a request failed: {record.exc_info[0].__name__}", ()
-            record.exc_info = None
-        return True
-
-    before = loop.get_exception_handler()
-    loop.set_exception_handler(trouble)
-    others.addFilter(without_trace)
-    try:
-        yield
-    finally:
-        loop.set_exception_handler(before)
-        others.removeFilter(without_trace)
+        elif loop.time() - self._warned_at >= _WARN_SECONDS:
+            self._warned_at = loop.time()
+            LOGGER.error("no connection can be accepted: too many files are open; raise the limit (ulimit -n)")
 
 
-class _Uvicorn(uvicorn.Server):
-    """Without its signal handlers, which end the process as the signal would have."""
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        for one in sockets or ():
-            one.listen(_BACKLOG)
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
-class _Patient(HttpToolsProtocol):
-    """Lets those go who begin a request and do not go on, or do not take what they asked for."""
-
-    most = 0
-    """How many connections there may be; the rest of the files is for the memories."""
-    said = -_TOLD_SECONDS
-    """When it was said last that there are more."""
-    _part = b""
-    """What came last."""
-    _came = 0
-    """How much came since it was looked the last time, and in a head that is not complete."""
-    _head = 0
-    _left = 0
-    """How much of an answer was not taken, when it was looked the last time."""
-    _looks = 0
-    _is_head_whole = _is_whole = False
-    _running: RequestResponseCycle | None = None
-    _looking: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        if len(self.connections) > self.most:
-            if self.loop.time() - type(self).said >= _TOLD_SECONDS:
-                type(self).said = self.loop.time()
-                LOGGER.warning("more than %d connections: raise the limit of open files (ulimit -n)", self.most)
-            transport.write(_NO_ROOM)
-            transport.close()
-        self._looking = self.loop.call_later(_LOOK_SECONDS, self._look)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if self._looking is not None:
-            self._looking.cancel()
-        self.pipeline.clear()
-        if self._running is not None and not self._running.response_complete:
-            # the base class tells only the last of those that were sent at once
-            self._running.disconnected = True
-            self._running.message_event.set()
-        super().connection_lost(exc)
-
-    def data_received(self, data: bytes) -> None:
-        self._came += len(data)
-        for start in range(0, len(data), _MOST_HEAD):
-            self._part = data[start : start + _MOST_HEAD]
-            super().data_received(self._part)
-            if self.transport.is_closing():
-                return
-            self._head = 0 if self._is_head_whole else self._head + len(self._part)
-            if self._head > _MOST_HEAD:
-                self.send_400_response("The head of the request is too large.")
-                return
-
-    def on_message_begin(self) -> None:
-        self._is_head_whole = self._is_whole = False
-        super().on_message_begin()
-
-    def on_headers_complete(self) -> None:
-        self._is_head_whole = True
-        super().on_headers_complete()
-
-    def on_message_complete(self) -> None:
-        self._is_whole = True
-        super().on_message_complete()
-
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        self._running = cycle
-        super()._start_asgi_task(cycle, app)
-
-    def send_400_response(self, msg: str) -> None:
-        """What was asked before it on the same connection is answered first, and nothing after it."""
-        running = self._running
-        if running is None or running.response_complete or running.more_body:
-            super().send_400_response(msg)
-        else:
-            self.pipeline.clear()
-            running.keep_alive = False
-            self.flow.pause_reading()
-
-    # those who want to speak something else
-
-    def _should_upgrade(self) -> bool:
-        return True  # by `handle_websocket_upgrade`
-
-    def handle_websocket_upgrade(self) -> None:
-        """We speak nothing else. The request is read again without that wish, for which its body was not read."""
-        error = sys.exception()
-        if self.scope["method"] == "CONNECT" or not isinstance(error, httptools.HttpParserUpgrade):
-            self.send_400_response("This is no proxy.")
-            return
-        head = f"{self.scope['method']} {self.url.decode('latin-1')} HTTP/{self.scope['http_version']}\r\n".encode(
-            "latin-1"
-        )
-        lines = [b"%s: %s\r\n" % header for header in self.headers if header[0] != b"upgrade"]
-        rest = self._part[error.args[0] :]
-        self.parser = httptools.HttpRequestParser(self)
-        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
-        self.data_received(b"".join([head, *lines, b"\r\n", rest]))
-
-    # those who are slow
-
-    def _look(self) -> None:
-        """Let go of who has not gone on for a while."""
-        self._looking = self.loop.call_later(_LOOK_SECONDS, self._look)
-        left = self.transport.get_write_buffer_size()
-        if left:
-            patience, went = _LOOKS_ANSWER, self._left - left
-        elif not self._is_head_whole or self.cycle is None or (not self._is_whole and self.cycle.response_complete):
-            patience, went = _LOOKS_HEAD, self._came
-        elif not self._is_whole and not self.flow.read_paused:
-            patience, went = _LOOKS_BODY, self._came
-        else:
-            patience, went = 0, _LEAST
-        self._looks = 0 if went >= _LEAST else self._looks + 1
-        self._left, self._came = left, 0
-        if self._looks > patience:
-            self.transport.abort()
+def _without_trace(record: logging.LogRecord) -> bool:
+    """Reduce uvicorn's tracebacks to the name of the error; drop those of what a forced end cancels."""
+    if record.exc_info and record.exc_info[0]:
+        record.msg, record.args = f"a request failed: {record.exc_info[0].__name__}", ()
+        record.exc_info = None
+    return "CancelledError" not in record.getMessage()

@@ -1,7 +1,7 @@
-"""Fakes that keep the same contracts as the real parts, for your tests as well as ours.
+"""Fakes for your tests: they keep the same contracts as the real parts. See docs/testing.md.
 
-`MemoryStore` is a store in memory, `FrozenClock` a clock that moves only when told. `recollect.testing.embedding` has
-an embedder that needs no model, and a server that speaks the protocol of embedding services.
+`MemoryStore` is a store in memory, `FrozenClock` a clock that moves only when told. The submodules have an embedder
+that needs no model, a job queue, a PostgreSQL, a scripted model server and a Telegram.
 """
 
 from recollect.testing.clock import FrozenClock

@@ -1,4 +1,4 @@
-"""A store in memory: the plainest thing that keeps the contract. It forgets everything when it is closed."""
+"""A store in memory: the plainest implementation of the contract. It forgets everything when it is closed."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import date, datetime
+from typing import Any, TypeVar
 
 from recollect.errors import StoreError
 from recollect.figures import FACT_TOOLS, CallGroup, Tally, step_of
@@ -16,6 +17,8 @@ from recollect.records import ExtractionRun, Interaction, JournalEntry, Record, 
 from recollect.store.contract import FileState, Query, Salvage, State, Tombstone, VectorRow
 from recollect.store.tenants import some_of
 from recollect.times import utc_now
+
+_Key = TypeVar("_Key")
 
 
 @dataclass
@@ -38,22 +41,8 @@ class _Data:
     runs: dict[tuple[date, str], ExtractionRun] = field(default_factory=dict)
 
     def copy(self) -> _Data:
-        return _Data(
-            self.state,
-            dict(self.latest),
-            dict(self.closed),
-            dict(self.journal),
-            dict(self.files),
-            dict(self.tombstones),
-            dict(self.recalls),
-            dict(self.vectors),
-            dict(self.numbers),
-            dict(self.calls),
-            dict(self.ledger),
-            dict(self.consents),
-            dict(self.interactions),
-            dict(self.runs),
-        )
+        tables = {one.name: dict(getattr(self, one.name)) for one in fields(self) if one.name != "state"}
+        return _Data(self.state, **tables)
 
 
 class MemoryStore:
@@ -414,14 +403,7 @@ class MemoryTransaction(MemoryReader):
         self.data.calls.update((call.id, call) for call in calls)
 
     def drop_calls(self, before: datetime | None = None, *, ids: Sequence[str] | None = None) -> int:
-        kept = {
-            call.id: call
-            for call in self.data.calls.values()
-            if (call.id not in ids if ids is not None else before is not None and call.at >= before)
-        }
-        dropped = len(self.data.calls) - len(kept)
-        self.data.calls = kept
-        return dropped
+        return _drop(self.data.calls, before, ids)
 
     def charge(self, spendings: Iterable[Spending]) -> None:
         for more in spendings:
@@ -445,14 +427,7 @@ class MemoryTransaction(MemoryReader):
             self.data.interactions.setdefault(one.id, replace(one, reported_at=_reported(one)))
 
     def drop_interactions(self, before: datetime | None = None, *, ids: Sequence[str] | None = None) -> int:
-        kept = {
-            one.id: one
-            for one in self.data.interactions.values()
-            if (one.id not in ids if ids is not None else before is not None and one.at >= before)
-        }
-        dropped = len(self.data.interactions) - len(kept)
-        self.data.interactions = kept
-        return dropped
+        return _drop(self.data.interactions, before, ids)
 
     def put_run(self, run: ExtractionRun) -> None:
         self.data.runs = {key: known for key, known in self.data.runs.items() if known.id != run.id}
@@ -470,22 +445,13 @@ class MemoryTransaction(MemoryReader):
                 self.data.vectors[embedder, record_id] = VectorRow(number, record_id, version, data)
 
     def drop_vectors(self, *, keep: str | None) -> int:
-        kept = {key: row for key, row in self.data.vectors.items() if key[0] == keep}
-        dropped = len(self.data.vectors) - len(kept)
-        self.data.vectors = kept
-        return dropped
+        return _remove(self.data.vectors, lambda key: key[0] != keep)
 
     def erase(self, record_ids: Sequence[str]) -> dict[str, int]:
         gone = set(record_ids)
-        for record_id in gone:
-            self.data.recalls.pop(record_id, None)
-        self.data.vectors = {key: row for key, row in self.data.vectors.items() if key[1] not in gone}
-        closed = [key for key in self.data.closed if key[0] in gone]
-        latest = [record_id for record_id in self.data.latest if record_id in gone]
-        for key in closed:
-            del self.data.closed[key]
-        for record_id in latest:
-            del self.data.latest[record_id]
+        _remove(self.data.recalls, gone.__contains__)
+        _remove(self.data.vectors, lambda key: key[1] in gone)
+        versions = _remove(self.data.closed, lambda key: key[0] in gone) + _remove(self.data.latest, gone.__contains__)
         scrubbed = [
             entry
             for entry in self.data.journal.values()
@@ -496,7 +462,7 @@ class MemoryTransaction(MemoryReader):
             self.data.journal[entry.seq] = replace(
                 entry, before=None, after=None, reason=None, source=None, call=None, erased=True
             )
-        return {"versions": len(closed) + len(latest), "journal": len(scrubbed)}
+        return {"versions": versions, "journal": len(scrubbed)}
 
     def redact(self, entries: Iterable[JournalEntry]) -> None:
         for entry in entries:
@@ -505,11 +471,26 @@ class MemoryTransaction(MemoryReader):
     def drop_versions(self, versions: Iterable[tuple[str, int]]) -> int:
         keys = list(versions)
         gone = {record_id for record_id, _ in keys}
-        self.data.vectors = {key: row for key, row in self.data.vectors.items() if key[1] not in gone}
+        _remove(self.data.vectors, lambda key: key[1] in gone)
         return sum(self.data.closed.pop(key, None) is not None for key in keys)
 
     def after_commit(self, hook: Callable[[], None]) -> None:
         self.hooks.append(hook)
+
+
+def _remove(table: dict[_Key, Any], is_gone: Callable[[_Key], bool]) -> int:
+    """Remove entries by their key, and return how many there were."""
+    gone = [key for key in table if is_gone(key)]
+    for key in gone:
+        del table[key]
+    return len(gone)
+
+
+def _drop(table: dict[str, Any], before: datetime | None, ids: Sequence[str] | None) -> int:
+    """Remove what has one of these ids, or else what is older than a moment, or else everything."""
+    if ids is not None:
+        return _remove(table, set(ids).__contains__)
+    return _remove(table, lambda key: before is None or table[key].at < before)
 
 
 def _reported(one: Interaction) -> datetime:

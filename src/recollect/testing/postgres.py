@@ -151,19 +151,10 @@ class PostgresServer:
         secret.write_text(self._password)
         if self._owner is not None:
             os.chown(secret, self._owner.pw_uid, self._owner.pw_gid)
-        command = [
-            str(self._bin / "initdb"),
-            "-D",
-            "data",
-            "-U",
-            "postgres",
-            "-A",
-            "scram-sha-256",
-            "--no-sync",
-        ]
         # our own order of text must hold whatever the locale, and this one is on every machine
-        command += ["--pwfile=password", "-E", "UTF8", "--locale=C", "--locale-provider=builtin"]
-        command += ["--builtin-locale=C.UTF-8"]
+        locale = "--locale=C --locale-provider=builtin --builtin-locale=C.UTF-8"
+        options = f"-D data -U postgres -A scram-sha-256 --no-sync --pwfile=password -E UTF8 {locale}"
+        command = [str(self._bin / "initdb"), *options.split()]
         result = subprocess.run(command, capture_output=True, text=True, **self._as_owner())
         secret.unlink()
         if result.returncode:

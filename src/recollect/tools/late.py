@@ -3,6 +3,16 @@
 What changes a memory is kept in a durable queue before the model is told that it will be done, and then the thread that
 has begun it and whoever finds it in the queue after a crash may both do it: the first to commit has done it, and the
 other sees that in its own transaction. What only reads goes on, and the same question asked again gets its answer.
+
+The invariant: once the model was told "queued", the call is done exactly once, whatever is killed.
+
+- `Backlog.keep` returns before the model is told. In the other order a kill in between loses a call that was promised.
+- From then on two may do it, and nobody tries to stop one of them: a lease would expire under a slow disk. Both write
+  the call's id into the journal with their changes and look for it in the same transaction, under the user's lock
+  (`Acting.may_be_done`, `recollect.core.transaction`). Looking outside of the transaction would let both pass.
+- Only the first write of a call looks: its later writes find the id that the first one left.
+- `Backlog.done` comes after the commit. A kill in between makes a worker find the call done; in the other order
+  it would be neither done nor kept.
 """
 
 from __future__ import annotations

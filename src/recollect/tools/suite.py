@@ -41,6 +41,9 @@ from recollect.tools.tool import Answer, Scope, Tool
 
 LOGGER = logging.getLogger("recollect.tools")
 
+CALLS_PER_RESPONSE = 5
+"""How many memory tools a model may call in one response, unless the host says otherwise."""
+
 _PAUSED = {
     "paused": "Not done: memory is paused. Nothing is stored or changed until the person resumes it.",
     "incognito": "Not done: this conversation is incognito. Memory is neither read nor written.",
@@ -129,7 +132,6 @@ class Suite:
         agent: str | None = None,
         others: Sequence[Memory] = (),
         fixed_user: bool | None = None,
-        calls_per_response: int = 5,
         log: CallLog | None = None,
         telemetry: Telemetry | None = None,
         patience: Patience | None = None,
@@ -148,7 +150,6 @@ class Suite:
         self.fixed_user = not all(name.isdigit() for name in self._people) if fixed_user is None else fixed_user
         self._spellings = {_spelling(name): tool for name, tool in self.tools.items()}
         self._reading = {tool.name: self._parameters(tool) for tool in self.tools.values()}
-        self._calls_per_response = calls_per_response
         self._log = log
         self._telemetry = telemetry
         self._patience = patience
@@ -164,7 +165,7 @@ class Suite:
         """The same tools for one response of the model, which may make so many calls and no more."""
         bounded = object.__new__(Suite)
         bounded.__dict__.update(self.__dict__)
-        bounded._allowance = _Allowance(self._calls_per_response if calls is None else calls)
+        bounded._allowance = _Allowance(CALLS_PER_RESPONSE if calls is None else calls)
         return bounded
 
     @property

@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 import select
 import socket
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -19,37 +19,29 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from recollect.errors import ConfigError, QueueFullError, StoreError
-from recollect.figures import BOUNDS, QueueFigures
 from recollect.store.postgres_connections import Pool, mapped_errors, parse_url
-from recollect.store.rows import load_migrations, load_queries
+from recollect.store.rows import for_postgres, load_migrations
 from recollect.times import Clock, from_text, to_text, utc_now
 from recollect.work.contract import (
     LEASE_SECONDS,
     QUEUE_SIZE,
-    STATES,
     Accepted,
     Job,
     Keeping,
     Lease,
-    Queue,
     Settlement,
-    State,
     Taken,
     Task,
     Wanted,
 )
 from recollect.work.rows import (
-    COLUMNS,
-    SOME,
     Row,
-    from_row,
     lease_from_row,
     refusal,
     settlement_to_row,
     to_rows,
-    told,
-    whose,
 )
+from recollect.work.sql_queue import Dialect, SqlQueue, queries
 from recollect.work.watching import Watcher
 
 if TYPE_CHECKING:
@@ -58,19 +50,28 @@ if TYPE_CHECKING:
 POOL_SIZE = 4
 """A worker needs one at a time, whoever puts something a second."""
 _HERE = Path(__file__).parent
-_SQL: dict[str, Any] = {
-    name: sql.format(columns=COLUMNS) for name, sql in load_queries(_HERE / "distributed.sql").items()
-}
-_TAKE: list[Any] = [_SQL["take"].format(chosen=_SQL[chosen]) for chosen in ("first_of_some", "first_of_all")]
+_SQL: dict[str, Any] = for_postgres(
+    queries(
+        "distributed.sql",
+        Dialect(
+            jobs="memory_jobs",
+            schedules="memory_schedules",
+            named="(:names::text[] IS NULL OR name = ANY(:names::text[]))",
+            held=" FOR UPDATE",
+        ),
+    )
+)
 _MIGRATION_LOCK = 0x5245434F4C4C4543
 """The store's: both may have to make the schema."""
 
 
-class DistributedQueue(Queue):
+class DistributedQueue(SqlQueue):
     """A queue in a database. Connects at the first use, over connections of its own or those of a ``pool``.
 
     The bound of the queue is not exact: as many more can come in as callers put something at the same moment.
     """
+
+    sql = _SQL
 
     def __init__(
         self,
@@ -145,40 +146,6 @@ class DistributedQueue(Queue):
         self._set_clock()
         return super().recover(worker, held)
 
-    def running(self) -> list[tuple[Lease, str, datetime]]:
-        rows = self._rows("running")
-        return [(lease_from_row(row[:-2]), row[-2], from_text(row[-1])) for row in rows]
-
-    def next_at(self, names: Sequence[str] | None = None) -> datetime | None:
-        values = {"now": to_text(self.now()), "names": None if names is None else list(names)}
-        [[at]] = self._rows("next_at", values)
-        return None if at is None else from_text(at)
-
-    def job(self, job_id: str) -> Job | None:
-        rows = self._rows("job", (job_id,))
-        return from_row(rows[0]) if rows else None
-
-    def collect(self, job_id: str) -> Job | None:
-        with self._transaction() as db:
-            row = db.execute(_SQL["job"] + " FOR UPDATE", (job_id,)).fetchone()
-            db.execute(_SQL["forget_result"], (job_id,))
-        return None if row is None else from_row(row)
-
-    def depth(self) -> dict[State, int]:
-        counts: dict[State, int] = dict(self._rows("depth"))
-        return {state: counts.get(state, 0) for state in STATES}
-
-    def figures(self, tenant: str | None = None) -> QueueFigures:
-        condition, values = whose(_SQL, tenant)
-        given = {"now": to_text(self.now()), "bounds": list(BOUNDS), **values}
-        counts, took = (self._rows(name, given, condition) for name in ("count", "completion"))
-        return told(counts, took)
-
-    def dead(self, *, user_id: str | None = None, tenant: str | None = None, limit: int = 100) -> list[Job]:
-        condition, values = whose(_SQL, tenant)
-        rows = self._rows("dead", {"user_id": user_id, "limit": limit, **values}, condition)
-        return [from_row(row) for row in rows]
-
     def retry(self, job_id: str) -> Job:
         from psycopg.errors import UniqueViolation
 
@@ -192,33 +159,9 @@ class DistributedQueue(Queue):
             raise refusal(job)
         return job
 
-    def drop(self, job_id: str) -> bool:
-        with self._transaction() as db:
-            return db.execute(_SQL["drop"], (job_id,)).rowcount > 0
-
-    def erase_user(self, user_id: str) -> int:
-        with self._transaction() as db:
-            return db.execute(_SQL["erase_user"], (user_id,)).rowcount
-
-    def erase_jobs(self, wanted: Callable[[Job], bool]) -> int:
-        with self._transaction() as db:
-            found = [job.id for job in map(from_row, db.execute(_SQL["every_job"]).fetchall()) if wanted(job)]
-            return sum(db.execute(_SQL["erase_job"], (job_id,)).rowcount for job_id in found)
-
-    def tidy(self) -> int:
-        now = self.now()
-        limits = {name: to_text(now - age) for name, age in asdict(self.keeping).items()}
-        with self._transaction() as db:
-            db.execute(_SQL["tidy_results"], limits)
-            return db.execute(_SQL["tidy"], limits).rowcount
-
-    def slot(self, schedule: str) -> datetime | None:
-        rows = self._rows("slot", (schedule,))
-        return from_text(rows[0][0]) if rows else None
-
     def advance(self, schedule: str, slot: datetime, tasks: Sequence[Task] = ()) -> bool:
         with self._transaction() as db:
-            if not db.execute(_SQL["advance"], (schedule, to_text(slot))).rowcount:
+            if not db.execute(_SQL["advance"], {"name": schedule, "slot": to_text(slot)}).rowcount:
                 return False
             self.put_within(db, tasks)
         return True
@@ -256,24 +199,17 @@ class DistributedQueue(Queue):
             cursors = [(row, db.execute(_SQL["settle"], row)) for row in rows]
         return [(row, cursor.rowcount > 0) for row, cursor in cursors]
 
-    def _take(self, db: Connection[Any], wanted: Wanted) -> list[Any]:
-        values = {
-            "now": to_text(self.now()),
-            "until": to_text(wanted.until),
-            "worker": wanted.worker,
-            "names": None if wanted.names is None else list(wanted.names),
-            "some": SOME,
-        }
-        rows: list[Any] = []
-        for statement in _TAKE:
-            if len(rows) < wanted.limit:
-                rows += db.execute(statement, values | {"limit": wanted.limit - len(rows)}).fetchall()
-        return rows
-
-    def _rows(self, name: str, values: Any = None, whose: str = "") -> list[Any]:
-        sql: Any = _SQL[name].format(whose=whose) if whose else _SQL[name]
+    @contextmanager
+    def _reading(self) -> Iterator[Connection[Any]]:
         with mapped_errors(), self._lent() as db:
-            return db.execute(sql, values).fetchall()
+            yield db
+
+    def _writing(self, *, erases: bool = False) -> AbstractContextManager[Connection[Any]]:
+        return self._transaction()
+
+    @staticmethod
+    def _list(values: Sequence[str] | None) -> list[str] | None:
+        return None if values is None else list(values)
 
     @contextmanager
     def _transaction(self, *, mapped: bool = True) -> Iterator[Connection[Any]]:
@@ -373,7 +309,7 @@ def _migrate(db: Connection[Any]) -> None:
     if schema is None:
         raise ConfigError("the search path of the database names no schema; add ?options=-csearch_path%3Drecollect")
     # before the transaction: one that began earlier may still not see the tables another process made
-    db.execute(_SQL["lock"], (_MIGRATION_LOCK,))
+    db.execute(_SQL["lock"], {"lock": _MIGRATION_LOCK})
     with db.transaction():
         if schema != current:
             db.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(schema)))
@@ -381,8 +317,8 @@ def _migrate(db: Connection[Any]) -> None:
         version = _version(db, len(migrations))  # another process may have been first
         for number, script in enumerate(migrations[version:], version + 1):
             db.execute(script.encode())
-            db.execute(_SQL["set_version"], (number,))
-    db.execute(_SQL["unlock"], (_MIGRATION_LOCK,))
+            db.execute(_SQL["set_version"], {"version": number})
+    db.execute(_SQL["unlock"], {"lock": _MIGRATION_LOCK})
 
 
 def _version(db: Connection[Any], known: int) -> int:

@@ -2,6 +2,10 @@
 
 The process that was asked goes on with the call, and takes it out of the queue when it is done. If the process dies,
 or the call fails, it is still there and due a moment later: whoever works on the queue does it then, this process too.
+
+Two may be at the same call, and that is no harm: see the invariant in `recollect.tools.late`. The grace period only
+makes it rare. ``_guard`` protects this object's own fields. It is held while the queue is opened, and never while a job
+is put, taken or dropped: that waits for a database, and whoever erases holds a user's lock and calls `forget`.
 """
 
 from __future__ import annotations

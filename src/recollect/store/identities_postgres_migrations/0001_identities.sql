@@ -49,6 +49,15 @@ CREATE TABLE memory_link_failures (
 
 CREATE INDEX memory_link_failures_at ON memory_link_failures (at);
 
+CREATE INDEX memory_link_failures_who ON memory_link_failures (who, at);
+
 CREATE TABLE memory_link_salt (
     salt TEXT NOT NULL
+);
+
+-- Which users were erased, and when: a MEMORY.md of before is not read again. who is a hash.
+
+CREATE TABLE memory_erased_users (
+    who TEXT PRIMARY KEY,
+    at TEXT NOT NULL
 );

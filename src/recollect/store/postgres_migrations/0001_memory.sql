@@ -63,23 +63,33 @@ CREATE INDEX memory_by_seq ON memory (user_id, seq) WHERE latest;
 CREATE INDEX memory_by_kind ON memory (user_id, kind, status, created_at) WHERE latest;
 CREATE INDEX memory_by_key ON memory (user_id, key) WHERE latest AND key IS NOT NULL;
 CREATE INDEX memory_by_tier ON memory (user_id, tier) WHERE latest AND tier IS NOT NULL AND status = 'active';
-CREATE INDEX memory_by_session ON memory (user_id, session) WHERE latest AND session IS NOT NULL;
+CREATE INDEX memory_by_time ON memory (user_id, kind, status, valid_from) WHERE latest;
+CREATE INDEX memory_by_creation ON memory (user_id, created_at, id) WHERE latest;
+CREATE INDEX memory_by_session ON memory (user_id, session, created_at, id) WHERE latest AND session IS NOT NULL;
+-- It also tells what was said right before and after.
+CREATE INDEX memory_by_conversation ON memory (user_id, session, valid_from, id)
+    WHERE latest AND session IS NOT NULL;
 CREATE INDEX memory_by_expiry ON memory (user_id, expires_at) WHERE latest AND expires_at IS NOT NULL;
 
+-- The seed's table with what it lacks: ids of ours, which are text, and several kinds of run for a day. created_at
+-- is when the run began.
 CREATE TABLE memory_extraction_runs (
-    id UUID NOT NULL DEFAULT gen_random_uuid(),
+    id TEXT COLLATE "C" NOT NULL DEFAULT gen_random_uuid()::text,
     user_id TEXT COLLATE "C" NOT NULL REFERENCES users (id),
     run_date DATE NOT NULL,
-    interactions_processed INTEGER DEFAULT 0,
-    memories_written INTEGER DEFAULT 0,
-    memories_updated INTEGER DEFAULT 0,
-    tokens_used INTEGER DEFAULT 0,
-    duration_ms INTEGER,
+    interactions_processed BIGINT DEFAULT 0,
+    memories_written BIGINT DEFAULT 0,
+    memories_updated BIGINT DEFAULT 0,
+    tokens_used BIGINT DEFAULT 0,
+    duration_ms BIGINT,
     status TEXT DEFAULT 'pending',
     error_message TEXT,
     created_at TIMESTAMPTZ DEFAULT now(),
+    kind TEXT COLLATE "C" NOT NULL DEFAULT 'batch',
+    tier TEXT,
+    details JSON NOT NULL DEFAULT '{}',
     PRIMARY KEY (user_id, id),
-    UNIQUE (user_id, run_date)
+    UNIQUE (user_id, run_date, kind)
 );
 
 -- before and after are JSON in plain text: nothing asks the database to look inside.
@@ -103,8 +113,10 @@ CREATE TABLE memory_journal (
 
 CREATE INDEX memory_journal_by_record ON memory_journal (user_id, record_id);
 CREATE INDEX memory_journal_by_run ON memory_journal (user_id, run) WHERE run IS NOT NULL;
+CREATE INDEX memory_journal_by_call ON memory_journal (user_id, call) WHERE call IS NOT NULL;
 CREATE INDEX memory_journal_by_undoes ON memory_journal (user_id, undoes) WHERE undoes IS NOT NULL;
 
+-- versions: those that somebody may have open in an editor, as sequence numbers in JSON.
 CREATE TABLE memory_files (
     user_id TEXT COLLATE "C" NOT NULL REFERENCES users (id),
     name TEXT COLLATE "C" NOT NULL,
@@ -113,6 +125,7 @@ CREATE TABLE memory_files (
     previous_fingerprint TEXT NOT NULL,
     previous_seq BIGINT NOT NULL,
     boot TEXT NOT NULL,
+    versions TEXT NOT NULL DEFAULT '[]',
     PRIMARY KEY (user_id, name)
 );
 
@@ -130,3 +143,164 @@ CREATE TABLE memory_recalls (
     at TIMESTAMPTZ NOT NULL,
     PRIMARY KEY (user_id, record_id)
 );
+
+-- Vectors of records: derived data, never exported, computed again where they are missing.
+
+-- last: the highest number given to a vector of this embedder. It stays when the vectors go, so that no number
+-- is ever given twice.
+CREATE TABLE memory_embedders (
+    user_id TEXT COLLATE "C" NOT NULL REFERENCES users (id),
+    name TEXT COLLATE "C" NOT NULL,
+    last BIGINT NOT NULL,
+    PRIMARY KEY (user_id, name)
+);
+
+-- One row for each record and embedder; data holds the passages of that version, float16, which no compression
+-- makes smaller.
+CREATE TABLE memory_vectors (
+    user_id TEXT COLLATE "C" NOT NULL REFERENCES users (id),
+    embedder TEXT COLLATE "C" NOT NULL,
+    record_id TEXT COLLATE "C" NOT NULL,
+    version BIGINT NOT NULL,
+    number BIGINT NOT NULL,
+    data BYTEA NOT NULL,
+    PRIMARY KEY (user_id, record_id, embedder)
+);
+
+ALTER TABLE memory_vectors ALTER COLUMN data SET STORAGE EXTERNAL;
+
+CREATE UNIQUE INDEX memory_vectors_by_number ON memory_vectors (user_id, embedder, number);
+
+-- The log of tool calls, the ledger of what was spent, and what the person consented to. Beside the memory: none
+-- of it takes a sequence number.
+
+CREATE TABLE memory_calls (
+    user_id TEXT COLLATE "C" NOT NULL REFERENCES users (id),
+    id TEXT COLLATE "C" NOT NULL,
+    at TIMESTAMPTZ NOT NULL,
+    tool TEXT COLLATE "C" NOT NULL,
+    suite TEXT NOT NULL,
+    status TEXT NOT NULL,
+    outcome TEXT NOT NULL,
+    latency_ms DOUBLE PRECISION NOT NULL,
+    tokens_in BIGINT NOT NULL,
+    tokens_out BIGINT NOT NULL,
+    session TEXT COLLATE "C",
+    agent TEXT,
+    PRIMARY KEY (user_id, id)
+);
+
+CREATE INDEX memory_calls_by_time ON memory_calls (user_id, at, id);
+CREATE INDEX memory_calls_by_session ON memory_calls (user_id, session, at) WHERE session IS NOT NULL;
+
+CREATE TABLE memory_spending (
+    user_id TEXT COLLATE "C" NOT NULL REFERENCES users (id),
+    day DATE NOT NULL,
+    operation TEXT COLLATE "C" NOT NULL,
+    calls BIGINT NOT NULL,
+    tokens_in BIGINT NOT NULL,
+    tokens_out BIGINT NOT NULL,
+    cost DOUBLE PRECISION NOT NULL,
+    PRIMARY KEY (user_id, day, operation)
+);
+
+-- Only what holds: what was withdrawn leaves the table, and stays in the journal.
+CREATE TABLE memory_consents (
+    user_id TEXT COLLATE "C" NOT NULL REFERENCES users (id),
+    name TEXT COLLATE "C" NOT NULL,
+    at TIMESTAMPTZ NOT NULL,
+    PRIMARY KEY (user_id, name)
+);
+
+-- What the host reports about the person. Beside the memory: no sequence numbers.
+
+-- reported_at: when the host reported it, however late that was. topics and metadata are JSON and not JSONB, so that numbers and escapes come back as they were.
+CREATE TABLE memory_interactions (
+    user_id TEXT COLLATE "C" NOT NULL REFERENCES users (id),
+    id TEXT COLLATE "C" NOT NULL,
+    at TIMESTAMPTZ NOT NULL,
+    kind TEXT COLLATE "C" NOT NULL,
+    item TEXT,
+    title TEXT,
+    value TEXT,
+    topics JSON NOT NULL,
+    text TEXT,
+    session TEXT COLLATE "C",
+    metadata JSON NOT NULL,
+    reported_at TIMESTAMPTZ NOT NULL,
+    PRIMARY KEY (user_id, id)
+);
+
+CREATE INDEX memory_interactions_by_time ON memory_interactions (user_id, at, id);
+CREATE INDEX memory_interactions_by_report ON memory_interactions (user_id, reported_at);
+CREATE INDEX memory_interactions_by_session ON memory_interactions (user_id, session, at) WHERE session IS NOT NULL;
+
+-- Words of users too large to be loaded by each process: derived data, kept only for them, filled in steps and caught
+-- up by sequence number. Words are hashed with the user's own secret, so that one index serves everybody and no word
+-- of one user meets those of another.
+
+-- life: for which life of the user, and by which rules words were made. seq: everything up to here is in it.
+-- complete: the first filling has come to its end.
+CREATE TABLE memory_large (
+    user_id TEXT COLLATE "C" PRIMARY KEY REFERENCES users (id),
+    life TEXT COLLATE "C" NOT NULL,
+    seq BIGINT NOT NULL DEFAULT 0,
+    complete BOOLEAN NOT NULL DEFAULT false,
+    records BIGINT NOT NULL DEFAULT 0,
+    passages BIGINT NOT NULL DEFAULT 0,
+    words BIGINT NOT NULL DEFAULT 0
+);
+
+-- A row for each passage of each record, of whatever status. terms: its words, those it has several times once more
+-- with a 2 behind, and with the first passage the marks by which duplicates are found. counts: the words again, with
+-- how often each is there, so that no text is read to rank it. kind to expires_at: as in memory, so that most searches
+-- need not look there.
+CREATE TABLE memory_words (
+    user_id TEXT COLLATE "C" NOT NULL REFERENCES users (id),
+    record_id TEXT COLLATE "C" NOT NULL,
+    passage INTEGER NOT NULL,
+    begins INTEGER NOT NULL,
+    length INTEGER NOT NULL,
+    kind TEXT COLLATE "C" NOT NULL,
+    status TEXT COLLATE "C" NOT NULL,
+    speaker TEXT COLLATE "C",
+    valid_from TIMESTAMPTZ NOT NULL,
+    expires_at TIMESTAMPTZ,
+    asks BOOLEAN NOT NULL,
+    tells_when BOOLEAN NOT NULL,
+    event_from TIMESTAMPTZ,
+    event_until TIMESTAMPTZ,
+    terms TSVECTOR NOT NULL,
+    counts BYTEA NOT NULL,
+    PRIMARY KEY (user_id, record_id, passage)
+);
+
+-- What waits to be sorted in is read by every search, so it is kept short.
+CREATE INDEX memory_words_by_term ON memory_words USING GIN (terms) WITH (gin_pending_list_limit = 512);
+CREATE INDEX memory_words_by_speaker ON memory_words (user_id, speaker) WHERE speaker IS NOT NULL;
+CREATE INDEX memory_words_by_time ON memory_words (user_id, kind, valid_from) WHERE passage = 0;
+CREATE INDEX memory_words_by_event ON memory_words (user_id, event_from) WHERE event_from IS NOT NULL;
+
+-- In how many passages that count each word is.
+CREATE TABLE memory_terms (
+    user_id TEXT COLLATE "C" NOT NULL REFERENCES users (id),
+    term TEXT COLLATE "C" NOT NULL,
+    passages BIGINT NOT NULL,
+    PRIMARY KEY (user_id, term)
+) WITH (fillfactor = 70);
+
+CREATE INDEX memory_terms_unused ON memory_terms (user_id) WHERE passages <= 0;
+
+-- The vectors of users too large to load as their signs, a bit for each dimension, which any PostgreSQL compares. All of
+-- it is derived from memory_vectors.
+CREATE TABLE memory_meanings (
+    user_id TEXT COLLATE "C" NOT NULL,
+    record_id TEXT COLLATE "C" NOT NULL,
+    embedder TEXT COLLATE "C" NOT NULL,
+    number BIGINT NOT NULL,
+    signs BIT VARYING NOT NULL,
+    PRIMARY KEY (user_id, record_id, embedder),
+    FOREIGN KEY (user_id, record_id, embedder) REFERENCES memory_vectors (user_id, record_id, embedder) ON DELETE CASCADE
+);
+
+CREATE INDEX memory_meanings_by_number ON memory_meanings (user_id, embedder, number);

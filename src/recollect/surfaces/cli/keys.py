@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import typer
 
-from recollect.identity.entrance import Entrance
+from recollect.identity.login import Login
 from recollect.store.keys import DEFAULT_TENANT
 from recollect.surfaces.cli.options import Files, Json, Root, User
 from recollect.surfaces.cli.output import when
@@ -100,7 +100,7 @@ def login(
 ) -> None:
     """Make a link to the web console, good once and for ten minutes."""
     user = None if operator else session.whose if tenant == DEFAULT_TENANT else session.user
-    code, until = Entrance(session.recollect.keys).code(user, tenant=tenant, operator=operator, read_only=read_only)
+    code, until = Login(session.recollect.keys).code(user, tenant=tenant, operator=operator, read_only=read_only)
     where = session.config.console_url.rstrip("/") or "http://127.0.0.1:8765/console"
     link = f"{where}/login?code={quote(code)}"
     session.out.document({"link": link, "code": code, "until": to_text(until)})

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from recollect.errors import InvalidInputError, StoreError
-from recollect.identity.sealing import opened, sealed
+from recollect.identity.signing import sign, verify
 from recollect.store.keys import DEFAULT_TENANT, SCOPES, Key, Keys
 from recollect.store.tenants import stored_id
 from recollect.surfaces.http.limits import Limits
@@ -79,10 +79,10 @@ class Authentication:
         """A token for one user; its text, and how long it is good."""
         until = (self._clock() + timedelta(minutes=minutes)).replace(microsecond=0)
         told = {"k": caller.key, "u": user, "s": scope, "e": int(until.timestamp())}
-        return _TOKEN + sealed(self._keys.secret, "token", told), until
+        return _TOKEN + sign(self._keys.secret, "token", told), until
 
     def _by_token(self, text: str) -> Caller:
-        told = opened(self._keys.secret, "token", text.removeprefix(_TOKEN))
+        told = verify(self._keys.secret, "token", text.removeprefix(_TOKEN))
         if told is None:
             raise _unknown("this is not a token of this server")
         if told["e"] <= self._clock().timestamp():

@@ -14,7 +14,7 @@ from recollect.core.trends import FEWEST, PERIODS, Trend
 from recollect.errors import InvalidInputError
 from recollect.fields import reference
 from recollect.figures import Figures
-from recollect.identity.entrance import Entrance
+from recollect.identity.login import Login
 from recollect.records import ExtractionRun, Receipt
 from recollect.store.tenants import first_of, stored_id, users_of
 from recollect.surfaces.http import argument_schemas
@@ -244,7 +244,7 @@ class Operators:
         if not request.caller.may("admin" if operator else "read" if read_only else "write"):
             raise Problem(403, "NotAllowedError", "the key may not do itself what the link is for")
         who = {"tenant": request.caller.tenant, "operator": operator, "read_only": read_only, "key": request.caller.key}
-        code, until = Entrance(self._app.keys).code(request.values.get("user"), **who)
+        code, until = Login(self._app.keys).code(request.values.get("user"), **who)
         where = self._app.config.console_url.rstrip("/") or "/console"
         return respond(VisitMade(code=code, link=f"{where}/login?code={quote(code)}", expires_at=until), 201)
 

@@ -25,7 +25,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from recollect.app import Recollect
 from recollect.core.aio import in_thread
 from recollect.errors import ConfigError, RecollectError
-from recollect.identity.entrance import Entrance
+from recollect.identity.login import Login
 from recollect.surfaces import example
 from recollect.surfaces.http.api import SECONDS, Api, sent
 from recollect.surfaces.http.authentication import FORWARDED, Authentication, McpAuthentication
@@ -85,7 +85,7 @@ class Server:
         self.api = Api(app, self._authentication, limits, Metrics(), seconds=seconds)
         self._mcp = Mcp(app, McpAuthentication(self._authentication, limits, user, suites), names)
         self._live = live or Live(app)
-        who = Entrance(app.keys, open=address.is_loopback, user=lambda: self._sits_here(user))
+        who = Login(app.keys, open=address.is_loopback, user=lambda: self._sits_here(user))
         self._console = console(app, who=who, live=self._live)
         self._listener = Listener(_Names(self._routed(), names), address)
         self._document = b""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recollect.identity.entrance import LINK, Entrance
+from recollect.identity.login import LINK, Login
 from recollect.surfaces.talk.asker import Asker
 from recollect.surfaces.talk.page import Line, Page, page
 
@@ -15,7 +15,7 @@ def web(asker: Asker, argument: str) -> Page:
             Line("Your memory has no web page here.", "bad"),
             Line("Whoever runs me can set MEMORY_CONSOLE_URL.", "aside"),
         )
-    code, _ = Entrance(asker.app.keys).code(asker.memory.user_id)
+    code, _ = Login(asker.app.keys).code(asker.memory.user_id)
     return page(
         Line("Your memory in a browser", "title"),
         Line(f"{where.rstrip('/')}/login?code={code}", "item"),

@@ -1,6 +1,6 @@
 """The console as one application, to be mounted anywhere: who asks, what they sent, and the page that answers.
 
-Mount("/console", console(app, who=Entrance(app.keys, open=address.is_loopback, user="me")))
+Mount("/console", console(app, who=Login(app.keys, open=address.is_loopback, user="me")))
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from recollect.errors import (
     StoreError,
     UndoError,
 )
-from recollect.identity.entrance import Entrance, NotWelcomeError, Visitor
+from recollect.identity.login import Login, NotWelcomeError, Visitor
 from recollect.policy.secrets import mask
 from recollect.surfaces.web import changing, operating, reading, settings
 from recollect.surfaces.web.live import Live
@@ -113,14 +113,14 @@ class _Page:
     """How many bytes may be sent to it."""
 
 
-def console(app: Recollect, *, who: Entrance, live: Live | None = None) -> Starlette:
+def console(app: Recollect, *, who: Login, live: Live | None = None) -> Starlette:
     """The console over these memories. ``close_streams`` of its state ends what pages listen to, for a server that
     stops."""
     return _Console(app, who, live or Live(app)).starlette()
 
 
 class _Console:
-    def __init__(self, app: Recollect, who: Entrance, live: Live) -> None:
+    def __init__(self, app: Recollect, who: Login, live: Live) -> None:
         self._app = app
         self._who = who
         self._live = live
@@ -221,7 +221,7 @@ class _Console:
         asked = Asked(
             app=self._app,
             here=request.scope["path"].removeprefix(given["base"]).strip("/"),
-            mark=self._who.mark(_seat_of(seat, given["visitor"])),
+            mark=self._who.csrf_token(_seat_of(seat, given["visitor"])),
             query=dict(request.query_params),
             path=request.path_params,
             **given,
@@ -248,7 +248,7 @@ class _Console:
         if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
             return False
         seat = request.cookies.get(SEAT, "")
-        return _is_seat(seat) and self._who.is_marked(_seat_of(seat, visitor), form.get("mark", ""))
+        return _is_seat(seat) and self._who.is_csrf_token(_seat_of(seat, visitor), form.get("mark", ""))
 
     @staticmethod
     def _trouble(asked: Asked, status: int, said: str) -> Response:
@@ -295,7 +295,7 @@ class _Console:
         base = request.scope.get("root_path", "")
         known = request.cookies.get(SEAT, "")
         seat = known if _is_seat(known) else secrets.token_urlsafe(24)
-        mark = await in_thread("", self._who.mark, _seat_of(seat, None))
+        mark = await in_thread("", self._who.csrf_token, _seat_of(seat, None))
         code, problem = request.query_params.get("code", ""), ""
         if request.method == "POST":
             async with self._form(request, MOST_FORM) as (form, _):

@@ -17,7 +17,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from recollect.app import Recollect
 from recollect.core.memory import Memory
 from recollect.errors import InvalidInputError, NotFoundError
-from recollect.identity.entrance import Visitor
+from recollect.identity.login import Visitor
 from recollect.records import Record
 from recollect.surfaces.example import is_example
 

@@ -1,31 +1,39 @@
-"""What the four protocols share: an answer before it is written, a refusal, and the order of calls and results."""
+"""What the four protocols share: an answer before it is encoded, a refusal, and the conversation of a request."""
 
 from __future__ import annotations
 
 import json
 import re
-import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from recollect.testing.models.script import Asked, Call, Fail, Message, ProtocolName, Result, Say, Usage
+from recollect.testing.http_server import HttpRequest
+from recollect.testing.models.script import (
+    Call,
+    ChatMessage,
+    DeclaredTool,
+    ModelRequest,
+    ProtocolName,
+    Say,
+    ToolResult,
+    Usage,
+)
 
 
-class RefusalError(Exception):
-    """The request is not one the service would take."""
+class RefusedError(Exception):
+    """The service would not accept this request."""
 
-    def __init__(self, message: str, *, status: int = 400, param: str | None = None, code: str | None = None) -> None:
+    def __init__(self, message: str, status: int = 400) -> None:
         super().__init__(message)
         self.message = message
         self.status = status
-        self.param = param
-        self.code = code
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What the model says, with everything decided that the script left open."""
+class ModelAnswer:
+    """The answer of the model, with ids and usage filled in."""
 
     id: str
     parts: tuple[Say | Call, ...]
@@ -40,156 +48,148 @@ class Answer:
         return "\n".join(part.text for part in self.parts if isinstance(part, Say))
 
 
-@dataclass(frozen=True)
-class Request:
-    """A POST with a JSON object as its body."""
-
-    path: str
-    query: Mapping[str, str]
-    headers: Mapping[str, str]
-    body: Mapping[str, Any]
-
-
-class Protocol:
-    """How one service reads requests and writes answers."""
+class Protocol(ABC):
+    """The wire format of one service."""
 
     name: ClassVar[ProtocolName]
-    stream_type: ClassVar[str] = "text/event-stream; charset=utf-8"
+    missing_key_status: ClassVar[int] = 401
 
-    def key_of(self, headers: Mapping[str, str], query: Mapping[str, str]) -> str:
-        """The API key that was sent, or nothing."""
-        scheme, _, key = headers.get("authorization", "").partition(" ")
-        return key.strip() if scheme.lower() == "bearer" else ""
+    def key(self, request: HttpRequest) -> str:
+        """Return the API key of a request, or an empty text."""
+        return request.headers.get("authorization", "").removeprefix("Bearer ").strip()
 
-    def no_key(self, wrong: bool) -> RefusalError:
-        raise NotImplementedError
+    def read(self, request: HttpRequest, body: Mapping[str, Any]) -> ModelRequest:
+        """Return the request in neutral form; raise RefusedError if the service would."""
+        conversation = Conversation()
+        self.read_messages(body, conversation)
+        conversation.check_all_answered()
+        return ModelRequest(
+            self.name,
+            self.model(request, body),
+            "\n".join(conversation.system),
+            tuple(conversation.messages),
+            tuple(self.read_tools(body)),
+            body,
+            request.headers,
+            self.is_streamed(request, body),
+        )
 
-    def read(self, request: Request) -> Asked:
-        """What is asked; raises RefusalError."""
-        raise NotImplementedError
+    def model(self, request: HttpRequest, body: Mapping[str, Any]) -> str:
+        return str(required(body, "model", str))
 
-    def write(self, asked: Asked, answer: Answer) -> Any:
-        """The body of an answer."""
-        raise NotImplementedError
+    def is_streamed(self, request: HttpRequest, body: Mapping[str, Any]) -> bool:
+        return bool(body.get("stream"))
 
-    def stream(self, asked: Asked, answer: Answer) -> Iterator[bytes]:
-        """The pieces of a streamed answer."""
-        raise NotImplementedError
+    @abstractmethod
+    def read_messages(self, body: Mapping[str, Any], conversation: Conversation) -> None: ...
 
-    def answered(self, asked: Asked, answer: Answer) -> None:
-        """Called when the answer is out."""
+    @abstractmethod
+    def read_tools(self, body: Mapping[str, Any]) -> Iterator[DeclaredTool]: ...
 
-    def error(self, refusal: RefusalError, request_id: str) -> Any:
-        """The body of an error."""
-        raise NotImplementedError
+    @abstractmethod
+    def write(self, request: ModelRequest, answer: ModelAnswer) -> Any:
+        """Return the JSON body of an answer."""
 
-    def failure(self, fail: Fail, request_id: str) -> Any:
-        return self.error(RefusalError(fail.message, status=fail.status), request_id)
+    @abstractmethod
+    def stream(self, request: ModelRequest, answer: ModelAnswer) -> Iterator[bytes]:
+        """Yield the events of a streamed answer."""
 
-    def headers(self, request_id: str) -> dict[str, str]:
-        """What the service adds to every answer."""
-        return {"x-request-id": request_id}
-
-    def models(self, names: Sequence[str]) -> Any:
-        """The list of models."""
-        raise NotImplementedError
-
-    def model(self, name: str) -> Any:
-        raise NotImplementedError
+    @abstractmethod
+    def error(self, status: int, message: str, retry_after: float | None = None) -> Any:
+        """Return the JSON body of an error."""
 
 
 class Conversation:
-    """Collects neutral messages: what belongs to one turn becomes one message."""
+    """The messages of a request, while they are read. What belongs to one turn becomes one message."""
 
     def __init__(self) -> None:
-        self.messages: list[Message] = []
         self.system: list[str] = []
-        self.names: dict[str, str] = {}
+        self.messages: list[ChatMessage] = []
+        self.open_calls: dict[str, Call] = {}
+        """The calls that have no result yet, by id."""
 
-    def say(self, role: str, text: str, calls: Sequence[Call] = ()) -> None:
+    def add(self, role: str, text: str, calls: Sequence[Call] = ()) -> None:
+        """Add a message; raise RefusedError if it comes between calls and their results."""
         if role in ("system", "developer"):
             self.system.append(text)
             return
-        self.names.update({call.id: call.name for call in calls})
+        if role == "user":
+            self.check_all_answered()
+            self.messages.append(ChatMessage("user", text))
+            return
+        if role != "assistant":
+            raise RefusedError(f"Invalid role: {role!r}.")
         last = self.messages[-1] if self.messages else None
-        if role == "assistant" and last is not None and last.role == "assistant":
+        if last is not None and last.role == "assistant":
             joined = "\n".join(filter(None, (last.text, text)))
-            self.messages[-1] = Message("assistant", joined, (*last.calls, *calls))
-        elif role == "assistant":
-            self.messages.append(Message("assistant", text, tuple(calls)))
+            self.messages[-1] = ChatMessage("assistant", joined, (*last.calls, *calls))
         else:
-            self.messages.append(Message("user", text))
+            self.check_all_answered()
+            self.messages.append(ChatMessage("assistant", text, tuple(calls)))
+        self.open_calls |= {call.id: call for call in calls}
 
-    def result(self, id: str, text: str, *, name: str = "", is_error: bool = False) -> None:
-        result = Result(name or self.names.get(id, ""), text, is_error, id)
-        last = self.messages[-1] if self.messages else None
-        if last is not None and last.role == "tool":
-            self.messages[-1] = Message("tool", results=(*last.results, result))
+    def add_result(self, id: Any, text: str, *, is_error: bool = False) -> None:
+        """Add the result of an open call; raise RefusedError if there is no such call."""
+        call = self.open_calls.pop(id, None) if isinstance(id, str) else None
+        if call is None:
+            raise RefusedError(f"No tool call was found for the tool result {id!r}.")
+        result = ToolResult(call.name, text, is_error, call.id)
+        if self.messages[-1].role == "tool":
+            self.messages[-1] = ChatMessage("tool", results=(*self.messages[-1].results, result))
         else:
-            self.messages.append(Message("tool", results=(result,)))
+            self.messages.append(ChatMessage("tool", results=(result,)))
+
+    def check_all_answered(self) -> None:
+        if self.open_calls:
+            raise RefusedError(f"No tool result was found for the tool calls {', '.join(self.open_calls)}.")
 
 
-def required(body: Mapping[str, Any], name: str, kind: type | tuple[type, ...], wanted: str) -> Any:
-    """A field that must be there."""
-    if name not in body:
-        raise RefusalError(f"Missing required parameter: '{name}'.", param=name, code="missing_required_parameter")
-    value = body[name]
-    if not isinstance(value, kind) or isinstance(value, bool):
-        raise RefusalError(f"Invalid type for '{name}': expected {wanted}.", param=name, code="invalid_type")
+def required(body: Any, name: str, *kinds: type) -> Any:
+    """Return a field that must be there with one of these types."""
+    value = body.get(name) if isinstance(body, Mapping) else None
+    if not isinstance(value, kinds) or isinstance(value, bool) or value in ("", []):
+        raise RefusedError(f"Missing or invalid field '{name}'.")
     return value
 
 
-def parsed(arguments: Any) -> Mapping[str, Any] | str:
-    """Arguments as an object if they are one, otherwise as they came."""
+def parse_arguments(arguments: Mapping[str, Any] | str) -> Mapping[str, Any] | str:
+    """Return arguments as an object if they are one, otherwise as the text they came in."""
     if isinstance(arguments, Mapping):
         return arguments
     try:
         value = json.loads(arguments)
-    except (ValueError, TypeError):
-        return str(arguments)
-    return value if isinstance(value, dict) else str(arguments)
+    except ValueError:
+        return arguments
+    return value if isinstance(value, dict) else arguments
 
 
-def written(arguments: Mapping[str, Any] | str) -> str:
+def dump_arguments(arguments: Mapping[str, Any] | str) -> str:
     return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
 
 
-def text_of(content: Any, kinds: Sequence[str] = ("text",)) -> str:
-    """The text of a message whose content is a text or a list of parts."""
+def text_of(content: Any) -> str:
+    """Return the text of a content that is a text or a list of parts."""
     if isinstance(content, str):
         return content
-    if not isinstance(content, list):
-        return ""
-    return "\n".join(
-        str(part.get("text", "")) for part in content if isinstance(part, dict) and part.get("type") in kinds
-    )
+    parts = content if isinstance(content, list) else []
+    return "\n".join(str(part["text"]) for part in parts if isinstance(part, Mapping) and "text" in part)
 
 
 def pieces(text: str, most: int = 40) -> list[str]:
-    """A text in the pieces in which a model would produce it; together they are the text."""
+    """Return a text in at most so many pieces, split between words."""
     words = re.findall(r"\s*\S+|\s+", text)
     step = max(1, -(-len(words) // most))
     return ["".join(words[start : start + step]) for start in range(0, len(words), step)]
 
 
-def json_pieces(text: str, most: int = 20) -> list[str]:
-    step = max(12, -(-len(text) // most))
-    return [text[start : start + step] for start in range(0, len(text), step)]
+def event(data: Any, name: str = "") -> bytes:
+    """Return a server-sent event."""
+    return (f"event: {name}\n".encode() if name else b"") + b"data: " + encode(data) + b"\n\n"
 
 
-def event(data: Any, name: str = "", end: str = "\n\n") -> bytes:
-    """One server-sent event."""
-    head = f"event: {name}\n" if name else ""
-    return b"".join((head.encode(), b"data: ", encoded(data), end.encode()))
-
-
-def encoded(data: Any) -> bytes:
-    """JSON in UTF-8, as the services send it; only what UTF-8 cannot hold is escaped."""
+def encode(data: Any) -> bytes:
+    """Return JSON in UTF-8, escaping only what UTF-8 cannot hold."""
     try:
         return json.dumps(data, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         return json.dumps(data).encode()
-
-
-def now() -> int:
-    return int(time.time())

@@ -1,4 +1,4 @@
-"""The words of a script and of what was asked: the same for every protocol. Knows no wire format."""
+"""The script of a model, and the requests it answers, in the same form for every protocol."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ProtocolName = Literal["openai-chat", "openai-responses", "anthropic", "gemini"]
 
 @dataclass(frozen=True)
 class Usage:
-    """Tokens, as the service would bill them."""
+    """The number of tokens, as the service would bill them."""
 
     input: int
     output: int
@@ -20,7 +20,7 @@ class Usage:
 
 @dataclass(frozen=True)
 class Say:
-    """The model says something."""
+    """A text of the model."""
 
     text: str
     usage: Usage | None = field(default=None, compare=False, kw_only=True)
@@ -28,11 +28,10 @@ class Say:
 
 @dataclass(frozen=True)
 class Call:
-    """The model calls a tool. ``arguments`` as text is sent as it stands, so that it may be malformed on purpose.
+    """A tool call of the model. ``arguments`` given as text are sent unchanged, so they may be malformed on purpose.
 
-    Where a protocol has no place for malformed JSON, the model's mistake appears as it does there: Gemini answers with
-    the finish reason MALFORMED_FUNCTION_CALL, Anthropic, if not streamed, with the input ``{"INVALID_JSON": "..."}``.
-    Two calls are equal if name and arguments are; ``id`` is made up if it is empty.
+    Gemini answers malformed JSON with the finish reason MALFORMED_FUNCTION_CALL; Anthropic, if not streamed, with the
+    input ``{"INVALID_JSON": "..."}``. Calls are equal if name and arguments are. An empty ``id`` is made up.
     """
 
     name: str
@@ -43,7 +42,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Fail:
-    """The service answers with an error, in the format of the protocol."""
+    """An error of the service, in the format of the protocol."""
 
     status: int = 500
     message: str = "The server had an error while processing your request."
@@ -52,7 +51,7 @@ class Fail:
 
 @dataclass(frozen=True)
 class Stall:
-    """Nothing comes: for some seconds, until an event is set, or until the client hangs up, whichever is first.
+    """Silence for some seconds, until an event is set, or until the client hangs up, whichever is first.
 
     Afterwards ``then`` is answered; without it the connection is closed.
     """
@@ -64,7 +63,7 @@ class Stall:
 
 @dataclass(frozen=True)
 class Cut:
-    """The connection drops when the given part of the body is out; with ``at=0`` before anything is."""
+    """A connection that drops after this part of the answer's body; with ``at=0`` before anything is sent."""
 
     turn: Say | Call | Sequence[Say | Call] = Say("This sentence will never be")
     at: float = 0.5
@@ -72,19 +71,19 @@ class Cut:
 
 @dataclass(frozen=True)
 class Garbage:
-    """Status 200 and a body that is not the protocol, as from a proxy in the way."""
+    """Status 200 and a body of your choice, as from a proxy in the way."""
 
     body: bytes = b"<html>It works!</html>"
     content_type: str = "text/html"
 
 
 Turn = Say | Call | Fail | Stall | Cut | Garbage | Sequence[Say | Call]
-"""What the model or the service does with one request. Several calls and texts in a list are one answer."""
+"""The reaction to one request. Several texts and calls in a list are one answer."""
 
 
 @dataclass(frozen=True)
-class Result:
-    """What a tool returned, as the agent sent it back. Two are equal if name, text and failure are."""
+class ToolResult:
+    """The result of a tool, as the agent sent it back. Two are equal if name, text and failure are."""
 
     name: str
     text: str
@@ -93,17 +92,17 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Message:
-    """One message of the conversation. All results that follow a message of the assistant are one of role tool."""
+class ChatMessage:
+    """One message of the conversation. Results that follow a message of the assistant are one message of role tool."""
 
     role: Literal["user", "assistant", "tool"]
     text: str = ""
     calls: tuple[Call, ...] = ()
-    results: tuple[Result, ...] = ()
+    results: tuple[ToolResult, ...] = ()
 
 
 @dataclass(frozen=True)
-class Tool:
+class DeclaredTool:
     """A tool as it was declared. One that is built into the service has a ``kind`` and no schema."""
 
     name: str
@@ -114,41 +113,34 @@ class Tool:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A request that was accepted. ``tool_results`` are the new ones, which answer the last message of the assistant.
-
-    ``raw`` is the body as it came, ``headers`` have lower-case names.
-    """
+class ModelRequest:
+    """An accepted request. ``raw`` is its body, ``headers`` have lower-case names."""
 
     protocol: ProtocolName
     model: str
     system: str
-    messages: tuple[Message, ...]
-    tools: tuple[Tool, ...]
+    messages: tuple[ChatMessage, ...]
+    tools: tuple[DeclaredTool, ...]
     raw: Mapping[str, Any]
     headers: Mapping[str, str]
     stream: bool = False
-    query: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def tool_results(self) -> tuple[Result, ...]:
-        found: list[Result] = []
+    def tool_results(self) -> tuple[ToolResult, ...]:
+        """The results that answer the last message of the assistant."""
+        results: list[ToolResult] = []
         for message in reversed(self.messages):
             if message.role == "assistant":
                 break
-            found[:0] = message.results
-        return tuple(found)
+            results[:0] = message.results
+        return tuple(results)
 
     @property
     def text(self) -> str:
-        """What the user said last."""
+        """The last message of the user."""
         return next((message.text for message in reversed(self.messages) if message.role == "user"), "")
 
 
-Step = Turn | Callable[[Asked], Turn]
-Script = Sequence[Step] | Callable[[Asked], Turn]
-"""Turns in order, each of which may be a function of what was asked; or one function for all requests."""
-
-
-def parts_of(turn: Say | Call | Sequence[Say | Call]) -> list[Say | Call]:
-    return [turn] if isinstance(turn, Say | Call) else list(turn)
+Step = Turn | Callable[[ModelRequest], Turn]
+Script = Sequence[Step] | Callable[[ModelRequest], Turn]
+"""Turns in order, each of which may be a function of the request; or one function for all requests."""

@@ -1,21 +1,20 @@
-"""A message as it is on everybody's screen. It changes when it is edited; knows nothing of who may do so."""
+"""A message as it is on everybody's screen."""
 
 from __future__ import annotations
 
-import mimetypes
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from recollect.testing.telegram.formatting import Entity, Formatted
+from recollect.testing.telegram.text import NO_TEXT, Entity, FormattedText
 
 if TYPE_CHECKING:
-    from recollect.testing.telegram.people import Chat, Person
+    from recollect.testing.telegram.chats import TelegramChat, TelegramUser
 
 
 @dataclass(frozen=True)
 class Button:
-    """A button of an inline keyboard: ``data`` is what the bot hears when it is pressed, ``url`` where it leads."""
+    """A button of an inline keyboard: ``data`` is what the bot gets when it is pressed, ``url`` where it leads."""
 
     label: str
     data: str | None = None
@@ -23,52 +22,42 @@ class Button:
 
 
 @dataclass(frozen=True)
-class File:
-    """Something uploaded: a document, or a photo, which has no name."""
+class UploadedFile:
+    """A document, or a photo, which has no name."""
 
     id: str
     name: str
     content: bytes
-    width: int = 0
-
-    @property
-    def mime(self) -> str:
-        return mimetypes.guess_type(self.name)[0] or "application/octet-stream"
 
     def json(self) -> dict[str, Any]:
-        size = {"file_id": self.id, "file_unique_id": f"u{self.id}", "file_size": len(self.content)}
-        if self.width:
-            return {**size, "width": self.width, "height": self.width * 3 // 4}
-        return {**size, "file_name": self.name, "mime_type": self.mime}
+        body = {"file_id": self.id, "file_unique_id": self.id, "file_size": len(self.content)}
+        return {**body, "file_name": self.name} if self.name else {**body, "width": 320, "height": 240}
 
 
 @dataclass(eq=False)
-class Message:
-    """What somebody sent, as it is shown now.
+class TelegramMessage:
+    """A message as it is shown now. ``str(message)`` is a picture of it in text.
 
-    ``text`` is plain (for a document or photo it is the caption), ``entities`` say how it looks, ``drawn`` has both in
-    one. ``buttons`` are the rows of its inline keyboard. ``versions`` are the texts that it had before it was edited.
-    ``str(message)`` is a picture of it in text.
+    ``text`` is plain; for a file it is the caption. ``order`` and ``changed`` say when it was sent and last changed,
+    counted over all messages.
     """
 
-    chat: Chat
+    chat: TelegramChat
     id: int
-    sender: Person
+    sender: TelegramUser
     date: int
     order: int
-    content: Formatted = Formatted()
+    changed: int
+    content: FormattedText = NO_TEXT
     thread: int | None = None
-    in_topic: bool = False
-    reply_to: Message | None = None
+    reply_to: TelegramMessage | None = None
     origin: Mapping[str, Any] | None = None
-    document: File | None = None
-    photo: File | None = None
+    file: UploadedFile | None = None
     service: Mapping[str, Any] | None = None
-    markup: Mapping[str, Any] | None = None
+    buttons: tuple[tuple[Button, ...], ...] = ()
     edited_at: int | None = None
     deleted: bool = False
-    versions: list[str] = field(default_factory=list)
-    reactions: dict[Person, str] = field(default_factory=dict)
+    reactions: dict[TelegramUser, str] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
@@ -79,9 +68,8 @@ class Message:
         return self.content.entities
 
     @property
-    def drawn(self) -> str:
-        """The text with its formatting as signs."""
-        return self.content.drawn()
+    def document(self) -> UploadedFile | None:
+        return self.file if self.file is not None and self.file.name else None
 
     @property
     def edited(self) -> bool:
@@ -89,98 +77,62 @@ class Message:
 
     @property
     def is_by_the_bot(self) -> bool:
-        return self.sender is self.chat.world.bot
-
-    @property
-    def buttons(self) -> tuple[tuple[Button, ...], ...]:
-        rows = (self.markup or {}).get("inline_keyboard", ())
-        return tuple(
-            tuple(Button(one["text"], one.get("callback_data"), one.get("url")) for one in row) for row in rows
-        )
+        return self.sender.is_bot
 
     @property
     def labels(self) -> list[list[str]]:
-        """What stands on the buttons, row by row."""
+        """The labels of the buttons, row by row."""
         return [[button.label for button in row] for row in self.buttons]
 
-    @property
-    def keyboard(self) -> tuple[tuple[str, ...], ...]:
-        """The labels of a keyboard that replaces the person's own; to press one is to say it."""
-        rows = (self.markup or {}).get("keyboard", ())
-        return tuple(tuple(one if isinstance(one, str) else one["text"] for one in row) for row in rows)
-
-    def stamped(self, name: str) -> list[Entity]:
-        """Its entities of one type."""
-        return [one for one in self.entities if one.type == name]
-
-    def json(self, *, reply: bool = True) -> dict[str, Any]:
-        """As the Bot API writes it."""
+    def json(self, *, with_reply: bool = True) -> dict[str, Any]:
+        """Return the message as the Bot API writes it."""
         body: dict[str, Any] = {
             "message_id": self.id,
             "from": self.sender.json(),
             "chat": self.chat.json(),
             "date": self.date,
         }
+        reply = self.reply_to
         if self.thread is not None:
-            body["message_thread_id"] = self.thread
-        if self.in_topic:
-            body["is_topic_message"] = True
+            body |= {"message_thread_id": self.thread, "is_topic_message": True}
+            # every message in a topic is a reply to the first one there
+            reply = reply or (self.chat.message(self.thread) if self.thread != self.id else None)
+        elif reply is not None and self.chat.kind == "supergroup":
+            body["message_thread_id"] = reply.id
+        if with_reply and reply is not None and not reply.deleted:
+            body["reply_to_message"] = reply.json(with_reply=False)
         if self.origin is not None:
             body["forward_origin"] = dict(self.origin)
-        if reply and self.reply_to is not None and not self.reply_to.deleted:
-            body["reply_to_message"] = self.reply_to.json(reply=False)
-        elif reply and self.in_topic and self.thread is not None and self.thread != self.id:
-            topic = self.chat.message(self.thread)
-            if topic is not None:
-                # every message in a topic is, for the Bot API, a reply to the topic's first
-                body["reply_to_message"] = topic.json(reply=False)
         if self.edited_at is not None:
             body["edit_date"] = self.edited_at
-        if self.document is not None:
-            body["document"] = self.document.json()
-        if self.photo is not None:
-            body["photo"] = [self.photo.json()]
-        if self.service is not None:
-            body.update(self.service)
-        name = "caption" if self.document or self.photo else "text"
+        text, entities = ("text", "entities") if self.file is None else ("caption", "caption_entities")
+        if self.file is not None:
+            body |= {"document": self.file.json()} if self.file.name else {"photo": [self.file.json()]}
         if self.text:
-            body[name] = self.text
-        if self.entities:
-            body["caption_entities" if name == "caption" else "entities"] = [one.json() for one in self.entities]
-        if self.markup and self.markup.get("inline_keyboard"):
-            body["reply_markup"] = {"inline_keyboard": self.markup["inline_keyboard"]}
-        return body
+            body |= {text: self.text, entities: [entity.json() for entity in self.entities]}
+        if self.buttons:
+            body["reply_markup"] = {
+                "inline_keyboard": [[_button_json(button) for button in row] for row in self.buttons]
+            }
+        return {**body, **(self.service or {})}
 
     def __str__(self) -> str:
-        if self.deleted:
-            return f"{self.sender.name}: (deleted)"
-        head = self.sender.name
-        if self.in_topic and self.thread is not None:
+        head = self.sender.first_name
+        if self.thread is not None:
             head += f" in {self.chat.topics[self.thread].name}"
         if self.origin is not None:
-            head += f", forwarded from {_origin_name(self.origin)}"
+            head += ", forwarded"
         if self.reply_to is not None:
-            head += f", to {self.reply_to.sender.name}"
-        lines = [part for part in (self._attached(), self.drawn) if part]
-        if self.service is not None:
-            lines.append(f"({', '.join(self.service).replace('_', ' ')})")
-        if self.edited:
-            lines[-1:] = [f"{lines[-1] if lines else ''} (edited)"]
+            head += f", to {self.reply_to.sender.first_name}"
+        file = f"(document {self.document.name})" if self.document else "(photo)" if self.file else ""
+        service = f"({', '.join(self.service).replace('_', ' ')})" if self.service else ""
+        shown = "\n".join(filter(None, (file, self.content.rendered(), service)))
+        lines = [shown + (" (edited)" if self.edited else "")]
         lines += ["  ".join(f"[{label}]" for label in row) for row in self.labels]
-        lines += ["  ".join(f"<{label}>" for label in row) for row in self.keyboard]
-        if self.reactions:
-            lines.append(" ".join(f"{emoji} {person.name}" for person, emoji in self.reactions.items()))
-        return f"{head}: " + "\n    ".join("\n".join(lines).split("\n"))
-
-    def _attached(self) -> str:
-        if self.document is not None:
-            return f"(document {self.document.name}, {len(self.document.content)} bytes)"
-        return "(photo)" if self.photo is not None else ""
+        lines += [f"{emoji} {user.first_name}" for user, emoji in self.reactions.items()]
+        return f"{head}: " + "\n".join(lines).replace("\n", "\n    ")
 
 
-def _origin_name(origin: Mapping[str, Any]) -> str:
-    if "sender_user" in origin:
-        return str(origin["sender_user"]["first_name"])
-    if "sender_chat" in origin:
-        return str(origin["sender_chat"]["title"])
-    return str(origin["sender_user_name"])
+def _button_json(button: Button) -> dict[str, Any]:
+    action = {"url": button.url} if button.url is not None else {"callback_data": button.data}
+    return {"text": button.label, **action}

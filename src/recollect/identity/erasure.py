@@ -1,0 +1,152 @@
+"""Erasure where memories were joined: what a user erases is gone from the copies that are kept to undo a joining, and
+what was erased in a joined memory is not learned again in the surviving one.
+
+A tombstone recognises only what is hashed with the key of its own memory. So a joined memory brings along its
+tombstones and, as one more, their key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from typing import Protocol
+
+from recollect.core.erase import erase
+from recollect.core.files import Files
+from recollect.core.writing import ERASED, Acting, Write, tombstone_hashes
+from recollect.errors import StoreBusyError
+from recollect.policy.topics import Topic
+from recollect.records import USER_EDIT, Record
+from recollect.store.contract import Reader, State, Tombstone
+
+_KEY = "key:"
+
+
+class UnfinishedError(Exception):
+    """A memory is being joined with this one."""
+
+
+class Copies(Protocol):
+    """What the writes of a user need to know of joinings."""
+
+    def erased(self, user_id: str) -> list[str]:
+        """This user erases something: drop every copy that may hold it, and say what those were.
+
+        `UnfinishedError` while a memory is being joined with theirs.
+        """
+        ...
+
+    @property
+    def erasure_pending(self) -> bool:
+        """Whether a copy that was dropped is still in a log."""
+        ...
+
+    def is_joined(self, run: str) -> bool:
+        """Whether the joining of this run still holds."""
+        ...
+
+    def upkeep(self) -> None:
+        """Complete what was stopped in the middle, and drop what has outlived its time."""
+        ...
+
+
+Elsewhere = Callable[[Sequence[Topic], bool], dict[str, int]]
+"""Removes what is kept outside of a memory after something was erased in it, by topic or not, or if the flag is set
+all of it; how much, by place."""
+
+
+class ErasureHooks:
+    """Erase in copies and elsewhere what a user's write erases, before it is committed.
+
+    A kill in between leaves too little rather than too much.
+    """
+
+    def __init__(self, user_id: str, files: Files, copies: Callable[[], Copies], elsewhere: Elsewhere) -> None:
+        self._user_id = user_id
+        self._files = files
+        self._copies = copies
+        self._elsewhere = elsewhere
+
+    def before_commit(self, write: Write) -> None:
+        self._erase_again(write)
+        if write.has_buried:
+            self._erase_copies(write)
+        if write.has_buried or write.topics:
+            for place, number in self._elsewhere(write.topics, write.cleared).items():
+                write.places[place] = write.places.get(place, 0) + number
+
+    def after_commit(self, acting: Acting) -> None:
+        if acting.actor == "upkeep":
+            self._copies().upkeep()
+
+    def on_error(self, error: BaseException) -> None:
+        """If a joining is in the way of an erasure, complete it, so that the next attempt succeeds."""
+        if isinstance(error, UnfinishedError):
+            self._copies().upkeep()
+            raise StoreBusyError(
+                "A memory was being joined with this one just now, so nothing was erased. Erase again."
+            ) from None
+
+    def _erase_copies(self, write: Write) -> None:
+        for name in self._copies().erased(self._user_id):
+            write.places["joined copies"] = write.places.get("joined copies", 0) + 1
+            write.notices.append(
+                f"Also erased: the copy of the memory of {name} from before it was joined with this one."
+                " The joining can no longer be undone."
+            )
+        if self._copies().erasure_pending:
+            write.add_pending()
+
+    def _erase_again(self, write: Write) -> None:
+        """Erase what came in but was erased in a joined memory, under another key. It is refused from then on."""
+        fresh = [change.after for change in write.changes if change.before is None and change.after is not None]
+        if not fresh or not _keys(write.known.buried):
+            return
+        again = [
+            record
+            for record in fresh
+            if write.tx.get(record.id) is not None and erased_before(write, record, self._copies().is_joined)
+        ]
+        if again:
+            erase(write, self._files, again)
+            write.notices.append(ERASED)
+
+
+def erased_before(write: Write, record: Record, holds: Callable[[str], bool]) -> bool:
+    """Whether the person had this erased, here or in a memory joined with this one, and did not say it again since.
+
+    ``holds`` tells of the run of a joining whether it still does.
+    """
+    buried = write.known.buried
+    if not buried:
+        return False
+    found: list[Tombstone] = []
+    if own := write.buried_hashes(record):
+        found += write.tx.tombstones(own)
+    for key in _keys(buried):
+        theirs = [one for one in tombstone_hashes(record, bytes.fromhex(key)) if one in buried]
+        if theirs and any(holds(brought.record_id) for brought in write.tx.tombstones([_KEY + key])):
+            found += write.tx.tombstones(theirs)
+    return bool(found) and not said_again(record, found)
+
+
+def said_again(record: Record, tombstones: Iterable[Tombstone]) -> bool:
+    """Whether the person themselves said it again after it was erased."""
+    told = record.source == USER_EDIT or record.source.partition(":")[0] == "explicit"
+    return told and all(record.created_at > tombstone.at for tombstone in tombstones)
+
+
+def carried(reader: Reader, run: str, now: datetime) -> list[Tombstone]:
+    """The tombstones of a memory with what keys them, for the memory it is joined with."""
+    own = reader.tombstones()
+    key = Tombstone(hash=f"{_KEY}{reader.state().secret.hex()}", record_id=run, at=now)
+    return [*own, key] if own else []
+
+
+def keys_of(state: State, tombstones: Iterable[Tombstone]) -> list[bytes]:
+    """What a memory's tombstones are keyed with: its own key, and those of the memories that were joined with it."""
+    return [state.secret, *(bytes.fromhex(key) for key in _keys({one.hash for one in tombstones}))]
+
+
+def _keys(buried: set[str]) -> list[str]:
+    return sorted(hash.removeprefix(_KEY) for hash in buried if hash.startswith(_KEY))

@@ -1,0 +1,1 @@
+"""Fakes and generators that only our own tests and benchmarks use."""
