@@ -20,15 +20,17 @@ PACKAGE = ROOT / "src" / "recollect"
 FLOORS = {
     "errors": 0, "times": 0, "userid": 0, "records": 0, "config": 0, "text": 0, "figures": 0,
     "document": 1, "policy": 1, "search": 1,
-    "store": 2,
-    "core": 3,
-    "tools": 4, "identity": 4,
-    "agents": 5,
-    "client": 5,
-    "work": 6,
-    "app": 7,
-    "surfaces": 9,
-    "testing": 10,
+    "checks": 2, "store": 2,
+    "fields": 3,
+    "verbs": 4,
+    "core": 5,
+    "tools": 6, "identity": 6,
+    "agents": 7,
+    "client": 7,
+    "work": 8,
+    "app": 9,
+    "surfaces": 11,
+    "testing": 12,
 }  # fmt: skip
 
 

@@ -251,10 +251,10 @@ def test_U3_exit_1_when_the_policy_says_no(cli: Cli) -> None:
         ("remember", "x", "--category", "nonsense"),
         ("remember", "x", "--confidence", "7"),
         ("remember", " "),
-        ("remember", "x", "--meta", "nonsense"),
+        ("remember", "x", "--metadata", "nonsense"),
         ("say", "no session"),
         ("read", "--user", "a\nb"),
-        ("remember", "x", "--since", "yesterday"),
+        ("remember", "x", "--valid-from", "yesterday"),
         ("remember", "x", "--root", "ftp://x"),
         ("show", "--files", "x"),
         ("import", "/nowhere/at/all"),
@@ -504,7 +504,7 @@ def test_U3_a_dry_run_changes_nothing(cli: Cli, tmp_path: Path) -> None:
         ["erase", "--everything"],
         ["clear"],
         ["undo"],
-        ["merge", first, second, "--into", "Drinks tea and plays the cello"],
+        ["merge", first, second, "--content", "Drinks tea and plays the cello"],
         ["import", str(tmp_path / "notes")],
         ["import", str(tmp_path / "all.zip")],
         ["rebuild", "--force"],
@@ -620,12 +620,12 @@ def test_U3_everything_a_fact_can_have(cli: Cli) -> None:
         "music",
         "-t",
         "hobby",
-        "--since",
+        "--valid-from",
         "2020-01-01",
-        "--expires",
+        "--expires-at",
         "2099-01-01",
-        "--pin",
-        "--meta",
+        "--pinned",
+        "--metadata",
         "teacher=Olena",
         "--session",
         "chat-1",
@@ -677,19 +677,19 @@ def test_U3_everything_a_fact_can_have(cli: Cli) -> None:
 
 def test_U3_the_other_kinds(cli: Cli) -> None:
     assert cli.json("remember", "Likes jazz", "--confidence", "0.2")["outcome"] == "demoted"
-    assert cli.json("remember", "Saw a heron", "--daily")["record"]["kind"] == "daily"
+    assert cli.json("remember", "Saw a heron", "--durability", "daily")["record"]["kind"] == "daily"
     note = cli.json("note", "-", "--title", "T", "-t", "work", stdin="A long text.")["record"]
     assert (note["title"], note["tags"]) == ("T", ["work"])
     jotted = cli.json("jot", "Read a paper", "--section", "Reading Activity", "--day", YESTERDAY)["record"]
     assert (jotted["day"], jotted["section"]) == (YESTERDAY, "Reading Activity")
     assert cli.json("observe", "Retries hide it", "-c", "lesson")["record"]["category"] == "lesson"
-    episode = cli.json("episode", "The move", "To Lviv.", "--with", "Olena", "--valence", "positive")["record"]
+    episode = cli.json("episode", "The move", "To Lviv.", "--participant", "Olena", "--valence", "positive")["record"]
     assert (episode["topic"], episode["participants"], episode["valence"]) == (
         "The move",
         ["Olena"],
         "positive",
     )
-    said = cli.json("say", "Hello", "--session", "s1", "--speaker", "Anna", "--at", "2026-02-12")["record"]
+    said = cli.json("say", "Hello", "--session", "s1", "--speaker", "Anna", "--said-at", "2026-02-12")["record"]
     assert (said["session"], said["speaker"]) == ("s1", "Anna")
     assert cli.json("important", said["id"], "--level", "critical")[0]["importance"] == 1.0
     assert "Anna: Hello" in cli("important", said["id"]).stdout
@@ -712,7 +712,7 @@ def test_U3_reading(cli: Cli) -> None:
     cli("remember", "Drinks tea", "-c", "preference", "-t", "drink")
     cli("remember", "Engineer", "-k", "role", "-c", "work_context")
     cli("note", "Tea is sold at the market")
-    assert [r["content"] for r in cli.json("read", "--kind", "fact", "--newest")] == [
+    assert [r["content"] for r in cli.json("read", "--kind", "fact", "--newest-first")] == [
         "Engineer",
         "Drinks tea",
     ]
@@ -748,21 +748,21 @@ def test_U3_searching(cli: Cli) -> None:
 
 def test_U3_searching_only_what_fits(cli: Cli) -> None:
     cli("remember", "Speaks of tea and Java", "--type", "skill", "-t", "work", "--source", "discussion:7")
-    cli("remember", "Drank tea in Kyiv", "--since", "2020-05-01")
+    cli("remember", "Drank tea in Kyiv", "--valid-from", "2020-05-01")
     cli("remember", "Tea is for guests", "--key", "habit")
-    cli("say", "I bought tea", "--session", "s1", "--speaker", "Anna", "--at", "2026-02-12")
-    cli("say", "I bought tea as well", "--session", "s2", "--speaker", "Olena", "--at", "2026-03-12")
+    cli("say", "I bought tea", "--session", "s1", "--speaker", "Anna", "--said-at", "2026-02-12")
+    cli("say", "I bought tea as well", "--session", "s2", "--speaker", "Olena", "--said-at", "2026-03-12")
 
     def found(*args: str) -> list[str]:
         return sorted(hit["record"]["content"] for hit in cli.json("search", "tea", *args)["hits"])
 
     said = ["I bought tea", "I bought tea as well"]
     assert len(found()) == 3 and not set(said) & set(found())
-    assert set(said) < set(found("--conversations", "--limit", "9"))
+    assert set(said) < set(found("--include-conversation", "--limit", "9"))
     assert found("--kind", "message") == said
-    assert found("--conversations", "--speaker", "Anna") == said[:1]
-    assert found("--conversations", "--session", "s2") == said[1:]
-    assert found("--conversations", "--since", "2026-01-01", "--until", "2026-03-01") == said[:1]
+    assert found("--include-conversation", "--speaker", "Anna") == said[:1]
+    assert found("--include-conversation", "--session", "s2") == said[1:]
+    assert found("--include-conversation", "--since", "2026-01-01", "--until", "2026-03-01") == said[:1]
     assert found("--until", "2021-01-01") == ["Drank tea in Kyiv"]
     for only in (["--type", "skill"], ["-t", "work"], ["--source", "discussion:7"], ["-c", "work_context"]):
         assert found(*only) == ["Speaks of tea and Java"], only
@@ -848,12 +848,12 @@ def test_U3_the_context_for_a_model(cli: Cli) -> None:
     cli("context", code=3)
     cli("remember", "Drinks green tea", "-c", "preference")
     cli("note", "The tea market in Lviv opens at nine")
-    cli("say", "I will sell tea at the market", "--session", "s", "--speaker", "Anna", "--at", "2026-02-12")
+    cli("say", "I will sell tea at the market", "--session", "s", "--speaker", "Anna", "--said-at", "2026-02-12")
     text = cli("context").stdout
     assert "Drinks green tea" in text and "market" not in text
     assert "The tea market in Lviv" in cli("context", "tea", "market").stdout
     assert "I will sell" not in cli("context", "sell tea").stdout
-    assert "I will sell" in cli("context", "sell tea", "--conversations", "--now", "2026-02-13").stdout
+    assert "I will sell" in cli("context", "sell tea", "--include-conversation", "--now", "2026-02-13").stdout
     answer = cli.json("context", "tea", "market", "--max-tokens", "40")
     assert answer.keys() == {"user", "text", "tokens"} and answer["user"] == "me"
     assert answer["tokens"] == count(answer["text"]) <= 40
@@ -887,8 +887,8 @@ def test_U3_the_search_index_is_built_anew(cli: Cli) -> None:
 
 
 def test_U3_reading_what_held_then(cli: Cli) -> None:
-    cli("remember", "Kyiv", "--key", "city", "--since", "2020-01-01")
-    cli("update", "city", "Lviv", "--since", "2025-01-01")
+    cli("remember", "Kyiv", "--key", "city", "--valid-from", "2020-01-01")
+    cli("update", "city", "Lviv", "--valid-from", "2025-01-01")
     assert [r["content"] for r in cli.json("read", "--key", "city")] == ["Lviv"]
     assert [r["content"] for r in cli.json("read", "--key", "city", "--as-of", "2021-06-01")] == ["Kyiv"]
 
@@ -912,15 +912,15 @@ def test_U3_changing(cli: Cli) -> None:
         "update",
         "role",
         "Staff engineer",
-        "--because",
-        "correction",
         "--reason",
+        "correction",
+        "--note",
         "misheard",
         "--importance",
         "0.9",
         "-t",
         "work",
-        "--meta",
+        "--metadata",
         "a=b",
     )
     assert (updated["outcome"], updated["previous"]["content"]) == ("updated", "Engineer")
@@ -936,7 +936,7 @@ def test_U3_changing(cli: Cli) -> None:
 
 def test_U3_merging_and_undoing_a_run(cli: Cli) -> None:
     first, second = cli.remember("Drinks green tea"), cli.remember("Plays the cello on Sundays")
-    merged = cli("merge", first, second, "--into", "Drinks tea and plays the cello")
+    merged = cli("merge", first, second, "--content", "Drinks tea and plays the cello")
     assert "Merged 2 into: Drinks tea and plays the cello" in merged.stdout
     run_id = merged.stderr.split()[-1]
     assert "3–5 belong together" in cli("history").stdout
@@ -945,7 +945,7 @@ def test_U3_merging_and_undoing_a_run(cli: Cli) -> None:
     assert "add --yes" in refused.stderr
     assert "Drinks green tea" in cli("undo", run_id, "--yes").stdout
     assert len(cli.json("read")) == 2
-    cli("merge", first, "--into", "x", code=2)
+    cli("merge", first, "--content", "x", code=2)
 
 
 def test_U1_undo_says_what_it_took_back(cli: Cli) -> None:

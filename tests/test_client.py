@@ -15,9 +15,8 @@ import httpx
 import pytest
 
 import recollect
-from recollect import Hits, InvalidInputError, Memory, NotFoundError, Recollect, UndoError, Written
+from recollect import AsyncMemory, Hits, InvalidInputError, Memory, NotFoundError, Recollect, UndoError, Written
 from recollect.client import (
-    AsyncRemoteMemory,
     Client,
     NotAllowedError,
     RemoteBatch,
@@ -27,11 +26,11 @@ from recollect.client import (
 )
 from recollect.client.connection import TRIES, Connection
 from recollect.client.plain import from_plain, outcome_types, to_plain
-from recollect.client.verbs import VERBS
 from recollect.errors import AmbiguousError, StoreError, StoreUnavailableError
 from recollect.surfaces.http.limits import Limits
 from recollect.surfaces.http.memories import BATCH
 from recollect.testing import FrozenClock
+from recollect.verbs import VERBS
 from tests.contracts.memory_contract import MemoryContract
 from tests.serving import serving
 
@@ -113,7 +112,7 @@ def test_U5_the_client_has_every_verb_with_its_signature() -> None:
             continue  # which has its own words: no folder can be sent
         assert remote.__doc__ == member.__doc__, name
         if name not in ("acting",):
-            awaited = getattr(AsyncRemoteMemory, name)
+            awaited = getattr(AsyncMemory, name)
             assert inspect.iscoroutinefunction(awaited) and inspect.signature(awaited) == found, name
     ours = {name for name, _ in inspect.getmembers(RemoteBatch, inspect.isfunction) if not name.startswith("_")}
     assert ours == set(BATCH)
@@ -258,7 +257,7 @@ def test_R8_U5_a_memory_is_exported_and_imported_from_afar(client: Client, tmp_p
 
 def test_U5_the_verbs_can_be_awaited(client: Client) -> None:
     async def main() -> None:
-        memory = AsyncRemoteMemory(client.user("u1"))
+        memory = AsyncMemory(client.user("u1"))
         outcomes = await asyncio.gather(*(memory.note(f"Note number {number}") for number in range(10)))
         assert all(outcome.done for outcome in outcomes)
         assert await memory.acting("agent").count() == {"note": 10}

@@ -168,7 +168,18 @@ def test_U3_events_are_reported_and_listed(cli: Cli) -> None:
     cli("events", "list", code=3)
     shown = cli(
         *("events", "report", "reaction", "--value", "👍", "--title", "Rust async", "--topic", "rust", "--topic", "io"),
-        *("--item", "post:1", "--at", "2026-02-12T09:30:00Z", "--session", "chat-7", "--meta", "a=b", "--id", "own-1"),
+        *(
+            "--item",
+            "post:1",
+            "--at",
+            "2026-02-12T09:30:00Z",
+            "--session",
+            "chat-7",
+            "--metadata",
+            "a=b",
+            "--id",
+            "own-1",
+        ),
     )
     assert shown.stdout == "Reported: reaction 👍, Rust async\n  own-1\n"
     told = cli.json(

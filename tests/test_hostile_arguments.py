@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -138,15 +138,22 @@ def _verbs(kind: type) -> list[str]:
 
 
 def _parameters(verb: Callable[..., Any]) -> Iterator[inspect.Parameter]:
-    yield from (one for name, one in inspect.signature(verb).parameters.items() if name not in _ASIDE)
+    try:
+        types = get_type_hints(verb)
+    except NameError:  # a name that is imported for type checkers only
+        types = {}
+    for name, one in inspect.signature(verb).parameters.items():
+        if name not in _ASIDE:
+            yield one.replace(annotation=types.get(name, one.annotation))
 
 
 def _hostile_for(parameter: inspect.Parameter) -> list[Any]:
     """Hostile values of the type that a parameter asks for."""
-    words = str(parameter.annotation).replace("[", " ").replace("]", " ").split()
+    hint = parameter.annotation
+    words = (hint.__name__ if isinstance(hint, type) else str(hint)).replace("[", " ").replace("]", " ").split()
     found: list[Any] = []
     for word in words:
-        found += _RIGHT.get(word.strip(","), ())
+        found += _RIGHT.get(word.strip(",").rpartition(".")[2], ())
     assert found, f"no hostile values for {parameter}"
     return found
 

@@ -24,17 +24,17 @@ import pytest
 
 import recollect
 from recollect import Memory, Recollect
-from recollect.client.verbs import ELSEWHERE, VERBS
 from recollect.errors import ConfigError
 from recollect.surfaces import listening
 from recollect.surfaces.http.api import MOST_BODY, Api
-from recollect.surfaces.http.callers import Door
+from recollect.surfaces.http.authentication import Authentication
+from recollect.surfaces.http.concurrency import ConcurrencyLimiter
 from recollect.surfaces.http.limits import Limits
 from recollect.surfaces.http.problems import Problem
-from recollect.surfaces.http.turns import Turns
 from recollect.surfaces.listening import Address
 from recollect.surfaces.service import server as http_server
 from recollect.testing import FrozenClock
+from recollect.verbs import ELSEWHERE, VERBS
 from tests.serving import serving
 from tests.test_event_loop import Gate, GatedStore, Watch, turn
 from tests.volume import volume
@@ -108,7 +108,7 @@ def problem(answer: httpx.Response, status: int, error: str) -> dict[str, Any]:
 
 def test_U5_every_verb_of_memory_has_a_route() -> None:
     verbs = {name for name, _ in inspect.getmembers(Memory, inspect.isfunction) if not name.startswith("_")}
-    assert VERBS.keys() | ELSEWHERE.keys() == verbs, "a new verb needs a row in recollect.client.verbs"
+    assert VERBS.keys() | ELSEWHERE.keys() == verbs, "a verb is declared with @verb"
     assert not VERBS.keys() & ELSEWHERE.keys()
 
 
@@ -334,7 +334,7 @@ def test_U5_a_token_is_good_for_no_more_than_its_key(tenant: Tenant, tenants: Ca
 def test_U5_a_token_ends_by_itself(tmp_path: Path) -> None:
     clock = FrozenClock()
     with recollect.open(tmp_path, clock=clock) as app:
-        door = Door(app.keys, open=False, clock=clock)
+        door = Authentication(app.keys, open=False, clock=clock)
         _, text = app.keys.create(scope="write")
         key = door.caller([(b"authorization", f"Bearer {text}".encode())])
         token, until = door.token(key, "42", "read", 15)
@@ -1224,8 +1224,8 @@ class LoopWatch(Watch):
 
     MAY = re.compile(
         r"surfaces/http/api\.py:(__call__|_answered|_find|_asked|_body|sent|_request_id|_size|_too_large|<listcomp>)$"
-        r"|surfaces/http/(exchange\.py:(has_user|has_body)|metrics\.py:count|problems\.py:.*|callers\.py:may)$"
-        r"|surfaces/http/(turns\.py:(turn|over)|toolbox\.py:_call|streams\.py:(_export|_read))$|tools/suite\.py:|tools/tool\.py:"
+        r"|surfaces/http/(messages\.py:(has_user|has_body)|metrics\.py:count|problems\.py:.*|authentication\.py:may)$"
+        r"|surfaces/http/(concurrency\.py:(slot|over)|toolbox\.py:_call|streams\.py:(_export|_read))$|tools/suite\.py:|tools/tool\.py:"
     )
 
     @property
@@ -1252,7 +1252,7 @@ def test_W1_U5_the_server_answers_others_while_a_request_waits(
     store: Any = GatedStore(gate)
     with Recollect(store, recollect.Config.load(), folder=tmp_path / "files") as app:
         app.user("42").remember("Likes rum")
-        api = Api(app, Door(app.keys, open=True), Limits(0, 0))
+        api = Api(app, Authentication(app.keys, open=True), Limits(0, 0))
         data = b"" if body is None else json.dumps(body).encode()
 
         async def main() -> None:
@@ -1271,7 +1271,7 @@ def test_W1_U5_the_server_answers_others_while_a_request_waits(
 def test_W1_U5_a_long_body_is_read_beside_the_loop(tmp_path: Path) -> None:
     long = json.dumps({"content": "tea " * 250_000, "metadata": {}}).encode()
     with recollect.open(tmp_path) as app:
-        api = Api(app, Door(app.keys, open=True), Limits(0, 0))
+        api = Api(app, Authentication(app.keys, open=True), Limits(0, 0))
 
         async def main() -> None:
             with LoopWatch() as watch:
@@ -1323,12 +1323,12 @@ def test_U5_the_server_does_what_its_document_says(tmp_path: Path) -> None:
 
 def test_U5_reads_take_turns_and_nobody_waits_for_a_long_one() -> None:
     async def main() -> None:
-        turns = Turns(seconds=0.01)
+        limiter = ConcurrencyLimiter(seconds=0.01)
         begun: list[str] = []
         first, second = asyncio.Event(), asyncio.Event()
 
         async def read(name: str, until: asyncio.Event) -> None:
-            async with turns.turn():
+            async with limiter.slot():
                 begun.append(name)
                 await until.wait()
 
@@ -1341,7 +1341,7 @@ def test_U5_reads_take_turns_and_nobody_waits_for_a_long_one() -> None:
         assert begun == ["slow", "quick"] and not slow.done(), "who takes long has had their turn"
         first.set()
         await asyncio.wait_for(slow, PATIENCE)
-        async with turns.turn():  # given back once, not twice
+        async with limiter.slot():  # given back once, not twice
             third = asyncio.ensure_future(read("third", first))
             await asyncio.sleep(0)
             assert begun == ["slow", "quick"]

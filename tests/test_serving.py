@@ -26,7 +26,7 @@ import recollect
 from recollect import Recollect
 from recollect.surfaces import listening
 from recollect.surfaces.http.limits import Limits
-from recollect.surfaces.http.spool import Spool, sweep
+from recollect.surfaces.http.request_buffer import BufferFolder, sweep
 from tests.serving import serving
 from tests.test_http import PATIENCE, _raw, _until_closed
 
@@ -420,7 +420,7 @@ def test_U5_no_kill_leaves_a_part_of_a_memory_behind(
         connection.sendall(head + b"Content-Length: 1000\r\nExpect: 100-continue\r\n\r\n")
         assert b"100 Continue" in connection.recv(1000)
         connection.sendall(b"- Likes tea")
-        in_use = Spool()
+        in_use = BufferFolder()
         while not list(spools.glob("*/import.md")):
             pass
         sweep()

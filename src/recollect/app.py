@@ -13,8 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from recollect import checks as check
 from recollect.config import Config
-from recollect.core import validation as check
 from recollect.core.disk_files import DiskFiles
 from recollect.core.files import Files, NoFiles
 from recollect.core.meaning import Embedding

@@ -19,8 +19,8 @@ from uuid import UUID
 
 from recollect import Memory, Recollect
 from recollect.client.connection import Connection
-from recollect.client.verbs import IDEMPOTENCY
 from recollect.errors import NotFoundError, QueueFullError, StoreBusyError, StoreError, StoreUnavailableError
+from recollect.verbs import IDEMPOTENCY
 from recollect.work.contract import Queue, Task
 from recollect.work.jobs import conclude_task, extract_task
 from tests.fakes.cluster import Cluster, Member, host_task

@@ -352,7 +352,7 @@ def cli_arguments(root: Path, op: Op) -> list[str]:
         case "undo_last":
             return ["undo", "--yes", *everywhere]
         case "search":
-            return ["search", op.text, "--limit", "20", "--conversations", *everywhere]
+            return ["search", op.text, "--limit", "20", "--include-conversation", *everywhere]
         case "read" | "verify":
             return [op.verb, *everywhere]
         case "show":

@@ -21,8 +21,8 @@ from recollect.agents.prompts import prompt
 from recollect.agents.rules.learned import sort_of
 from recollect.agents.rules.reading import sentences
 from recollect.agents.rules.tables import union
+from recollect.checks import MAX_KEY, query
 from recollect.core.memory import Memory
-from recollect.core.validation import MAX_KEY, query
 from recollect.document.memory_md import label_of
 from recollect.errors import ModelError
 from recollect.policy.code import looks_like_code

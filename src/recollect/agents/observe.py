@@ -13,8 +13,8 @@ from recollect.agents.capture import looks_like_instruction
 from recollect.agents.keeping import source_of
 from recollect.agents.models import Account, Limits, Model
 from recollect.agents.prompts import prompt
+from recollect.checks import query
 from recollect.core.memory import Memory
-from recollect.core.validation import query
 from recollect.policy.secrets import mask
 from recollect.records import Outcome
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from hashlib import blake2b
 
+from recollect import checks as check
 from recollect.agents.collect import discussed
-from recollect.core import validation as check
 from recollect.core.memory import Memory
 from recollect.errors import StoreError
 from recollect.policy.injection import neutral

@@ -5,17 +5,15 @@
     memory = connect("http://127.0.0.1:8765", key="rk_…").user("u1")
     memory.remember("Prefers concise summaries", category="preference")
 
-`verbs` is the table of what can be asked, `plain` the form of values as JSON, `problems` that of errors: the server
-goes by the first two. Needs the extra ``client``; knows nothing about servers or databases.
+`plain` is the form of values as JSON, which the server uses too, `problems` that of errors. To await the verbs, wrap
+the memory: ``recollect.AsyncMemory(memory)``. Needs the extra ``client``; knows nothing about servers or databases.
 """
 
-from recollect.client.aio import AsyncRemoteMemory
 from recollect.client.client import Client, Token, Visit, connect
 from recollect.client.problems import NotAllowedError, TooManyRequestsError, UnansweredError
 from recollect.client.remote import Later, RemoteBatch, RemoteMemory
 
 __all__ = [
-    "AsyncRemoteMemory",
     "Client",
     "Later",
     "NotAllowedError",

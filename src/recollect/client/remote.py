@@ -1,86 +1,75 @@
-"""A memory at the other end of a connection: the verbs of `Memory`, with its signatures and its return values."""
+"""A memory at the other end of a connection: `Memory`, whose verbs are done by a server."""
 
 from __future__ import annotations
 
 import functools
-import inspect
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import fields as fields_of
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, get_origin
+from typing import Any, Concatenate, Generic, NoReturn, ParamSpec, Self, TypeVar, get_origin
 from uuid import uuid4
 
+from recollect import checks as check
+from recollect import fields
 from recollect.client.connection import Connection, segment
 from recollect.client.plain import from_plain, to_plain
-from recollect.client.verbs import ACTING, IDEMPOTENCY, NOT_SENT, VERBS, Verb
-from recollect.core import validation as check
 from recollect.core.events import checked_run
 from recollect.core.interests import Ranked
 from recollect.core.journal import Progress
 from recollect.core.memory import Memory
 from recollect.core.output import open_output
 from recollect.core.transfer import ImportReport, check_source
-from recollect.errors import InvalidInputError, StoreError
+from recollect.errors import ConfigError, InvalidInputError, StoreError
 from recollect.records import ExtractionRun, Interaction, Outcome
+from recollect.verbs import ACTING, IDEMPOTENCY, VERBS, Verb
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 _CHUNK = 1 << 16
 
 
-def _remote(verb: Callable[Concatenate[Memory, _P], _T]) -> Callable[Concatenate[RemoteMemory, _P], _T]:
-    signature = inspect.signature(verb)
+class RemoteMemory(Memory):
+    """One user's memory on a server. Get it from `Client.user`; it is safe to share between threads.
 
-    def asking(self: RemoteMemory, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
-        given = signature.bind(self, *args, **kwargs).arguments
-        return cast(_T, self._ask(VERBS[verb.__name__], _sent(given)))
+    It has the verbs of `Memory`: each is sent as it was given, and checked by the server.
+    """
 
-    functools.update_wrapper(asking, verb)
-    return asking
+    _lane = "\0"  # not that of the user: a server in the same process may have to do this very thing
 
-
-def _sent(given: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in list(given.items())[1:] if name not in NOT_SENT}
-
-
-class RemoteMemory:
-    """One user's memory on a server. Get it from `Client.user`; it is safe to share between threads."""
-
-    def __init__(self, connection: Connection, user_id: str, acting: dict[str, Any] | None = None) -> None:
+    def __init__(self, connection: Connection, user_id: str, on_behalf: Mapping[str, Any] | None = None) -> None:
         self._connection = connection
-        self._acting = acting or {}
+        self._sent_along = dict(on_behalf or {})
         self._path = f"users/{segment(user_id)}/"
-        self.user_id = user_id
+        self._user_id = user_id
 
     def __repr__(self) -> str:
         return f"<RemoteMemory of {self.user_id!r}>"
 
-    def acting(
-        self,
-        actor: str | None = None,
-        *,
-        agent: str | None = None,
-        session: str | None = None,
-        chat: str | None = None,
-        run: str | None = None,
-        call: str | None = None,
-        trusted: bool | None = None,
-    ) -> RemoteMemory:
-        """The same memory on behalf of someone: what is written through it says so in the journal.
+    @property
+    def user_id(self) -> str:
+        """Whose memory this is."""
+        return self._user_id
 
-        With a ``chat`` there is a wall: what was said in other chats is neither shown nor compared nor changed, unless
-        the person consented to that ("across_chats"). Others read along in a group, a chat whose name begins with
-        "group:", so nothing is seen there but what was said in it.
-        """
-        told: dict[str, Any] = {"actor": actor, "agent": agent, "session": session, "chat": chat}
-        told |= {"run": run, "call": call, "trusted": trusted}
-        changed = {name: value for name, value in told.items() if value is not None}
-        return RemoteMemory(self._connection, self.user_id, self._acting | changed)
+    @property
+    def config(self) -> NoReturn:
+        """The settings are those of the server, which does not tell them."""
+        raise ConfigError("the settings of a remote memory are those of its server")
+
+    @property
+    def clock(self) -> NoReturn:
+        """The clock is that of the server."""
+        raise ConfigError("the clock of a remote memory is that of its server")
+
+    @property
+    def in_chat(self) -> bool:
+        """Whether it is behind the wall of a chat, because it acts in one."""
+        return "chat" in self._sent_along
 
     @contextmanager
-    def batch(self) -> Iterator[RemoteBatch]:
+    def batch(self) -> Iterator[RemoteBatch]:  # type: ignore[override]  # what a verb returns is known only at the end
         """Many changes at once: they are sent at the end, and all of them are durable then, or none is.
 
         Within it a verb returns what will be known then: ``batch.remember("…").value``.
@@ -107,16 +96,22 @@ class RemoteMemory:
         """on, paused or incognito."""
         return str(self._connection.ask("GET", self._path + "about")["result"]["mode"])
 
-    def export(self, path: str | Path, *, progress: Progress | None = None) -> Path:
-        """The whole memory as one archive of Markdown and JSON Lines."""
+    def export(self, path: fields.PathName, *, progress: Progress | None = None) -> Path:
         target = check.path("path", path)
         with open_output("path", target) as file, self._connection.stream("GET", self._path + "export") as answer:
             for chunk in answer.iter_bytes(_CHUNK):
                 file.write(chunk)
         return target
 
+    export.__doc__ = Memory.export.__doc__
+
     def import_(
-        self, path: str | Path, *, from_user: str | None = None, dry_run: bool = False, progress: Progress | None = None
+        self,
+        path: fields.PathName,
+        *,
+        from_user: fields.FromUser | None = None,
+        dry_run: fields.DryRun = False,
+        progress: Progress | None = None,
     ) -> ImportReport:
         """An archive made by `export`, an MCP memory.jsonl, a Markdown file, or mem0's export."""
         source = check.path("path", path)
@@ -126,7 +121,7 @@ class RemoteMemory:
         query = {"name": source.name[-100:], "dry_run": str(dry_run).lower()}
         if from_user is not None:
             query["from_user"] = from_user
-        headers = {"content-type": "application/octet-stream", **self._told()}
+        headers = {"content-type": "application/octet-stream", **self._acting_header()}
         with (
             source.open("rb") as file,
             self._connection.stream(
@@ -140,7 +135,7 @@ class RemoteMemory:
             report: ImportReport = from_plain(ImportReport, json.loads(answer.read())["result"])
             return report
 
-    def rank(self, items: Iterable[Any], *, limit: int | None = None) -> list[Ranked]:
+    def rank(self, items: fields.Items, *, limit: fields.Limit | None = None) -> list[Ranked]:
         given = list(items)
         asked: dict[str, Any] = {"items": [_shown(item) for item in given]} | (
             {} if limit is None else {"limit": limit}
@@ -150,22 +145,28 @@ class RemoteMemory:
 
     rank.__doc__ = Memory.rank.__doc__
 
-    def report_many(
-        self, events: Iterable[Mapping[str, Any] | Interaction], *, progress: Progress | None = None
-    ) -> list[Outcome]:
+    def report_many(self, events: fields.Events, *, progress: Progress | None = None) -> list[Outcome]:
         told = [_reported(event) if isinstance(event, Interaction) else event for event in events]
         found: list[Outcome] = self._ask(VERBS["report_many"], {"events": told})
         return found
 
     report_many.__doc__ = Memory.report_many.__doc__
 
-    def note_run(self, run: ExtractionRun) -> ExtractionRun:
+    def note_run(self, run: fields.Run) -> ExtractionRun:
         noted: ExtractionRun = self._ask(VERBS["note_run"], {"run": checked_run(run)})
         return noted
 
     note_run.__doc__ = Memory.note_run.__doc__
 
     # inside
+
+    def _run_verb(self, verb: Verb, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if verb.elsewhere:
+            return super()._run_verb(verb, args, kwargs)
+        return self._ask(verb, verb.bound(args, kwargs))
+
+    def _on_behalf(self, changed: dict[str, Any]) -> Self:
+        return type(self)(self._connection, self.user_id, self._sent_along | changed)
 
     def _ask(self, verb: Verb, given: dict[str, Any]) -> Any:
         plain = _plain(verb, given)
@@ -191,72 +192,22 @@ class RemoteMemory:
             return self._connection.ask("GET", path, query=query, headers=headers)
         return self._connection.ask("POST", path, body=plain, headers=headers, again=again)
 
-    def _told(self) -> dict[str, str]:
-        return {ACTING: json.dumps(self._acting)} if self._acting else {}
+    def _acting_header(self) -> dict[str, str]:
+        return {ACTING: json.dumps(self._sent_along)} if self._sent_along else {}
 
     def _headers(self, *, writes: bool) -> tuple[dict[str, str], bool]:
         """The headers of a request, and whether it may be sent again."""
         if not writes:
-            return self._told(), True
+            return self._acting_header(), True
         # with a call of the host's own in the journal, the server cannot tell there what was done twice
-        return self._told() | {IDEMPOTENCY: str(uuid4())}, "call" not in self._acting
-
-    remember = _remote(Memory.remember)
-    note = _remote(Memory.note)
-    observe = _remote(Memory.observe)
-    episode = _remote(Memory.episode)
-    say = _remote(Memory.say)
-    jot = _remote(Memory.jot)
-    set_scratch = _remote(Memory.set_scratch)
-    scratch = _remote(Memory.scratch)
-    update = _remote(Memory.update)
-    edit = _remote(Memory.edit)
-    forget = _remote(Memory.forget)
-    merge = _remote(Memory.merge)
-    pin = _remote(Memory.pin)
-    mark_important = _remote(Memory.mark_important)
-    pause = _remote(Memory.pause)
-    resume = _remote(Memory.resume)
-    consent = _remote(Memory.consent)
-    spend = _remote(Memory.spend)
-    report = _remote(Memory.report)
-    undo = _remote(Memory.undo)
-    erase = _remote(Memory.erase)
-    erase_topic = _remote(Memory.erase_topic)
-    clear = _remote(Memory.clear)
-    get = _remote(Memory.get)
-    read = _remote(Memory.read)
-    count = _remote(Memory.count)
-    search = _remote(Memory.search)
-    context = _remote(Memory.context)
-    show = _remote(Memory.show)
-    daily = _remote(Memory.daily)
-    days = _remote(Memory.days)
-    history = _remote(Memory.history)
-    why = _remote(Memory.why)
-    similar = _remote(Memory.similar)
-    sessions = _remote(Memory.sessions)
-    numbers = _remote(Memory.numbers)
-    numbered = _remote(Memory.numbered)
-    consents = _remote(Memory.consents)
-    calls = _remote(Memory.calls)
-    usage = _remote(Memory.usage)
-    interactions = _remote(Memory.interactions)
-    unread = _remote(Memory.unread)
-    runs = _remote(Memory.runs)
-    verify = _remote(Memory.verify)
-    rebuild = _remote(Memory.rebuild)
-    rebuild_index = _remote(Memory.rebuild_index)
-    embed = _remote(Memory.embed)
-    upkeep = _remote(Memory.upkeep)
-    notices = _remote(Memory.notices)
+        return self._acting_header() | {IDEMPOTENCY: str(uuid4())}, "call" not in self._sent_along
 
 
 def _plain(verb: Verb, given: dict[str, Any]) -> dict[str, Any]:
     """The arguments as they are sent; an error that names the one that cannot be."""
     plain = {}
     for name, value in given.items():
-        origin = get_origin(verb.hints[name])
+        origin = get_origin(verb.parameters[name].type)
         if isinstance(value, str) and isinstance(origin, type) and issubclass(origin, Iterable):
             raise InvalidInputError(name, "must be a list, not text")
         try:
@@ -276,7 +227,7 @@ def _shown(item: Any) -> Any:
 
 def _reported(event: Interaction) -> dict[str, Any]:
     """As a host reports it: when it was stored is for the server to know."""
-    told = {one.name: getattr(event, one.name) for one in fields(event) if one.name != "reported_at"}
+    told = {one.name: getattr(event, one.name) for one in fields_of(event) if one.name != "reported_at"}
     return {name: value for name, value in told.items() if value is not None}
 
 
@@ -303,12 +254,10 @@ class Later(Generic[_T]):
 
 
 def _later(verb: Callable[Concatenate[Memory, _P], _T]) -> Callable[Concatenate[RemoteBatch, _P], Later[_T]]:
-    signature = inspect.signature(verb)
-
     def noting(self: RemoteBatch, /, *args: _P.args, **kwargs: _P.kwargs) -> Later[_T]:
-        given = signature.bind(self, *args, **kwargs).arguments
+        declared = VERBS[verb.__name__]
         later: Later[_T] = Later()
-        self.operations.append((VERBS[verb.__name__], _sent(given), later))
+        self.operations.append((declared, declared.bound(args, kwargs), later))
         return later
 
     functools.update_wrapper(noting, verb)

@@ -1,4 +1,4 @@
-"""From what a caller hands in to a record: every argument checked, every default filled in.
+"""Record builders: from the checked arguments of a verb to a record, with every default filled in.
 
 Knows nothing about what is already remembered.
 """
@@ -10,20 +10,15 @@ from dataclasses import replace
 from datetime import date, datetime
 from typing import Any
 
+from recollect import checks as check
 from recollect.config import Config
-from recollect.core import validation as check
 from recollect.core.writing import Acting, section_of_day
-from recollect.document import daily_md
 from recollect.document.memory_md import key_of, one_block, split_label
 from recollect.errors import InvalidInputError
 from recollect.policy.retention import daily_expiry, message_expiry
 from recollect.records import (
-    CATEGORIES,
     CATEGORY_OF_TYPE,
-    FACT_TYPES,
-    OBSERVATION_CATEGORIES,
     USER_EDIT,
-    VALENCES,
     DailyEntry,
     Episode,
     Fact,
@@ -34,10 +29,6 @@ from recollect.records import (
     ScratchItem,
     new_id,
 )
-from recollect.times import parse_day, parse_moment
-
-Moment = datetime | date | str
-"""A point in time as a caller may give it."""
 
 
 class Drafts:
@@ -50,116 +41,93 @@ class Drafts:
 
     def fact(
         self,
-        content: object,
+        content: str,
         *,
-        key: object,
-        category: object,
-        type: object,
-        pinned: object,
-        valid_from: Moment | None,
-        expires_at: Moment | None,
+        key: str | None,
+        category: str | None,
+        type: str | None,
+        pinned: bool,
+        valid_from: datetime | None,
+        expires_at: datetime | None,
         **common: Any,
     ) -> Fact:
-        """A fact under a key, or as a sentence; a sentence such as "Role: engineer" gives its key itself."""
-        text = one_block(check.text("content", content, check.MAX_FACT))
-        label: str | None = None
-        if key is not None:
-            label = check.line("key", key, check.MAX_KEY)
-        elif found := split_label(text):
-            label, text = found
-        sort = check.optional_one_of("type", type, FACT_TYPES)
-        default = CATEGORY_OF_TYPE[sort] if sort else "key_fact"
-        values = self._common("fact", **common)
-        if valid_from is not None:
-            values["valid_from"] = parse_moment("valid_from", valid_from)
+        """Return a fact under a key, or as a sentence; a sentence such as "Role: engineer" gives its key itself."""
+        label = key
+        if key is None and (found := split_label(content)):
+            label, content = found
         return Fact(
-            **values,
+            **self._common("fact", valid_from, **common),
             **named(label),
-            content=text,
-            category=check.optional_one_of("category", category, CATEGORIES) or default,
-            type=sort,
+            content=content,
+            category=category or (CATEGORY_OF_TYPE[type] if type else "key_fact"),
+            type=type,
             tier="file",
-            pinned=check.flag("pinned", pinned),
-            expires_at=None if expires_at is None else parse_moment("expires_at", expires_at),
+            pinned=pinned,
+            expires_at=expires_at,
         )
 
-    def note(self, content: object, *, title: object, **common: Any) -> Note:
-        """A note."""
-        text = check.text("content", content)
-        return Note(**self._common("note", **common), content=text, title=check.optional_line("title", title))
+    def note(self, content: str, *, title: str | None, **common: Any) -> Note:
+        """Return a note."""
+        return Note(**self._common("note", **common), content=content, title=title)
 
     def observation(
-        self, content: object, category: object, *, said_at: Moment | None = None, **common: Any
+        self, content: str, category: str, *, said_at: datetime | None = None, **common: Any
     ) -> Observation:
-        """A finding, an insight or a lesson."""
-        text = check.text("content", content)
-        sort = check.one_of("category", category, OBSERVATION_CATEGORIES)
-        values = self._common("observation", **common)
-        if said_at is not None:
-            values["valid_from"] = parse_moment("said_at", said_at)
-        return Observation(**values, content=text, category=sort)
+        """Return a finding, an insight or a lesson."""
+        return Observation(**self._common("observation", said_at, **common), content=content, category=category)
 
-    def episode(
-        self, topic: object, summary: object, *, valence: object, participants: object, **common: Any
-    ) -> Episode:
-        """An episode."""
+    def episode(self, topic: str, summary: str, *, valence: str, participants: Sequence[str], **common: Any) -> Episode:
+        """Return an episode."""
         return Episode(
             **self._common("episode", **common),
-            content=check.text("summary", summary),
-            topic=check.line("topic", topic),
-            valence=check.one_of("valence", valence, VALENCES),
-            participants=check.words("participants", participants),
+            content=summary,
+            topic=topic,
+            valence=valence,
+            participants=tuple(participants),
         )
 
     def message(
         self,
-        content: object,
+        content: str,
         *,
-        session: object,
-        role: object,
-        speaker: object,
-        said_at: Moment | None,
+        session: str | None,
+        role: str,
+        speaker: str | None,
+        said_at: datetime | None,
         **common: Any,
     ) -> Message:
-        """A message of a conversation."""
-        text = check.text("content", content)
-        where = check.optional_line("session", session) or self._acting.session
+        """Return a message of a conversation."""
+        where = session or self._acting.session
         if where is None:
             raise InvalidInputError("session", "must be given: which conversation is this a message of?")
-        values = self._common("message", **common) | {"session": where}
-        if said_at is not None:
-            values["valid_from"] = parse_moment("said_at", said_at)
         return Message(
-            **values,
-            content=text,
-            role=check.line("role", role),
-            speaker=check.optional_line("speaker", speaker),
+            **self._common("message", said_at, **common) | {"session": where},
+            content=content,
+            role=role,
+            speaker=speaker,
             expires_at=message_expiry(self._now, self._config.message_retention_days),
         )
 
-    def daily(self, content: object, *, section: object, day: date | str | None, **common: Any) -> DailyEntry:
-        """An entry of a daily note."""
-        text = one_block(check.text("content", content, check.MAX_FACT))
-        when = self._now.date() if day is None else parse_day("day", day)
+    def daily(self, content: str, *, section: str | None, day: date | None, **common: Any) -> DailyEntry:
+        """Return an entry of a daily note."""
+        when = day or self._now.date()
         entry = DailyEntry(
             **self._common("daily", **common),
-            content=text,
+            content=content,
             day=when,
             key=when.isoformat(),
             expires_at=daily_expiry(when, self._config.daily_retention_days),
         )
-        heading = check.optional_one_of("section", section, daily_md.SECTIONS)
-        return replace(entry, section=heading or section_of_day(entry))
+        return replace(entry, section=section or section_of_day(entry))
 
-    def scratch(self, key: str, value: object) -> ScratchItem:
-        """A value under a key."""
-        return ScratchItem(**self._common("scratch"), content=check.text("value", value), key=key)
+    def scratch(self, key: str, value: str) -> ScratchItem:
+        """Return a value under a key."""
+        return ScratchItem(**self._common("scratch"), content=value, key=key)
 
-    def merged(self, records: Sequence[Record], content: object, confidence: object) -> Record:
-        """One record that takes over what several had; the key is that of the first that has one."""
-        text = check.text("content", content, check.MAX_FACT)
+    def merged(self, records: Sequence[Record], content: str, confidence: float | None) -> Record:
+        """Return one record that takes over what several had; the key is that of the first that has one."""
         first = next((record for record in records if record.key), records[0])
-        sure = max(r.confidence for r in records) if confidence is None else check.share("confidence", confidence)
+        sure = max(r.confidence for r in records) if confidence is None else confidence
         told = {name: value for record in (*records[::-1], first) for name, value in record.metadata.items()}
         if isinstance(first, Episode):
             there = dict.fromkeys(
@@ -170,7 +138,7 @@ class Drafts:
             first,
             id=new_id(first.kind),
             version=1,
-            content=one_block(text) if first.kind == "fact" else text,
+            content=one_block(content) if first.kind == "fact" else content,
             created_at=self._now,
             updated_at=self._now,
             valid_from=min(record.valid_from for record in records),
@@ -203,23 +171,18 @@ class Drafts:
                 changes["trusted"] = record.trusted and self._acting.trusted
             changes["source"] = "explicit"
             changes["session"] = self._acting.session or record.session
-        for name in ("confidence", "importance"):
+        for name in ("confidence", "importance", "pinned", "excerpt"):
             if given[name] is not None:
-                changes[name] = check.share(name, given[name])
-        if given["pinned"] is not None:
-            changes["pinned"] = check.flag("pinned", given["pinned"])
-        if given["tags"] is not None:
-            changes["tags"] = check.words("tags", given["tags"])
+                changes[name] = given[name]
+        for name in ("tags", "messages"):
+            if given[name] is not None:
+                changes[name] = tuple(given[name])
         if given["source"] is not None:
             changes["source"] = self._source(given["source"])
-        if given["excerpt"] is not None:
-            changes["excerpt"] = check.text("excerpt", given["excerpt"], check.MAX_FACT)
-        if given["messages"] is not None:
-            changes["messages"] = check.words("messages", given["messages"], check.MAX_MESSAGES)
         if given["metadata"] is not None:
-            changes["metadata"] = record.metadata | check.metadata("metadata", given["metadata"])
+            changes["metadata"] = record.metadata | given["metadata"]
         if record.kind == "fact" and given["key"] is not None:
-            changes |= named(check.line("key", given["key"], check.MAX_KEY))
+            changes |= named(given["key"])
         if record.kind == "fact" and given["type"] is not None:
             changes |= {"type": given["type"], "category": CATEGORY_OF_TYPE[given["type"]]}
         if given["category"] is not None:
@@ -228,40 +191,43 @@ class Drafts:
             changes["section"] = None
         return changes
 
-    def _source(self, source: object) -> str:
-        """Where something comes from. A tool must not pass for the person, whose words no pause or pruning touches."""
-        cleaned = check.line("source", source)
-        if cleaned == USER_EDIT and not self._acting.is_person:
+    def _source(self, source: str) -> str:
+        """Return where something comes from.
+
+        A tool must not pass for the person, whose words no pause or pruning touches.
+        """
+        if source == USER_EDIT and not self._acting.is_person:
             raise InvalidInputError("source", f"{USER_EDIT} is kept for what a person writes into a file themselves")
-        return cleaned
+        return source
 
     def _common(
         self,
         kind: str,
+        valid_from: datetime | None = None,
         *,
-        source: object = "explicit",
-        confidence: object = 1.0,
-        importance: object = 0.5,
-        excerpt: object = None,
-        messages: object = (),
-        tags: object = (),
-        metadata: object = None,
+        source: str = "explicit",
+        confidence: float = 1.0,
+        importance: float = 0.5,
+        excerpt: str | None = None,
+        messages: Sequence[str] = (),
+        tags: Sequence[str] = (),
+        metadata: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         return {
             "id": new_id(kind),
             "created_at": self._now,
             "updated_at": self._now,
-            "valid_from": self._now,
-            "source": self._source(source) if source else "explicit",
-            "confidence": check.share("confidence", confidence),
-            "importance": check.share("importance", importance),
-            "excerpt": check.optional_text("excerpt", excerpt, check.MAX_FACT),
-            "messages": check.words("messages", messages, check.MAX_MESSAGES),
-            "tags": check.words("tags", tags),
+            "valid_from": valid_from or self._now,
+            "source": self._source(source),
+            "confidence": confidence,
+            "importance": importance,
+            "excerpt": excerpt,
+            "messages": tuple(messages),
+            "tags": tuple(tags),
             "session": self._acting.session,
             "agent": self._acting.agent,
             "trusted": self._acting.trusted,
-            "metadata": check.metadata("metadata", metadata),
+            "metadata": metadata or {},
         }
 
 

@@ -9,26 +9,28 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields, replace
+from dataclasses import fields as fields_of
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from typing import Any
 
-from recollect.core import validation as check
+from recollect import checks as check
+from recollect import fields
 from recollect.core.journal import Progress
 from recollect.core.writing import masked, masked_session
 from recollect.errors import InvalidInputError
 from recollect.policy.secrets import find_secrets, mask
-from recollect.records import INTERACTION_KINDS, RUN_STATUSES, ExtractionRun, Interaction, Reported, new_id
+from recollect.records import INTERACTION_KINDS, ExtractionRun, Interaction, Reported, new_id
 from recollect.store.contract import Transaction
-from recollect.times import from_text, parse_day, parse_moment, to_text
+from recollect.times import from_text, parse_moment, to_text
 
-MAX_TEXT = 20_000
 MAX_ERROR = 2_000
 _AHEAD = timedelta(minutes=5)
 """How far the clock of a host may be ahead of ours."""
 _STEP = 1000
-_FIELDS = tuple(field.name for field in fields(Interaction) if field.name != "reported_at")
+_FIELDS = tuple(field.name for field in fields_of(Interaction) if field.name != "reported_at")
 _INSTANT = timedelta(microseconds=1)
+_OPTIONAL = frozenset({"duration_ms", "error", "tier"})
 _NUMBERS = frozenset({"card number", "bank account", "PIN"})
 
 
@@ -42,7 +44,7 @@ def interaction(kind: object, *, now: datetime, in_session: str | None = None, *
         title=masked(check.optional_line("title", given.get("title"))),
         value=masked(check.optional_line("value", given.get("value"), 200)),
         topics=tuple(map(mask, check.words("topics", given.get("topics") or ()))),
-        text=masked(check.optional_text("text", given.get("text"), MAX_TEXT)),
+        text=masked(check.optional_text("text", given.get("text"), fields.MAX_REPORTED)),
         session=masked_session(check.optional_line("session", given.get("session")) or in_session),
         metadata=masked(check.metadata("metadata", given.get("metadata"))),
     )
@@ -144,21 +146,12 @@ def checked_run(run: ExtractionRun) -> ExtractionRun:
     """An extraction run that can be stored: how it failed is cut and cleaned rather than refused."""
     if not isinstance(run, ExtractionRun):
         raise InvalidInputError("run", f"must be an ExtractionRun, not {type(run).__name__}")
-    counts = ("interactions_processed", "memories_written", "memories_updated", "tokens_used")
     error = None if run.error is None else mask(check.query("error", run.error)).strip()[:MAX_ERROR]
-    return replace(
-        run,
-        **{name: check.amount(name, getattr(run, name)) for name in counts},
-        id=check.line("id", run.id, 200),
-        day=parse_day("day", run.day),
-        started_at=parse_moment("started_at", run.started_at),
-        kind=check.line("kind", run.kind, 200),
-        status=check.one_of("status", run.status, RUN_STATUSES),
-        duration_ms=None if run.duration_ms is None else check.amount("duration_ms", run.duration_ms),
-        error=error or None,
-        tier=check.optional_line("tier", run.tier, 64),
-        details=masked(check.metadata("details", run.details)),
-    )
+    run = replace(run, error=error or None)
+    given = {name: getattr(run, name) for name in fields.RUN}
+    known = {name: value for name, value in given.items() if value is not None or name not in _OPTIONAL}
+    checked = {name: fields.RUN[name].check(name, value) for name, value in known.items()}
+    return replace(run, **checked | {"details": masked(checked["details"])})
 
 
 # as plain data, for export
@@ -166,7 +159,7 @@ def checked_run(run: ExtractionRun) -> ExtractionRun:
 
 def to_dict(thing: Interaction | ExtractionRun) -> dict[str, Any]:
     """As JSON-ready data; what is not set is left out."""
-    data = {field.name: getattr(thing, field.name) for field in fields(thing)}
+    data = {field.name: getattr(thing, field.name) for field in fields_of(thing)}
     for name, value in data.items():
         if isinstance(value, datetime):
             data[name] = to_text(value)

@@ -12,8 +12,8 @@ from datetime import date, datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from recollect import checks as check
 from recollect.config import Config
-from recollect.core import validation as check
 from recollect.document import daily_md
 from recollect.document.memory_md import Document, decode, key_of, one_block, split_label
 from recollect.errors import DocumentError, InvalidInputError, RecollectError

@@ -16,11 +16,12 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any, NamedTuple
 
-from recollect.core import validation as check
+from recollect import checks as check
 from recollect.core.chats import seen_by
 from recollect.core.person import Person
 from recollect.core.recall import MEMORY_KINDS
 from recollect.errors import InvalidInputError
+from recollect.fields import MAX_ITEMS
 from recollect.policy.injection import neutral
 from recollect.policy.likings import against_words, is_general, likings, sign_of, speaks_against
 from recollect.policy.vocabulary import synonyms
@@ -31,7 +32,6 @@ from recollect.search.tokens import count
 from recollect.store.contract import Query, Reader, State
 from recollect.text import clean, cut, language, stem, stems, terms, tokens, unspaced
 
-MAX_ITEMS = 10_000
 _HEAD, _BODY = 500, 1_500  # characters of an item that are read
 _STATEMENT = 600  # characters of a record
 _AT_ONCE = 500

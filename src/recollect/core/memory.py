@@ -6,15 +6,15 @@ memory.remember("Senior engineer at Stripe", key="role", category="work_context"
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Self, TypeVar
 
-from recollect.core import validation as check
-from recollect.core.drafts import Drafts, Moment
+from recollect import fields
+from recollect.core.drafts import Drafts
 from recollect.core.editing import edit
 from recollect.core.erase import about, clear, erase, erase_topic
 from recollect.core.files import MEMORY, daily_name
@@ -26,20 +26,10 @@ from recollect.core.transfer import ImportReport, export_archive, import_any, ow
 from recollect.core.upkeep import UpkeepReport, mark_important, remove_expired, would_remove
 from recollect.core.writing import Write
 from recollect.errors import ConfigError, InvalidInputError, NotFoundError
-from recollect.policy.retention import IMPORTANT_DAYS
-from recollect.records import (
-    CATEGORIES,
-    CHANGE_REASONS,
-    CONSENTS,
-    FACT_TYPES,
-    OBSERVATION_CATEGORIES,
-    Erased,
-    Outcome,
-    Receipt,
-    Record,
-    Undone,
-)
+from recollect.fields import as_day, as_moment
+from recollect.records import Erased, Outcome, Receipt, Record, Undone
 from recollect.store.contract import Query
+from recollect.verbs import verb
 
 _O = TypeVar("_O", bound=Outcome)
 
@@ -47,40 +37,33 @@ _O = TypeVar("_O", bound=Outcome)
 class Memory(Reporting):
     """One user's memory. Get it from `Recollect.user`; it is safe to share between threads."""
 
+    @verb(scope="read", elsewhere="the header Recollect-Acting")
     def acting(
         self,
-        actor: str | None = None,
+        actor: fields.Actor | None = None,
         *,
-        agent: str | None = None,
-        session: str | None = None,
-        chat: str | None = None,
-        run: str | None = None,
-        call: str | None = None,
-        trusted: bool | None = None,
-    ) -> Memory:
+        agent: fields.Agent | None = None,
+        session: fields.Conversation | None = None,
+        chat: fields.Chat | None = None,
+        run: fields.RunId | None = None,
+        call: fields.CallId | None = None,
+        trusted: fields.Trusted | None = None,
+    ) -> Self:
         """The same memory on behalf of someone: what is written through it says so in the journal.
 
         With a ``chat`` there is a wall: what was said in other chats is neither shown nor compared nor changed, unless
         the person consented to that ("across_chats"). Others read along in a group, a chat whose name begins with
         "group:", so nothing is seen there but what was said in it.
         """
-        now = self._acting
-        acting = replace(
-            now,
-            actor=check.optional_line("actor", actor) or now.actor,
-            agent=check.optional_line("agent", agent) or now.agent,
-            session=check.optional_line("session", session) or now.session,
-            chat=check.optional_line("chat", chat) or now.chat,
-            run=check.optional_line("run", run) or now.run,
-            call=check.optional_line("call", call) or now.call,
-            trusted=now.trusted if trusted is None else check.flag("trusted", trusted),
-        )
-        return Memory(self._person, acting, self._open)
+        given = {"actor": actor, "agent": agent, "session": session, "chat": chat, "run": run, "call": call}
+        changed = {name: value for name, value in (given | {"trusted": trusted}).items() if value is not None}
+        return self._on_behalf(changed)
 
     def _unless(self, may_be_done: Callable[[], bool]) -> Memory:
         """The same memory for a call that another process may do too: `DoneAlreadyError` if it has done it."""
         return Memory(self._person, replace(self._acting, may_be_done=may_be_done), self._open)
 
+    @verb(scope="write", elsewhere="POST /v1/users/{user}/batch")
     @contextmanager
     def batch(self) -> Iterator[Memory]:
         """Many changes in one transaction: all of them are durable at the end, or none is."""
@@ -94,40 +77,39 @@ class Memory(Reporting):
 
     # writing
 
+    @verb(scope="write", batch=True)
     def remember(
         self,
-        content: str,
+        content: fields.FactText,
         *,
-        key: str | None = None,
-        category: str | None = None,
-        type: str | None = None,
-        durability: Literal["durable", "daily"] = "durable",
-        confidence: float = 1.0,
-        importance: float = 0.5,
-        source: str = "explicit",
-        excerpt: str | None = None,
-        messages: Sequence[str] = (),
-        tags: Sequence[str] = (),
-        valid_from: Moment | None = None,
-        expires_at: Moment | None = None,
-        pinned: bool = False,
-        day: date | str | None = None,
-        metadata: Mapping[str, Any] | None = None,
+        key: fields.Key | None = None,
+        category: fields.FactCategory | None = None,
+        type: fields.FactType | None = None,
+        durability: fields.Durability = "durable",
+        confidence: fields.Confidence = 1.0,
+        importance: fields.Importance = 0.5,
+        source: fields.Source = "explicit",
+        excerpt: fields.Excerpt | None = None,
+        messages: fields.Messages = (),
+        tags: fields.Tags = (),
+        valid_from: fields.ValidFrom | None = None,
+        expires_at: fields.ExpiresAt | None = None,
+        pinned: fields.Pinned = False,
+        day: fields.NoteDay | None = None,
+        metadata: fields.Metadata | None = None,
     ) -> Outcome:
         """A fact about the person, under a key or as a sentence.
 
         What is not durable, or not sure enough, goes to the daily note of ``day``, today's unless another is given.
         """
-        noted_on = check.optional_day("day", day, check.LAST_YEAR)
-        durable = check.one_of("durability", durability, ("durable", "daily")) == "durable"
         fact = self._drafts.fact(
             content,
             key=key,
             category=category,
             type=type,
             pinned=pinned,
-            valid_from=check.optional_moment("valid_from", valid_from),
-            expires_at=check.optional_moment("expires_at", expires_at),
+            valid_from=as_moment(valid_from),
+            expires_at=as_moment(expires_at),
             confidence=confidence,
             importance=importance,
             source=source,
@@ -136,17 +118,18 @@ class Memory(Reporting):
             tags=tags,
             metadata=metadata,
         )
-        return self._remember(fact, durable=durable, day=noted_on)
+        return self._remember(fact, durable=durability == "durable", day=as_day(day))
 
+    @verb(scope="write", batch=True)
     def note(
         self,
-        content: str,
+        content: fields.Text,
         *,
-        title: str | None = None,
-        tags: Sequence[str] = (),
-        source: str = "explicit",
-        importance: float = 0.5,
-        metadata: Mapping[str, Any] | None = None,
+        title: fields.Title | None = None,
+        tags: fields.Tags = (),
+        source: fields.Source = "explicit",
+        importance: fields.Importance = 0.5,
+        metadata: fields.Metadata | None = None,
     ) -> Outcome:
         """A free text with a stable id."""
         note = self._drafts.note(
@@ -154,24 +137,25 @@ class Memory(Reporting):
         )
         return self._remember(note)
 
+    @verb(scope="write", batch=True)
     def observe(
         self,
-        content: str,
-        category: str,
+        content: fields.Text,
+        category: fields.ObservationCategory,
         *,
-        source: str = "explicit",
-        confidence: float = 1.0,
-        excerpt: str | None = None,
-        messages: Sequence[str] = (),
-        tags: Sequence[str] = (),
-        said_at: Moment | None = None,
-        metadata: Mapping[str, Any] | None = None,
+        source: fields.Source = "explicit",
+        confidence: fields.Confidence = 1.0,
+        excerpt: fields.Excerpt | None = None,
+        messages: fields.Messages = (),
+        tags: fields.Tags = (),
+        said_at: fields.SaidAt | None = None,
+        metadata: fields.Metadata | None = None,
     ) -> Outcome:
         """A finding, an insight or a lesson."""
         observation = self._drafts.observation(
             content,
             category,
-            said_at=check.optional_moment("said_at", said_at),
+            said_at=as_moment(said_at),
             source=source,
             confidence=confidence,
             excerpt=excerpt,
@@ -181,18 +165,19 @@ class Memory(Reporting):
         )
         return self._remember(observation)
 
+    @verb(scope="write", batch=True)
     def episode(
         self,
-        topic: str,
-        summary: str,
+        topic: fields.EpisodeTopic,
+        summary: fields.Summary,
         *,
-        importance: float = 0.7,
-        valence: str = "neutral",
-        tags: Sequence[str] = (),
-        messages: Sequence[str] = (),
-        participants: Sequence[str] = (),
-        source: str = "explicit",
-        metadata: Mapping[str, Any] | None = None,
+        importance: fields.Importance = 0.7,
+        valence: fields.Valence = "neutral",
+        tags: fields.Tags = (),
+        messages: fields.Messages = (),
+        participants: fields.Participants = (),
+        source: fields.Source = "explicit",
+        metadata: fields.Metadata | None = None,
     ) -> Outcome:
         """A stretch of conversation worth remembering as a whole."""
         episode = self._drafts.episode(
@@ -208,47 +193,49 @@ class Memory(Reporting):
         )
         return self._remember(episode)
 
+    @verb(scope="write", batch=True)
     def say(
         self,
-        content: str,
+        content: fields.Text,
         *,
-        session: str | None = None,
-        role: str = "user",
-        speaker: str | None = None,
-        said_at: Moment | None = None,
-        source: str = "conversation",
-        metadata: Mapping[str, Any] | None = None,
+        session: fields.Conversation | None = None,
+        role: fields.Role = "user",
+        speaker: fields.Speaker | None = None,
+        said_at: fields.SaidAt | None = None,
+        source: fields.Source = "conversation",
+        metadata: fields.Metadata | None = None,
     ) -> Outcome:
         """One message of a conversation. Secrets in it are masked."""
-        when = check.optional_moment("said_at", said_at)
+        when = as_moment(said_at)
         message = self._drafts.message(
             content, session=session, role=role, speaker=speaker, said_at=when, source=source, metadata=metadata
         )
         return self._remember(message)
 
+    @verb(scope="write", batch=True)
     def jot(
         self,
-        content: str,
+        content: fields.FactText,
         *,
-        section: str | None = None,
-        day: date | str | None = None,
-        source: str = "explicit",
-        confidence: float = 1.0,
-        metadata: Mapping[str, Any] | None = None,
+        section: fields.Section | None = None,
+        day: fields.NoteDay | None = None,
+        source: fields.Source = "explicit",
+        confidence: fields.Confidence = 1.0,
+        metadata: fields.Metadata | None = None,
     ) -> Outcome:
         """An entry in a daily note, today's unless another day is given."""
-        when = check.optional_day("day", day, check.LAST_YEAR)
+        when = as_day(day)
         entry = self._drafts.daily(
             content, section=section, day=when, source=source, confidence=confidence, metadata=metadata
         )
         return self._remember(entry)
 
-    def set_scratch(self, key: str, value: str) -> Outcome:
+    @verb(scope="write", batch=True)
+    def set_scratch(self, key: fields.ScratchKey, value: fields.ScratchText) -> Outcome:
         """Keep a value under a key as working memory, in place of what was there."""
-        name = check.line("key", key, 200)
-        item = self._drafts.scratch(name, value)
+        item = self._drafts.scratch(key, value)
         with self._writing() as write:
-            known = write.tx.find(Query(kinds=("scratch",), key=name))
+            known = write.tx.find(Query(kinds=("scratch",), key=key))
             said = {"content": item.content}
             outcome = write.update(known[0], said, reason="correction") if known else write.remember(item)
         return self._told(outcome, write)
@@ -258,25 +245,26 @@ class Memory(Reporting):
             outcome = write.remember(record, durable=durable, day=day)
         return self._told(outcome, write)
 
+    @verb(scope="write", batch=True)
     def update(
         self,
-        ref: str,
-        content: str | None = None,
+        ref: fields.Ref,
+        content: fields.NewText | None = None,
         *,
-        category: str | None = None,
-        type: str | None = None,
-        key: str | None = None,
-        confidence: float | None = None,
-        importance: float | None = None,
-        pinned: bool | None = None,
-        tags: Sequence[str] | None = None,
-        source: str | None = None,
-        excerpt: str | None = None,
-        messages: Sequence[str] | None = None,
-        reason: str = "update",
-        note: str | None = None,
-        valid_from: Moment | None = None,
-        metadata: Mapping[str, Any] | None = None,
+        category: fields.AnyCategory | None = None,
+        type: fields.FactType | None = None,
+        key: fields.Key | None = None,
+        confidence: fields.Confidence | None = None,
+        importance: fields.Importance | None = None,
+        pinned: fields.Pinned | None = None,
+        tags: fields.Tags | None = None,
+        source: fields.NewSource | None = None,
+        excerpt: fields.Excerpt | None = None,
+        messages: fields.Messages | None = None,
+        reason: fields.ChangeReason = "update",
+        note: fields.Note | None = None,
+        valid_from: fields.ValidFrom | None = None,
+        metadata: fields.Metadata | None = None,
     ) -> Outcome:
         """A new version of a record, by id or key. If there is no such record, the error names the nearest keys.
 
@@ -298,19 +286,16 @@ class Memory(Reporting):
             "messages": messages,
             "metadata": metadata,
         }
-        why_changed = check.one_of("reason", reason, CHANGE_REASONS)
-        since = check.optional_moment("valid_from", valid_from)
-        check.optional_one_of("category", category, CATEGORIES + OBSERVATION_CATEGORIES)
-        check.optional_one_of("type", type, FACT_TYPES)
         with self._writing() as write:
-            record = find_to_change(write.tx, check.line("ref", ref, 200), category, type)
-            changes = self._drafts.changes(record, given, why_changed)
-            outcome = write.update(
-                record, changes, reason=why_changed, note=check.optional_text("note", note), since=since
-            )
+            record = find_to_change(write.tx, ref, category, type)
+            changes = self._drafts.changes(record, given, reason)
+            outcome = write.update(record, changes, reason=reason, note=note, since=as_moment(valid_from))
         return self._told(outcome, write)
 
-    def edit(self, text: str, *, day: date | str | None = None, expect: str | None = None) -> Outcome:
+    @verb(scope="write")
+    def edit(
+        self, text: fields.FileText, *, day: fields.NoteDay | None = None, expect: fields.FileSeen | None = None
+    ) -> Outcome:
         """Another text for MEMORY.md, or for the daily note of a day, as if saved in an editor.
 
         Lines added, changed, moved and missing become changes of records, undone together by the run of the
@@ -319,39 +304,40 @@ class Memory(Reporting):
         holds; from others the policy refuses the whole text for one line. A memory without files keeps only the
         records, so a notice says what else was dropped, and a line that is refused refuses the text for anyone.
         """
-        given = check.whole_file("text", text)
-        if not given.strip("\ufeff \t\r\n"):
-            raise InvalidInputError("text", "must not be empty; an empty file forgets nothing. To do so, use clear")
-        seen = None if expect is None else check.whole_file("expect", expect)
-        name = MEMORY if day is None else daily_name(check.day("day", day, check.LAST_YEAR))
+        when = as_day(day)
+        name = MEMORY if when is None else daily_name(when)
         with self._writing() as write:
-            outcome = edit(write, self._files(write.tx), self._acting, name, given, seen)
+            outcome = edit(write, self._files(write.tx), self._acting, name, text, expect)
         return self._told(outcome, write)
 
+    @verb(scope="write", batch=True)
     def forget(
         self,
-        ref: str,
+        ref: fields.Ref,
         *,
-        category: str | None = None,
-        type: str | None = None,
-        reason: str | None = None,
-        replaced_by: str | None = None,
+        category: fields.AnyCategory | None = None,
+        type: fields.FactType | None = None,
+        reason: fields.Reason | None = None,
+        replaced_by: fields.ReplacedBy | None = None,
     ) -> Outcome:
         """Out of recall, kept in the journal; `undo` brings it back."""
-        check.optional_one_of("category", category, CATEGORIES + OBSERVATION_CATEGORIES)
-        check.optional_one_of("type", type, FACT_TYPES)
-        why, instead = check.optional_text("reason", reason), check.optional_line("replaced_by", replaced_by, 200)
         with self._writing() as write:
-            record = find_record(write.tx, check.line("ref", ref, 200), category=category, fact_type=type)
-            outcome = write.forget(record, reason=why, replaced_by=instead)
+            record = find_record(write.tx, ref, category=category, fact_type=type)
+            outcome = write.forget(record, reason=reason, replaced_by=replaced_by)
         return self._told(outcome, write)
 
+    @verb(scope="write", batch=True)
     def merge(
-        self, refs: Sequence[str], content: str, *, confidence: float | None = None, reason: str | None = None
+        self,
+        refs: fields.MergedRefs,
+        content: fields.MergedText,
+        *,
+        confidence: fields.Confidence | None = None,
+        reason: fields.Reason | None = None,
     ) -> Outcome:
         """Several facts, or several notes, become one. It takes over the key of the first that has one."""
         with self._writing() as write:
-            named = [find_record(write.tx, ref) for ref in check.words("refs", refs, check.MAX_MESSAGES)]
+            named = [find_record(write.tx, ref) for ref in refs]
             records = list({record.id: record for record in named}.values())
             if len(records) < 2 or len({record.kind for record in records}) > 1:
                 raise InvalidInputError("refs", "must name at least two different records of the same kind")
@@ -359,26 +345,29 @@ class Memory(Reporting):
                 if record.status != "active":
                     raise NotFoundError(f"{record.id} is no longer active")
             merged = self._drafts.merged(records, content, confidence)
-            outcome = write.merge(records, merged, reason=check.optional_text("reason", reason))
+            outcome = write.merge(records, merged, reason=reason)
         return self._told(outcome, write)
 
-    def pin(self, ref: str, pinned: bool = True) -> Outcome:
+    @verb(scope="write", batch=True)
+    def pin(self, ref: fields.Ref, pinned: fields.Pinned = True) -> Outcome:
         """Keep a fact in MEMORY.md whatever happens, or no longer."""
         return self.update(ref, pinned=pinned)
 
+    @verb(scope="write", batch=True)
     def mark_important(
-        self, messages: Sequence[str], level: Literal["high", "critical"], *, reason: str | None = None
+        self, messages: fields.MarkedMessages, level: fields.Level, *, reason: fields.Reason | None = None
     ) -> list[Record]:
         """Keep messages for longer: high 60 days, critical 365."""
-        check.one_of("level", level, tuple(IMPORTANT_DAYS))
         with self._writing() as write:
-            found = [find_record(write.tx, ref) for ref in check.words("messages", messages, check.MAX_MESSAGES)]
-            return mark_important(write, found, level, check.optional_text("reason", reason))
+            found = [find_record(write.tx, ref) for ref in messages]
+            return mark_important(write, found, level, reason)
 
-    def pause(self, *, incognito: bool = False) -> None:
+    @verb(scope="write", batch=True)
+    def pause(self, *, incognito: fields.Incognito = False) -> None:
         """Store nothing more until `resume`; incognito, recall nothing either."""
-        self._switch("incognito" if check.flag("incognito", incognito) else "paused")
+        self._switch("incognito" if incognito else "paused")
 
+    @verb(scope="write", batch=True)
     def resume(self) -> None:
         """Store and recall again."""
         self._switch("on")
@@ -390,47 +379,50 @@ class Memory(Reporting):
                 write.state = replace(write.state, mode=mode)
                 write.mark({"on": "resume", "paused": "pause"}.get(mode, mode), "")
 
-    def consent(self, name: str, given: bool = True) -> None:
+    @verb(scope="write", batch=True)
+    def consent(self, name: fields.ConsentName, given: fields.Given = True) -> None:
         """The person consents to something, or no longer does.
 
         "across_chats": facts learned in one chat may be recalled in another. "trends": memories may be counted
         into aggregates over many users.
         """
-        check.one_of("name", name, CONSENTS)
-        wanted = check.flag("given", given)
         with self._writing() as write:
-            if wanted != (name in write.tx.consents()):
-                (write.consent if wanted else write.withdraw)(name)
+            if given != (name in write.tx.consents()):
+                (write.consent if given else write.withdraw)(name)
 
     # taking back and removing
 
-    def undo(self, target: int | str | None = None) -> Undone:
+    @verb(scope="write", batch=True)
+    def undo(self, target: fields.EntryOrRun | None = None) -> Undone:
         """Take back a journal entry by number, a run by id, or the last change."""
         with self._writing() as write:
-            outcome = undo(write, last_target(write.tx) if target is None else check.entry_or_run("target", target))
+            outcome = undo(write, last_target(write.tx) if target is None else target)
         return self._told(outcome, write)
 
-    def erase(self, *refs: str) -> Erased:
+    @verb(scope="write", batch=True, erases=True)
+    def erase(self, *refs: fields.Ref) -> Erased:
         """Remove records everywhere, for good. Only tombstones stay, so that they are not learned again."""
         self._outside_chats("erase")
         with self._writing() as write:
-            wanted = [check.line("refs", ref, 200) for ref in refs]
-            found = {r.id: r for ref in wanted for r in find_records(write.tx, ref, any_status=True)}
+            found = {r.id: r for ref in refs for r in find_records(write.tx, ref, any_status=True)}
             outcome = erase(write, self._person.files, list(found.values()))
         return self._told(outcome, write)
 
-    def erase_topic(self, topic: str, *, dry_run: bool = False) -> tuple[list[Record], Receipt | None]:
+    @verb(scope="write", erases=True)
+    def erase_topic(
+        self, topic: fields.Topic, *, dry_run: fields.DryRun = False
+    ) -> tuple[list[Record], Receipt | None]:
         """Remove all that speaks of a topic, everywhere. A dry run tells which records that would be."""
         self._outside_chats("erase_topic")
-        words, only_tell = check.text("topic", topic, check.MAX_SHORT), check.flag("dry_run", dry_run)
-        if only_tell or not self.exists:
+        if dry_run or not self.exists:
             with self._reading(notes=True) as reader:
-                return about(reader, words), None
+                return about(reader, topic), None
         self._person.settle()
         with self._writing() as write:
-            found, receipt = erase_topic(write, self._person.files, words)
+            found, receipt = erase_topic(write, self._person.files, topic)
         return found, receipt if receipt.places else None
 
+    @verb(scope="write", erases=True)
     def clear(self) -> Erased:
         """Erase everything about this person and start again with an empty MEMORY.md."""
         self._outside_chats("clear")
@@ -441,18 +433,19 @@ class Memory(Reporting):
 
     # the whole memory
 
-    def export(self, path: str | Path, *, progress: Progress | None = None) -> Path:
+    @verb(scope="read", elsewhere="GET /v1/users/{user}/export, a stream")
+    def export(self, path: fields.PathName, *, progress: Progress | None = None) -> Path:
         """The whole memory as one archive of Markdown and JSON Lines."""
         self._outside_chats("export")
-        target = check.path("path", path)
-        return export_archive(self._person, target, progress, outside=own_folders(self._person))
+        return export_archive(self._person, Path(path), progress, outside=own_folders(self._person))
 
+    @verb(scope="write", elsewhere="POST /v1/users/{user}/import, a stream")
     def import_(
         self,
-        path: str | Path,
+        path: fields.PathName,
         *,
-        from_user: str | None = None,
-        dry_run: bool = False,
+        from_user: fields.FromUser | None = None,
+        dry_run: fields.DryRun = False,
         progress: Progress | None = None,
     ) -> ImportReport:
         """An archive made by `export`, a folder of Markdown, an MCP memory.jsonl, or mem0's export.
@@ -460,25 +453,29 @@ class Memory(Reporting):
         If a mem0 export holds several users, ``from_user`` says whose memories to take.
         """
         self._outside_chats("import_")
-        where, whose = check.path("path", path), check.optional_line("from_user", from_user)
-        only_tell = check.flag("dry_run", dry_run)
-        return import_any(self._person, self._acting, where, from_user=whose, dry_run=only_tell, progress=progress)
+        return import_any(
+            self._person, self._acting, Path(path), from_user=from_user, dry_run=dry_run, progress=progress
+        )
 
+    @verb(scope="read", method="GET")
     def verify(self, *, progress: Progress | None = None) -> list[str]:
         """What does not agree between database, journal and files; an empty list if all is well."""
         self._outside_chats("verify")
         return verify(self._person, progress)
 
-    def rebuild(self, *, force: bool = False) -> RebuildReport:
+    @verb(scope="admin")
+    def rebuild(self, *, force: fields.Force = False) -> RebuildReport:
         """Repair a damaged or lost database: keep all that can be read, fill in from the files, say what is lost."""
         self._outside_chats("rebuild")
-        return rebuild(self._person, force=check.flag("force", force))
+        return rebuild(self._person, force=force)
 
+    @verb(scope="admin")
     def rebuild_index(self) -> int:
         """Build the search index anew from the records; how many there are. Search does that itself when it must."""
         self._outside_chats("rebuild_index")
         return self._person.catalogue.rebuild(self._person.user)
 
+    @verb(scope="admin")
     def embed(self, *, progress: Progress | None = None) -> int:
         """Make all vectors that are missing now, instead of in the background; how many that were."""
         self._outside_chats("embed")
@@ -486,14 +483,15 @@ class Memory(Reporting):
             raise ConfigError("no embedder is set; MEMORY_EMBEDDER names one")
         return self._person.meaning.embed_all(progress)
 
-    def upkeep(self, *, dry_run: bool = False) -> UpkeepReport:
+    @verb(scope="admin")
+    def upkeep(self, *, dry_run: fields.DryRun = False) -> UpkeepReport:
         """Remove what has expired, keep MEMORY.md short, settle the files. A dry run tells what has expired.
 
         Of the log of tool calls, what is older than MEMORY_CALL_RETENTION_DAYS is removed, and of interactions what
         is older than MEMORY_INTERACTION_RETENTION_DAYS.
         """
         self._outside_chats("upkeep")
-        if check.flag("dry_run", dry_run):
+        if dry_run:
             with self._reading(notes=True) as reader:
                 return would_remove(reader, self._person.config, self._person.clock())
         upkeep = replace(self._acting, actor="upkeep")
@@ -502,6 +500,7 @@ class Memory(Reporting):
             report = remove_expired(write, self._person.files)
         return replace(report, notices=tuple(write.notices))
 
+    @verb(scope="write")
     def notices(self) -> list[str]:
         """What the person should know and no outcome told, because it came up while reading; each once."""
         if self._acting.chat is not None:
@@ -510,6 +509,9 @@ class Memory(Reporting):
         return list(dict.fromkeys(told))
 
     # inside
+
+    def _on_behalf(self, changed: dict[str, Any]) -> Self:
+        return type(self)(self._person, replace(self._acting, **changed), self._open)
 
     @contextmanager
     def _writing(self) -> Iterator[Write]:

@@ -2,71 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
-from recollect.core import validation as check
+from recollect import fields
 from recollect.core.chats import stamped, transaction_in
-from recollect.core.drafts import Moment
 from recollect.core.events import checked_run, interaction, interactions, report
 from recollect.core.journal import Progress
 from recollect.core.recalling import Recalling
 from recollect.core.writing import pause_of
 from recollect.records import ExtractionRun, Interaction, Outcome, Spending
 from recollect.store.contract import Transaction
+from recollect.verbs import verb
 
 
 class Reporting(Recalling):
     """What one can tell a memory of what happens around it."""
 
-    def spend(self, operation: str, *, tokens_in: int = 0, tokens_out: int = 0, cost: float = 0.0) -> None:
+    @verb(scope="write", batch=True)
+    def spend(
+        self,
+        operation: fields.Operation,
+        *,
+        tokens_in: fields.Tokens = 0,
+        tokens_out: fields.Tokens = 0,
+        cost: fields.Cost = 0.0,
+    ) -> None:
         """Enter a model call into the ledger, for hosts that make such calls on behalf of this user."""
         spending = Spending(
             day=self._now.date(),
-            operation=check.line("operation", operation, 200),
+            operation=operation,
             calls=1,
-            tokens_in=check.amount("tokens_in", tokens_in),
-            tokens_out=check.amount("tokens_out", tokens_out),
-            cost=check.cost("cost", cost),
+            tokens_in=tokens_in,
+            tokens_out=tokens_out,
+            cost=cost,
         )
         with self._beside() as tx:
             tx.charge([spending])
 
     # what happened around the memory
 
+    @verb(scope="write", batch=True)
     def report(
         self,
-        kind: str,
+        kind: fields.InteractionKind,
         *,
-        id: str | None = None,
-        at: Moment | None = None,
-        item: str | None = None,
-        title: str | None = None,
-        value: str | None = None,
-        topics: Sequence[str] = (),
-        text: str | None = None,
-        session: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
+        id: fields.InteractionId | None = None,
+        at: fields.ReportedAt | None = None,
+        item: fields.ReportedItem | None = None,
+        title: fields.ReportedTitle | None = None,
+        value: fields.ReportedValue | None = None,
+        topics: fields.Topics = (),
+        text: fields.ReportedText | None = None,
+        session: fields.Conversation | None = None,
+        metadata: fields.Metadata | None = None,
     ) -> Outcome:
         """Something the person did or was given: a delivery, read, reaction, save, command or discussion.
 
         With an ``id`` of your own it is stored once, however often it is reported. Secrets in it are masked.
         """
         about = {"item": item, "title": title, "value": value, "topics": topics, "text": text}
-        check.optional_moment("at", at)
         around = {"id": id, "at": at, "session": session, "metadata": metadata}
         drafted = interaction(kind, now=self._now, in_session=self._acting.session, **about, **around)
         return self._report([drafted])[0]
 
-    def report_many(
-        self, events: Iterable[Mapping[str, Any] | Interaction], *, progress: Progress | None = None
-    ) -> list[Outcome]:
+    @verb(scope="write", batch=True)
+    def report_many(self, events: fields.Events, *, progress: Progress | None = None) -> list[Outcome]:
         """Many interactions, as mappings of what `report` takes: all of them are stored, or none is."""
-        given = check.several("events", events)
-        return self._report(interactions(given, now=self._now, in_session=self._acting.session), progress)
+        return self._report(interactions(events, now=self._now, in_session=self._acting.session), progress)
 
     def _report(self, drafted: list[Interaction], progress: Progress | None = None) -> list[Outcome]:
         refused = pause_of("on", self._person.config)  # before a memory is made for nothing
@@ -79,7 +84,8 @@ class Reporting(Recalling):
                     return [*report(tx, drafted, self._now, progress)]
         return [refused for _ in drafted if refused is not None]
 
-    def note_run(self, run: ExtractionRun) -> ExtractionRun:
+    @verb(scope="write")
+    def note_run(self, run: fields.Run) -> ExtractionRun:
         """Write down how learning from a day goes, in place of what was written of that day and kind of run."""
         checked = checked_run(run)
         checked = replace(checked, details=stamped(checked.details, self._acting.chat))

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
+from recollect.checks import MAX_NUMBER
 from recollect.core.memory import Memory
-from recollect.core.validation import MAX_NUMBER
 from recollect.errors import NotFoundError
 from recollect.records import (
     CATEGORY_OF_TYPE,

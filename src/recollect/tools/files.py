@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 
 from anyascii import anyascii
 
-from recollect.core import validation as check
+from recollect import checks as check
 from recollect.core.memory import Memory
 from recollect.core.writing import code_in, secret_in
 from recollect.document.blocks import parse_blocks

@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from recollect.core import validation as check
+from recollect import checks as check
 from recollect.errors import InvalidInputError
 from recollect.surfaces.chat.lines import Lines, PipedLines
 from recollect.surfaces.chat.screen import JsonScreen, Screen

@@ -17,6 +17,10 @@ def main() -> None:
 
         print(f"recollect {__version__}")
         return
+    from recollect.surfaces.cli import program
+
+    words = set(sys.argv[1:])
+    program.WANTED = None if not words or "tour" in words else words  # the tour runs other commands
     # importing the commands makes them part of the program
     from recollect.surfaces.cli import (  # noqa: F401
         bench,
@@ -38,6 +42,5 @@ def main() -> None:
         work,
         writing,
     )
-    from recollect.surfaces.cli.program import run
 
-    sys.exit(run(sys.argv[1:]))
+    sys.exit(program.run(sys.argv[1:]))

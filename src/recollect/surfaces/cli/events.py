@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, TypeVar
 
 import typer
 
 from recollect.errors import InvalidInputError, StoreError
-from recollect.records import INTERACTION_KINDS, ExtractionRun, Interaction, InteractionKind, Refused, Reported
-from recollect.surfaces.cli.options import Everyone, Files, FromSession, Json, Meta, Root, Since, Until, User
+from recollect.records import ExtractionRun, Interaction, Refused, Reported
+from recollect.surfaces.cli.options import Everyone, Files, Given, Json, Last, Root, User
 from recollect.surfaces.cli.output import SHORT_ID, progress, shortened, when
 from recollect.surfaces.cli.program import AGENTS, Group, app, command, command_below
-from recollect.surfaces.cli.session import DONE, STORAGE, Session, content_of, pairs, text_of
+from recollect.surfaces.cli.session import DONE, STORAGE, Session, content_of
 from recollect.times import utc_now
 
 _Verb = TypeVar("_Verb", bound=Callable[..., int | None])
 _MOST_LISTED = 20
 _MOST_SHOWN, _MOST_KIND = 160, 24
-_Last = Annotated[int, typer.Option("--limit", "-l", help="The last so many; 0 for all.", metavar="NUMBER", min=0)]
 
 _events = typer.Typer(cls=Group)
 app.add_typer(
@@ -39,54 +38,19 @@ def _all(ctx: typer.Context, user: User = "me", root: Root = None, files: Files 
     ctx.default_map = dict.fromkeys(("report", "import", "list"), given)
 
 
-def _event(*examples: str) -> Callable[[_Verb], _Verb]:
-    return command_below(_events, *examples)
+def _event(*examples: str, mirrors: str | None = None, without: Sequence[str] = ()) -> Callable[[_Verb], _Verb]:
+    return command_below(_events, *examples, mirrors=mirrors, without=without)
 
 
 @_event(
     'recollect events report reaction --value 👍 --title "Rust async" --topic rust',
     "recollect events report command --value /saved --id update-4711",
     'recollect events report discussion --title "Rust async" --session chat-7',
+    mirrors="report",
 )
-def report(
-    session: Session,
-    kind: Annotated[
-        InteractionKind,
-        typer.Argument(help=f"{', '.join(INTERACTION_KINDS)}.", metavar="KIND", show_default=False),
-    ],
-    title: Annotated[str | None, typer.Option("--title", help="What it was about.", metavar="TEXT")] = None,
-    value: Annotated[
-        str | None, typer.Option("--value", help="Which reaction or command: 👍, /saved.", metavar="TEXT")
-    ] = None,
-    topic: Annotated[
-        list[str] | None, typer.Option("--topic", help="A topic; may be repeated.", metavar="WORDS")
-    ] = None,
-    item: Annotated[str | None, typer.Option("--item", help="Its id or address elsewhere.", metavar="ID")] = None,
-    at: Annotated[str | None, typer.Option("--at", help="When, if not now.", metavar="DATE")] = None,
-    text: Annotated[
-        str | None, typer.Option("--text", help="What was said; - reads standard input.", metavar="TEXT")
-    ] = None,
-    id: Annotated[
-        str | None, typer.Option("--id", help="Your own id: reported twice, stored once.", metavar="ID")
-    ] = None,
-    conversation: Annotated[
-        str | None, typer.Option("--session", help="The conversation it belongs to.", metavar="ID")
-    ] = None,
-    meta: Meta = None,
-) -> int:
+def report(session: Session, given: Given) -> int:
     """Report one thing the person did or was given."""
-    outcome = session.memory.report(
-        kind,
-        id=id,
-        at=at,
-        item=item,
-        title=title,
-        value=value,
-        topics=topic or (),
-        text=None if text is None else text_of(text),
-        session=conversation,
-        metadata=pairs(meta),
-    )
+    outcome = session.memory.report(**given)
     code = session.answer(outcome)
     if isinstance(outcome, Reported):
         session.out.line(f"  {outcome.interaction.id}")
@@ -154,23 +118,17 @@ def _lines(number: int) -> str:
     "recollect events list",
     "recollect events list --kind reaction --kind save --since 2026-02-12",
     "recollect events list --session chat-7 --limit 0 --json",
+    mirrors="interactions",
+    without=("newest_first",),
 )
 def list_(
     session: Session,
-    kind: Annotated[
-        list[str] | None,
-        typer.Option("--kind", help="Only of this kind; may be repeated.", metavar="NAME"),
-    ] = None,
-    conversation: FromSession = None,
-    since: Since = None,
-    until: Until = None,
-    limit: _Last = 20,
+    given: Given,
+    limit: Last = 20,
 ) -> None:
     """Show what was reported, newest first."""
     memory = session.known
-    found = memory.interactions(
-        since=since, until=until, kinds=kind or (), session=conversation, limit=limit or None, newest_first=True
-    )
+    found = memory.interactions(**given, limit=limit or None, newest_first=True)
     session.out.document(found)
     if not found:
         hidden = memory.mode == "incognito"
@@ -187,17 +145,15 @@ def _about(one: Interaction) -> str:
     return shortened(text, _MOST_SHOWN) + (f" [{', '.join(one.topics)}]" if one.topics else "")
 
 
-@command(AGENTS, "recollect runs", "recollect runs --all --limit 100 --json")
+@command(AGENTS, "recollect runs", "recollect runs --all --limit 100 --json", mirrors="runs", without=("since",))
 def runs(
     session: Session,
-    kind: Annotated[
-        str | None, typer.Option("--kind", help="Only of this kind, such as batch.", metavar="NAME")
-    ] = None,
-    limit: _Last = 20,
+    given: Given,
+    limit: Last = 20,
     all: Everyone = False,
 ) -> int:
     """Show how learning from each day went, newest first."""
-    most = limit or 1_000_000
+    kind, most = given.get("kind"), limit or 1_000_000
     unread: dict[str, StoreError] = {}
     if all:
         found = session.recollect.runs(kind=kind, limit=most, unreadable=unread.__setitem__)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from recollect.errors import InvalidInputError
-from recollect.surfaces.cli.options import Limit
+from recollect.surfaces.cli.options import Given
 from recollect.surfaces.cli.output import Marked, shortened
 from recollect.surfaces.cli.program import RECALL, WHOLE, command
 from recollect.surfaces.cli.session import Session, content_of
@@ -20,9 +20,12 @@ _MOST_SHOWN = 160
     RECALL,
     "recollect rank titles.txt",
     "recollect rank - --limit 10 --json < items.jsonl",
+    mirrors="rank",
+    without=("items",),
 )
 def rank(
     session: Session,
+    given: Given,
     file: Annotated[
         str,
         typer.Argument(
@@ -31,10 +34,9 @@ def rank(
             show_default=False,
         ),
     ],
-    limit: Limit = None,
 ) -> None:
     """Order things to read by what the person cares about."""
-    found = session.memory.rank(_items(content_of("FILE", file)), limit=limit)
+    found = session.memory.rank(_items(content_of("FILE", file)), **given)
     session.out.document(found)
     if not found:
         session.out.aside("There is nothing to rank.")

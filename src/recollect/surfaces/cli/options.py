@@ -5,11 +5,9 @@ from __future__ import annotations
 import inspect
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
-
-from recollect.records import Category, FactType, ObservationCategory
 
 EVERYWHERE = "Everywhere"
 ON_BEHALF = "On whose behalf"
@@ -67,41 +65,14 @@ SHARED = (
     Shared("json", Json, False),
 )
 
-Text = Annotated[str, typer.Argument(help="The text; - reads standard input.", metavar="TEXT", show_default=False)]
+Given = dict[str, Any]
+"""What was given of the arguments of the verb that a command mirrors."""
 Ref = Annotated[
     str,
     typer.Argument(help="An id, the ending of an id, or the key of a fact.", metavar="REF", show_default=False),
 ]
-Tags = Annotated[list[str] | None, typer.Option("--tag", "-t", help="A tag; may be repeated.", metavar="WORD")]
-Meta = Annotated[list[str] | None, typer.Option("--meta", help="Further data; may be repeated.", metavar="NAME=VALUE")]
-Source = Annotated[str, typer.Option("--source", help="Where it comes from, such as discussion:42.", metavar="TEXT")]
-Confidence = Annotated[float, typer.Option("--confidence", help="How sure it is, from 0 to 1.", metavar="SHARE")]
-Importance = Annotated[float, typer.Option("--importance", help="How much it matters, from 0 to 1.", metavar="SHARE")]
-AnyCategory = Literal[Category, ObservationCategory]
-AnyCategoryOption = Annotated[
-    AnyCategory | None,
-    typer.Option("--category", "-c", help="Only of this category, such as preference.", metavar="NAME"),
-]
-AnyType = Annotated[
-    FactType | None,
-    typer.Option("--type", help="Only facts of this type, such as skill.", metavar="TYPE"),
-]
-FromSession = Annotated[str | None, typer.Option("--session", help="Only from this conversation.", metavar="ID")]
-FromSource = Annotated[
-    str | None,
-    typer.Option("--source", help="Only from this source, such as discussion.", metavar="TEXT"),
-]
-Status = Annotated[str, typer.Option("--status", help="active, archived, superseded or all.", metavar="NAME")]
-Conversations = Annotated[bool, typer.Option("--conversations", help="What was said in conversations, too.")]
-Since = Annotated[str | None, typer.Option("--since", help="Only from then on.", metavar="DATE")]
-Until = Annotated[str | None, typer.Option("--until", help="Only until then.", metavar="DATE")]
-Now = Annotated[
-    str | None,
-    typer.Option("--now", help="As if asked then: for 'yesterday', 'last week'.", metavar="DATE"),
-]
 Raw = Annotated[bool, typer.Option("--raw", help="As it is, also on a terminal.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", "-n", help="Show what would happen; change nothing.")]
-Reason = Annotated[str | None, typer.Option("--reason", help="Why, for the journal.", metavar="TEXT")]
-Limit = Annotated[int | None, typer.Option("--limit", "-l", help="At most so many.", metavar="NUMBER")]
+Last = Annotated[int, typer.Option("--limit", "-l", help="The last so many; 0 for all.", metavar="NUMBER", min=0)]
 Everyone = Annotated[bool, typer.Option("--all", "-a", help="For every user.")]

@@ -28,6 +28,7 @@ from recollect.errors import (
 )
 from recollect.surfaces.cli.options import EVERYWHERE, ON_BEHALF, SHARED
 from recollect.surfaces.cli.session import DONE, INVALID, NO, NOT_FOUND, STORAGE, ConfirmationError, Session
+from recollect.surfaces.cli.verb_options import given_to, options_of, verb_of
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141
@@ -161,21 +162,42 @@ def _program(
         typer.echo(ctx.get_help())
 
 
-def command(panel: str, *examples: str, name: str | None = None, writes: bool = False) -> Callable[[_Verb], _Verb]:
+WANTED: set[str] | None = None
+"""The words of the command line, if only the command that is run needs its options; otherwise all do."""
+
+
+def command(
+    panel: str,
+    *examples: str,
+    name: str | None = None,
+    writes: bool = False,
+    mirrors: str | None = None,
+    without: Sequence[str] = (),
+) -> Callable[[_Verb], _Verb]:
     """Make a function a command. It gets a `Session` first, and may return an exit code.
 
-    The options that all commands share are added here; ``writes`` adds those that say on whose behalf.
+    The options that all commands share are added here; ``writes`` adds those that say on whose behalf. If it
+    ``mirrors`` a verb, the arguments of the verb become options, and the function gets what was given of them as a
+    mapping after the session. It declares only what is different on the command line.
     """
 
     def register(verb: _Verb) -> _Verb:
-        own = list(inspect.signature(verb, eval_str=True).parameters.values())[1:]
+        own = list(inspect.signature(verb, eval_str=True).parameters.values())[2 if mirrors else 1 :]
         shared = [parameter for parameter in SHARED if writes or not parameter.writes]
+        called = name or verb.__name__.strip("_")
+        mirrored = verb_of(mirrors) if mirrors and (WANTED is None or called in WANTED) else None
+        hidden = {*without, *(one.name for one in own), *(one.name for one in shared)}
+        derived = options_of(mirrored, hidden) if mirrored else []
 
         def run_command(**given: Any) -> None:
             session = Session(**{parameter.name: given.pop(parameter.name) for parameter in shared})
             try:
                 with session:
-                    code = verb(session, **given)
+                    if mirrored is None:
+                        code = verb(session, **given)
+                    else:
+                        values = {option.name: given.pop(option.name) for option in derived}
+                        code = verb(session, given_to(mirrored, values), **given)
                 sys.stdout.flush()
             except BrokenPipeError:
                 # whoever was reading has left; nothing more may be written, not even at exit
@@ -184,25 +206,25 @@ def command(panel: str, *examples: str, name: str | None = None, writes: bool = 
             if code:
                 raise typer.Exit(code)
 
-        parameters = [*own, *(parameter.as_parameter() for parameter in shared)]
+        parameters = [*derived, *own, *(parameter.as_parameter() for parameter in shared)]
         run_command.__name__, run_command.__doc__ = verb.__name__, verb.__doc__
         run_command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         run_command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
             [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
         )
-        app.command(name or verb.__name__.strip("_"), cls=Command, rich_help_panel=panel, epilog="\n".join(examples))(
-            run_command
-        )
+        app.command(called, cls=Command, rich_help_panel=panel, epilog="\n".join(examples))(run_command)
         return verb
 
     return register
 
 
-def command_below(group: typer.Typer, *examples: str) -> Callable[[_Verb], _Verb]:
+def command_below(
+    group: typer.Typer, *examples: str, mirrors: str | None = None, without: Sequence[str] = ()
+) -> Callable[[_Verb], _Verb]:
     """Make a function a command like any other, one level down."""
 
     def register(verb: _Verb) -> _Verb:
-        command("", *examples)(verb)
+        command("", *examples, mirrors=mirrors, without=without)(verb)
         group.registered_commands.append(app.registered_commands.pop())
         return verb
 

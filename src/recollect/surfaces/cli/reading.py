@@ -8,22 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recollect.errors import AmbiguousError
-from recollect.records import Kind, ToolCall
-from recollect.surfaces.cli.options import (
-    AnyCategoryOption,
-    AnyType,
-    Conversations,
-    FromSession,
-    FromSource,
-    Limit,
-    Now,
-    Raw,
-    Ref,
-    Since,
-    Status,
-    Tags,
-    Until,
-)
+from recollect.records import ToolCall
+from recollect.surfaces.cli.options import Given, Last, Raw, Ref
 from recollect.surfaces.cli.output import (
     ENTRY_HEAD,
     HIT_HEAD,
@@ -56,47 +42,15 @@ def show(session: Session, raw: Raw = False) -> None:
 @command(
     RECALL,
     "recollect read --category preference",
-    "recollect read --kind note --tag work --newest --limit 10",
+    "recollect read --kind note --tag work --newest-first --limit 10",
     "recollect read --kind message --since 2026-02-12",
     "recollect read --key city --as-of 2025-06-01",
+    mirrors="read",
 )
-def read(
-    session: Session,
-    kind: Annotated[
-        Kind | None, typer.Option("--kind", help="Only this kind, such as fact or note.", metavar="KIND")
-    ] = None,
-    category: AnyCategoryOption = None,
-    type: AnyType = None,
-    key: Annotated[str | None, typer.Option("--key", "-k", help="Only under this key.", metavar="NAME")] = None,
-    tag: Tags = None,
-    conversation: FromSession = None,
-    source: FromSource = None,
-    status: Status = "active",
-    since: Since = None,
-    until: Until = None,
-    as_of: Annotated[str | None, typer.Option("--as-of", help="What held then.", metavar="DATE")] = None,
-    newest: Annotated[bool, typer.Option("--newest", help="The newest first.")] = False,
-    limit: Limit = None,
-    offset: Annotated[int, typer.Option("--offset", help="Skip so many.", min=0, metavar="NUMBER")] = 0,
-) -> None:
+def read(session: Session, given: Given) -> None:
     """List what is remembered, by what it is."""
     memory = session.known
-    records = memory.read(
-        kind=kind,
-        category=category,
-        type=type,
-        key=key,
-        tags=tag or (),
-        session=conversation,
-        source=source,
-        status=status,
-        since=since,
-        until=until,
-        as_of=as_of,
-        newest_first=newest,
-        limit=limit,
-        offset=offset,
-    )
+    records = memory.read(**given)
     session.out.document(records)
     if records:
         session.out.table(RECORD_HEAD, record_rows(records))
@@ -118,53 +72,19 @@ def get(session: Session, ref: Ref) -> None:
     RECALL,
     "recollect search tea or coffee",
     "recollect search deadline --kind note --kind episode",
-    'recollect search "What did Anna say last week?" --conversations --explain',
+    'recollect search "What did Anna say last week?" --include-conversation',
+    mirrors="search",
 )
 def search(
     session: Session,
+    given: Given,
     query: Annotated[list[str], typer.Argument(help="What to look for.", metavar="WORDS", show_default=False)],
-    kind: Annotated[
-        list[str] | None, typer.Option("--kind", help="Only this kind; may be repeated.", metavar="KIND")
-    ] = None,
-    conversations: Conversations = False,
-    category: AnyCategoryOption = None,
-    type: AnyType = None,
-    tag: Tags = None,
-    source: FromSource = None,
-    conversation: FromSession = None,
-    speaker: Annotated[
-        str | None, typer.Option("--speaker", help="Only what this person said.", metavar="NAME")
-    ] = None,
-    status: Status = "active",
-    since: Since = None,
-    until: Until = None,
-    min_score: Annotated[
-        float, typer.Option("--min-score", help="Only what scores as much, from 0 to 1.", metavar="SHARE")
-    ] = 0.0,
-    now: Now = None,
-    limit: Annotated[int, typer.Option("--limit", "-l", help="At most so many.", metavar="NUMBER")] = 5,
     explain: Annotated[bool, typer.Option("--explain", help="Show what each score is made of.")] = False,
 ) -> None:
     """Find what speaks of something, best first."""
     memory = session.known
     asked = " ".join(query)
-    hits = memory.search(
-        asked,
-        limit=limit,
-        kinds=kind or (),
-        include_conversation=conversations,
-        category=category,
-        type=type,
-        tags=tag or (),
-        source=source,
-        session=conversation,
-        speaker=speaker,
-        status=status,
-        since=since,
-        until=until,
-        min_score=min_score,
-        now=now,
-    )
+    hits = memory.search(asked, **given)
     session.out.document({"query": asked, "mode": hits.mode, "note": hits.note, "hits": list(hits)})
     if hits:
         rows = hit_rows(hits, asked, session.config.language, explain=explain)
@@ -180,22 +100,19 @@ def search(
     "recollect context",
     "recollect context planning the move --max-tokens 500",
     "recollect context --json",
+    mirrors="context",
 )
 def context(
     session: Session,
+    given: Given,
     topic: Annotated[
         list[str] | None, typer.Argument(help="What it will be about, if that is known.", metavar="TOPIC")
     ] = None,
-    max_tokens: Annotated[
-        int | None, typer.Option("--max-tokens", help="At most so many tokens.", metavar="NUMBER")
-    ] = None,
-    conversations: Conversations = False,
-    now: Now = None,
     raw: Raw = False,
 ) -> None:
     """Show what a model should know before it answers."""
     memory = session.known
-    text = memory.context(" ".join(topic or ()), max_tokens=max_tokens, include_conversation=conversations, now=now)
+    text = memory.context(" ".join(topic or ()), **given)
     if session.json:
         from recollect.search.tokens import count
 
@@ -235,21 +152,20 @@ def daily(
     "recollect history role",
     "recollect history --run run-01k…",
     "recollect history --call v1w2x3y4",
+    mirrors="history",
+    without=("before",),
 )
 def history(
     session: Session,
-    ref: Annotated[str | None, typer.Argument(help="Only of this record, by id or key.", metavar="REF")] = None,
-    run: Annotated[str | None, typer.Option("--run", help="Only of this run.", metavar="ID")] = None,
-    call: Annotated[
-        str | None, typer.Option("--call", help="Only by this tool call; the ending will do.", metavar="ID")
-    ] = None,
-    limit: Annotated[
-        int, typer.Option("--limit", "-l", help="The last so many; 0 for all.", metavar="NUMBER", min=0)
-    ] = 20,
+    given: Given,
+    limit: Last = 20,
 ) -> None:
     """Show what changed, when, and who did it; oldest first."""
     memory = session.known
-    entries = memory.history(ref, run=run, call=call and _whole_id(memory, call), limit=limit or None)
+    run, call = given.get("run"), given.get("call")
+    if call:
+        given["call"] = _whole_id(memory, call)
+    entries = memory.history(**given, limit=limit or None)
     session.out.document(entries)
     if not entries:
         changed = "Nothing has happened yet." if call is None else f"The call {call} changed nothing."
@@ -280,13 +196,10 @@ def why(session: Session, ref: Ref) -> None:
     session.out.table(ENTRY_HEAD, entry_rows(answer.entries), right=("no",))
 
 
-@command(RECALL, "recollect sessions", "recollect sessions --limit 5 --json")
-def sessions(
-    session: Session,
-    limit: Limit = 20,
-) -> None:
+@command(RECALL, "recollect sessions", "recollect sessions --limit 5 --json", mirrors="sessions")
+def sessions(session: Session, given: Given) -> None:
     """List the conversations that are kept, latest first."""
-    found = session.known.sessions(limit=limit or 20)
+    found = session.known.sessions(**given)
     session.out.document(found)
     if not found:
         session.out.aside("No conversations.")
@@ -295,13 +208,10 @@ def sessions(
     session.out.table(("last (UTC)", "messages", "session"), rows, right=("messages",))
 
 
-@command(CHANGE, "recollect similar", "recollect similar --limit 5 --json")
-def similar(
-    session: Session,
-    limit: Limit = 20,
-) -> None:
+@command(CHANGE, "recollect similar", "recollect similar --limit 5 --json", mirrors="similar")
+def similar(session: Session, given: Given) -> None:
     """Find facts and notes that say nearly the same."""
-    found = session.known.similar(limit=limit or 20)
+    found = session.known.similar(**given)
     session.out.document(found)
     if not found:
         session.out.aside("Nothing says the same twice.")
@@ -310,7 +220,9 @@ def similar(
         session.out.table(RECORD_HEAD, record_rows(pair))
         session.out.line()
     older, newer = found[0]
-    session.out.aside(f'To make one of two: recollect merge {older.id[-SHORT_ID:]} {newer.id[-SHORT_ID:]} --into "…"')
+    session.out.aside(
+        f'To make one of two: recollect merge {older.id[-SHORT_ID:]} {newer.id[-SHORT_ID:]} --content "…"'
+    )
 
 
 @command(
@@ -318,19 +230,16 @@ def similar(
     "recollect calls",
     "recollect calls --tool memory_save --since 2026-02-12",
     "recollect calls --session chat-7 --limit 100 --json",
+    mirrors="calls",
+    without=("newest_first",),
 )
 def calls(
     session: Session,
-    tool: Annotated[str | None, typer.Option("--tool", help="Only of this tool.", metavar="NAME")] = None,
-    conversation: FromSession = None,
-    since: Since = None,
-    until: Until = None,
-    limit: Annotated[
-        int, typer.Option("--limit", "-l", help="The last so many; 0 for all.", metavar="NUMBER", min=0)
-    ] = 20,
+    given: Given,
+    limit: Last = 20,
 ) -> None:
     """Show which tools were called, newest first."""
-    found = session.known.calls(since=since, until=until, tool=tool, session=conversation, limit=limit or None)
+    found = session.known.calls(**given, limit=limit or None)
     session.out.document(found)
     if not found:
         session.out.aside("No tool calls.")

@@ -9,7 +9,7 @@ import typer
 
 from recollect.errors import InvalidInputError, NotFoundError
 from recollect.records import CONSENT_MEANINGS, Consent, Erased, Forgotten, Outcome, Receipt, Record, new_id
-from recollect.surfaces.cli.options import AnyCategory, DryRun, Reason, Yes
+from recollect.surfaces.cli.options import DryRun, Given, Yes
 from recollect.surfaces.cli.output import RECORD_HEAD, counted, memories, record_rows, told
 from recollect.surfaces.cli.program import CHANGE, REMOVE, command
 from recollect.surfaces.cli.session import DONE, NO, Session
@@ -53,21 +53,15 @@ def undo(
     "recollect forget role",
     'recollect forget --topic "old flat" --dry-run',
     writes=True,
+    mirrors="forget",
 )
 def forget(
     session: Session,
+    given: Given,
     ref: Annotated[
         str | None, typer.Argument(help="An id, the ending of an id, or the key of a fact.", metavar="REF")
     ] = None,
     topic: _Topic = None,
-    category: Annotated[
-        AnyCategory | None,
-        typer.Option("--category", "-c", help="If several have the key: which one.", metavar="NAME"),
-    ] = None,
-    replaced_by: Annotated[
-        str | None, typer.Option("--replaced-by", help="The id of what takes its place.", metavar="ID")
-    ] = None,
-    reason: Reason = None,
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> int:
@@ -76,12 +70,12 @@ def forget(
     if (ref is None) == (topic is None):
         raise InvalidInputError("forget", "give one REF or --topic WORDS")
     if topic is not None:
-        return _forget_topic(session, topic, reason, yes, dry_run)
+        return _forget_topic(session, topic, given.get("reason"), yes, dry_run)
     assert ref is not None
     name = ref
 
     def act(memory: Memory) -> Outcome:
-        return memory.forget(name, category=category, reason=reason, replaced_by=replaced_by)
+        return memory.forget(name, **given)
 
     if not yes:
         outcome = session.rehearse(act)
@@ -207,16 +201,17 @@ def clear(session: Session, yes: Yes = False, dry_run: DryRun = False) -> int:
     return _erased(session, memory.clear(), dry_run)
 
 
-@command(REMOVE, "recollect pause", "recollect pause --incognito", writes=True)
-def pause(
-    session: Session,
-    incognito: Annotated[bool, typer.Option("--incognito", help="Recall nothing either.")] = False,
-) -> None:
+@command(REMOVE, "recollect pause", "recollect pause --incognito", writes=True, mirrors="pause")
+def pause(session: Session, given: Given) -> None:
     """Store nothing more until resume."""
     memory = session.memory
-    memory.pause(incognito=incognito)
+    memory.pause(**given)
     session.out.document({"user": session.user, "mode": memory.mode})
-    what = "Incognito: nothing is stored or recalled" if incognito else "Paused: nothing is stored, recall still works"
+    what = (
+        "Incognito: nothing is stored or recalled"
+        if given["incognito"]
+        else "Paused: nothing is stored, recall still works"
+    )
     session.out.line(f"{what}, until `recollect resume`.")
 
 

@@ -201,7 +201,7 @@ def pairs(given: Sequence[str] | None) -> dict[str, str] | None:
     if not given:
         return None
     if wrong := next((pair for pair in given if "=" not in pair), None):
-        raise InvalidInputError("--meta", f"{wrong!r} is not NAME=VALUE")
+        raise InvalidInputError("--metadata", f"{wrong!r} is not NAME=VALUE")
     return {name.strip(): value for name, _, value in (pair.partition("=") for pair in given)}
 
 

@@ -14,7 +14,7 @@ import typer
 
 from recollect.errors import ConfigError, InvalidInputError, NotFoundError, RecollectError, StoreError
 from recollect.records import Spending
-from recollect.surfaces.cli.options import DryRun, Everyone, Since, Until, Yes
+from recollect.surfaces.cli.options import DryRun, Everyone, Given, Yes
 from recollect.surfaces.cli.output import counted, plain_data, progress
 from recollect.surfaces.cli.program import START, WHOLE, command
 from recollect.surfaces.cli.session import DONE, NO, STORAGE, Session
@@ -93,7 +93,7 @@ def import_(
     dry_run: DryRun = False,
 ) -> int:
     """Take over a memory, from Recollect or from elsewhere."""
-    from recollect.core import validation as check
+    from recollect import checks as check
     from recollect.core.transfer import check_source
 
     memory = session.memory
@@ -290,10 +290,10 @@ def _made(session: Session, everyone: bool, results: Iterator[tuple[str, Any]], 
     return worst
 
 
-@command(WHOLE, "recollect usage", "recollect usage --since 2026-02-01 --until 2026-02-28 --json")
-def usage(session: Session, since: Since = None, until: Until = None) -> None:
+@command(WHOLE, "recollect usage", "recollect usage --since 2026-02-01 --until 2026-02-28 --json", mirrors="usage")
+def usage(session: Session, given: Given) -> None:
     """Show what was spent, today or from one day to another."""
-    days = session.known.usage(since=since, until=until)
+    days = session.known.usage(**given)
     operations: dict[str, Spending] = {}
     for spent in days:
         known = operations.get(spent.operation)
@@ -302,7 +302,7 @@ def usage(session: Session, since: Since = None, until: Until = None) -> None:
     total = _sum(rows) if rows else None
     session.out.document({"days": days, "total": _numbers(total) if total else {}})
     if total is None:
-        session.out.aside("Nothing was spent." if since or until else "Nothing was spent today (UTC).")
+        session.out.aside("Nothing was spent." if given else "Nothing was spent today (UTC).")
         return
     head = ("calls", "tokens in", "tokens out", "cost", "operation")
     told = [replace(total, operation="total")] if len(rows) > 1 else []

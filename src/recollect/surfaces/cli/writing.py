@@ -8,50 +8,11 @@ from typing import Annotated, Literal
 
 import typer
 
-from recollect.records import (
-    CATEGORIES,
-    FACT_TYPES,
-    Category,
-    ChangeReason,
-    Edited,
-    FactType,
-    Merged,
-    ObservationCategory,
-    Refused,
-    Updated,
-    Valence,
-)
-from recollect.surfaces.cli.options import (
-    AnyCategory,
-    Confidence,
-    DryRun,
-    Importance,
-    Meta,
-    Reason,
-    Ref,
-    Source,
-    Tags,
-    Text,
-)
+from recollect.records import Edited, Merged, ObservationCategory, Refused, Updated
+from recollect.surfaces.cli.options import DryRun, Given, Ref
 from recollect.surfaces.cli.output import RECORD_HEAD, SHORT_ID, record_rows, told, when
 from recollect.surfaces.cli.program import CHANGE, REMEMBER, command
-from recollect.surfaces.cli.session import DONE, NOT_FOUND, Session, content_of, pairs, text_of
-
-_Category = Annotated[
-    Category | None,
-    typer.Option("--category", "-c", help=f"{', '.join(CATEGORIES[:-1])} or {CATEGORIES[-1]}.", metavar="NAME"),
-]
-_Type = Annotated[
-    FactType | None,
-    typer.Option("--type", help=f"{', '.join(FACT_TYPES[:-1])} or {FACT_TYPES[-1]}.", metavar="NAME"),
-]
-_Key = Annotated[str | None, typer.Option("--key", "-k", help="The name of the fact, such as role.", metavar="NAME")]
-_Excerpt = Annotated[str | None, typer.Option("--excerpt", help="The words that support it.", metavar="TEXT")]
-_Messages = Annotated[
-    list[str] | None,
-    typer.Option("--message", help="The id of a message that supports it; may be repeated.", metavar="ID"),
-]
-_Since = Annotated[str | None, typer.Option("--since", help="When it began to be so.", metavar="DATE")]
+from recollect.surfaces.cli.session import DONE, NOT_FOUND, Session, content_of, text_of
 
 
 @command(
@@ -60,49 +21,11 @@ _Since = Annotated[str | None, typer.Option("--since", help="When it began to be
     'recollect remember "Senior engineer at Stripe" --key role',
     "cat fact.txt | recollect remember -",
     writes=True,
+    mirrors="remember",
 )
-def remember(
-    session: Session,
-    content: Text,
-    key: _Key = None,
-    category: _Category = None,
-    type: _Type = None,
-    daily: Annotated[bool, typer.Option("--daily", help="For the daily note, not for MEMORY.md.")] = False,
-    day: Annotated[
-        str | None,
-        typer.Option("--day", help="Which daily note, if it goes to one; today's otherwise.", metavar="DATE"),
-    ] = None,
-    confidence: Confidence = 1.0,
-    importance: Importance = 0.5,
-    source: Source = "explicit",
-    excerpt: _Excerpt = None,
-    message: _Messages = None,
-    tag: Tags = None,
-    since: _Since = None,
-    expires: Annotated[str | None, typer.Option("--expires", help="When to forget it.", metavar="DATE")] = None,
-    pin: Annotated[bool, typer.Option("--pin", help="Keep it in MEMORY.md whatever happens.")] = False,
-    meta: Meta = None,
-) -> int:
+def remember(session: Session, given: Given) -> int:
     """Remember a fact about the person."""
-    outcome = session.memory.remember(
-        text_of(content),
-        key=key,
-        category=category,
-        type=type,
-        durability="daily" if daily else "durable",
-        confidence=confidence,
-        importance=importance,
-        source=source,
-        excerpt=excerpt,
-        messages=message or (),
-        tags=tag or (),
-        valid_from=since,
-        expires_at=expires,
-        pinned=pin,
-        day=day,
-        metadata=pairs(meta),
-    )
-    return session.answer(outcome)
+    return session.answer(session.memory.remember(**given))
 
 
 @command(
@@ -110,26 +33,11 @@ def remember(
     'recollect note "The release is cut on the first Monday." --title Releases',
     "recollect note - --title Minutes < minutes.txt",
     writes=True,
+    mirrors="note",
 )
-def note(
-    session: Session,
-    content: Text,
-    title: Annotated[str | None, typer.Option("--title", help="A title.", metavar="TEXT")] = None,
-    tag: Tags = None,
-    source: Source = "explicit",
-    importance: Importance = 0.5,
-    meta: Meta = None,
-) -> int:
+def note(session: Session, given: Given) -> int:
     """Save a free text with an id of its own."""
-    outcome = session.memory.note(
-        text_of(content),
-        title=title,
-        tags=tag or (),
-        source=source,
-        importance=importance,
-        metadata=pairs(meta),
-    )
-    return session.answer(outcome)
+    return session.answer(session.memory.note(**given))
 
 
 @command(
@@ -137,118 +45,48 @@ def note(
     'recollect jot "Read the paper on BM25"',
     'recollect jot "Talked about the move" --section Discussions --day 2026-02-12',
     writes=True,
+    mirrors="jot",
 )
-def jot(
-    session: Session,
-    content: Text,
-    section: Annotated[
-        str | None,
-        typer.Option(
-            "--section",
-            help="Reading Activity, Discussions, Extracted Insights or Explicit Memories.",
-            metavar="NAME",
-        ),
-    ] = None,
-    day: Annotated[str | None, typer.Option("--day", help="Another day than today.", metavar="DATE")] = None,
-    source: Source = "explicit",
-    confidence: Confidence = 1.0,
-    meta: Meta = None,
-) -> int:
+def jot(session: Session, given: Given) -> int:
     """Add an entry to a daily note."""
-    outcome = session.memory.jot(
-        text_of(content), section=section, day=day, source=source, confidence=confidence, metadata=pairs(meta)
-    )
-    return session.answer(outcome)
+    return session.answer(session.memory.jot(**given))
 
 
 @command(
     REMEMBER,
     'recollect observe "Retries hide the timeout bug" --category lesson',
     writes=True,
+    mirrors="observe",
 )
 def observe(
     session: Session,
-    content: Text,
+    given: Given,
     category: Annotated[ObservationCategory, typer.Option("--category", "-c", help="What it is.")] = "finding",
-    tag: Tags = None,
-    source: Source = "explicit",
-    confidence: Confidence = 1.0,
-    excerpt: _Excerpt = None,
-    message: _Messages = None,
-    at: Annotated[str | None, typer.Option("--at", help="When it was said, if not now.", metavar="DATE")] = None,
-    meta: Meta = None,
 ) -> int:
     """Keep a finding, an insight or a lesson."""
-    outcome = session.memory.observe(
-        text_of(content),
-        category,
-        source=source,
-        confidence=confidence,
-        excerpt=excerpt,
-        messages=message or (),
-        tags=tag or (),
-        said_at=at,
-        metadata=pairs(meta),
-    )
-    return session.answer(outcome)
+    return session.answer(session.memory.observe(category=category, **given))
 
 
 @command(
     REMEMBER,
-    'recollect episode "Planning the move" "Chose Lviv, by train." --with Olena',
+    'recollect episode "The move" "Chose Lviv, by train." --participant Olena',
     writes=True,
+    mirrors="episode",
 )
-def episode(
-    session: Session,
-    topic: Annotated[str, typer.Argument(help="What it was about.", metavar="TOPIC", show_default=False)],
-    summary: Annotated[
-        str,
-        typer.Argument(help="What happened; - reads standard input.", metavar="SUMMARY", show_default=False),
-    ],
-    importance: Importance = 0.7,
-    valence: Annotated[Valence, typer.Option("--valence", help="How it felt.")] = "neutral",
-    tag: Tags = None,
-    message: _Messages = None,
-    participant: Annotated[
-        list[str] | None, typer.Option("--with", help="Who took part; may be repeated.", metavar="NAME")
-    ] = None,
-    source: Source = "explicit",
-    meta: Meta = None,
-) -> int:
+def episode(session: Session, given: Given) -> int:
     """Keep a stretch of conversation as a whole."""
-    outcome = session.memory.episode(
-        topic,
-        text_of(summary),
-        importance=importance,
-        valence=valence,
-        tags=tag or (),
-        messages=message or (),
-        participants=participant or (),
-        source=source,
-        metadata=pairs(meta),
-    )
-    return session.answer(outcome)
+    return session.answer(session.memory.episode(**given))
 
 
 @command(
     REMEMBER,
     'recollect say "Shall we meet on Friday?" --session chat-7 --role user',
     writes=True,
+    mirrors="say",
 )
-def say(
-    session: Session,
-    content: Text,
-    role: Annotated[str, typer.Option("--role", help="user, assistant or another.", metavar="NAME")] = "user",
-    speaker: Annotated[str | None, typer.Option("--speaker", help="Who said it.", metavar="NAME")] = None,
-    at: Annotated[str | None, typer.Option("--at", help="When it was said.", metavar="DATE")] = None,
-    source: Source = "conversation",
-    meta: Meta = None,
-) -> int:
+def say(session: Session, given: Given) -> int:
     """Store one message of a conversation (give its --session)."""
-    outcome = session.memory.say(
-        text_of(content), role=role, speaker=speaker, said_at=at, source=source, metadata=pairs(meta)
-    )
-    return session.answer(outcome)
+    return session.answer(session.memory.say(**given))
 
 
 @command(
@@ -282,56 +120,14 @@ def scratch(
 @command(
     CHANGE,
     'recollect update role "Staff engineer at Stripe"',
-    'recollect update role "Staff engineer" --because correction',
+    'recollect update role "Staff engineer" --reason correction',
     "recollect update v1w2x3y4 --category work_context",
     writes=True,
+    mirrors="update",
 )
-def update(
-    session: Session,
-    ref: Ref,
-    content: Annotated[str | None, typer.Argument(help="The new text; - reads standard input.", metavar="TEXT")] = None,
-    category: Annotated[
-        AnyCategory | None, typer.Option("--category", "-c", help="Its category.", metavar="NAME")
-    ] = None,
-    type: _Type = None,
-    key: _Key = None,
-    confidence: Annotated[
-        float | None, typer.Option("--confidence", help="How sure it is, from 0 to 1.", metavar="SHARE")
-    ] = None,
-    importance: Annotated[
-        float | None, typer.Option("--importance", help="How much it matters, from 0 to 1.", metavar="SHARE")
-    ] = None,
-    tag: Tags = None,
-    source: Annotated[str | None, typer.Option("--source", help="Where it comes from.", metavar="TEXT")] = None,
-    excerpt: _Excerpt = None,
-    message: _Messages = None,
-    because: Annotated[
-        ChangeReason,
-        typer.Option("--because", help="After a correction or refinement, the old value never held."),
-    ] = "update",
-    reason: Reason = None,
-    since: _Since = None,
-    meta: Meta = None,
-) -> int:
+def update(session: Session, given: Given) -> int:
     """Change a record."""
-    outcome = session.known.update(
-        ref,
-        None if content is None else text_of(content),
-        category=category,
-        type=type,
-        key=key,
-        confidence=confidence,
-        importance=importance,
-        tags=tag,
-        source=source,
-        excerpt=excerpt,
-        messages=message,
-        reason=because,
-        note=reason,
-        valid_from=since,
-        metadata=pairs(meta),
-    )
-    return session.answer(outcome)
+    return session.answer(session.known.update(**given))
 
 
 @command(
@@ -383,17 +179,16 @@ def pin(
     return session.answer(outcome)
 
 
-@command(CHANGE, "recollect important v1w2x3y4 --level critical", writes=True)
+@command(CHANGE, "recollect important v1w2x3y4 --level critical", writes=True, mirrors="mark_important")
 def important(
     session: Session,
-    messages: Annotated[list[str], typer.Argument(help="The ids of messages.", metavar="MESSAGES", show_default=False)],
+    given: Given,
     level: Annotated[
         Literal["high", "critical"], typer.Option("--level", help="high keeps for 60 days, critical for 365.")
     ] = "high",
-    reason: Reason = None,
 ) -> None:
     """Keep messages for longer."""
-    kept = session.known.mark_important(messages, level, reason=reason)
+    kept = session.known.mark_important(level=level, **given)
     session.out.document(kept)
     rows = [(message.id[-SHORT_ID:], when(message.expires_at), told(message)) for message in kept]
     session.out.table(("id", "expires", "text"), rows)
@@ -401,28 +196,24 @@ def important(
 
 @command(
     CHANGE,
-    'recollect merge x3y4z5a6 b7c8d9e0 --into "Drinks tea, never coffee"',
+    'recollect merge x3y4z5a6 b7c8d9e0 --content "Drinks tea, never coffee"',
     writes=True,
+    mirrors="merge",
 )
 def merge(
     session: Session,
-    refs: Annotated[
-        list[str],
-        typer.Argument(help="Two records or more, by id or key.", metavar="REFS", show_default=False),
+    given: Given,
+    content: Annotated[
+        str, typer.Option("--content", help="What they become; - reads standard input.", metavar="TEXT")
     ],
-    into: Annotated[str, typer.Option("--into", help="What they become; - reads standard input.", metavar="TEXT")],
-    confidence: Annotated[
-        float | None, typer.Option("--confidence", help="How sure it is, from 0 to 1.", metavar="SHARE")
-    ] = None,
-    reason: Reason = None,
     dry_run: DryRun = False,
 ) -> int:
     """Make one fact or note out of several."""
-    text = text_of(into)
+    text = text_of(content)
     if dry_run:
-        outcome = session.rehearse(lambda trial: trial.merge(refs, text, confidence=confidence, reason=reason))
+        outcome = session.rehearse(lambda trial: trial.merge(content=text, **given))
     else:
-        outcome = session.known.merge(refs, text, confidence=confidence, reason=reason)
+        outcome = session.known.merge(content=text, **given)
     if not isinstance(outcome, Merged):
         return session.answer(outcome, dry_run=dry_run)
     session.out.table(RECORD_HEAD, record_rows(outcome.merged))

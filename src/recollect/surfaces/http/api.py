@@ -23,18 +23,18 @@ from recollect.errors import InvalidInputError, RecollectError
 from recollect.records import new_id
 from recollect.store.tenants import stored_id
 from recollect.surfaces.http import openapi
-from recollect.surfaces.http.callers import Caller, Door
-from recollect.surfaces.http.exchange import JSON, Answer, Asked, Route
+from recollect.surfaces.http.authentication import Authentication, Caller
+from recollect.surfaces.http.concurrency import ConcurrencyLimiter
 from recollect.surfaces.http.limits import Limits
 from recollect.surfaces.http.links import Links
 from recollect.surfaces.http.memories import Memories
+from recollect.surfaces.http.messages import JSON, Request, Response, Route
 from recollect.surfaces.http.metrics import Metrics
 from recollect.surfaces.http.operators import Operators
 from recollect.surfaces.http.problems import TYPE, Problem, problem_of
 from recollect.surfaces.http.schema import read
 from recollect.surfaces.http.streams import Streams
 from recollect.surfaces.http.toolbox import Toolbox
-from recollect.surfaces.http.turns import Turns
 
 LOGGER = logging.getLogger("recollect.http")
 
@@ -51,21 +51,27 @@ class Api:
     """Everything under ``/v1``."""
 
     def __init__(
-        self, app: Recollect, door: Door, limits: Limits, metrics: Metrics | None = None, *, seconds: float = SECONDS
+        self,
+        app: Recollect,
+        authentication: Authentication,
+        limits: Limits,
+        metrics: Metrics | None = None,
+        *,
+        seconds: float = SECONDS,
     ) -> None:
         memories = Memories(app)
-        self.door = door
+        self.authentication = authentication
         self.metrics = metrics or Metrics()
         self.routes: Sequence[Route] = (
             *memories.routes(),
             *Streams(memories, seconds).routes(),
             *Toolbox(app).routes(),
-            *Operators(app, door).routes(),
+            *Operators(app, authentication).routes(),
             *Links(app).routes(),
         )
         self._limits = limits
         # on PostgreSQL most of the time is spent waiting, and so it is by who writes
-        self._turns = None if app.config.database_url else Turns()
+        self._limiter = None if app.config.database_url else ConcurrencyLimiter()
         self._seconds = seconds
         self._by_path: dict[tuple[str, ...], dict[str, Route]] = {}
         for route in self.routes:
@@ -90,7 +96,7 @@ class Api:
 
     async def _answered(
         self, scope: Scope, receive: Receive, headers: dict[str, str], request_id: str
-    ) -> tuple[Route | None, Answer]:
+    ) -> tuple[Route | None, Response]:
         """The outermost handler: whatever goes wrong inside is told in a sentence."""
         route: Route | None = None
         self.metrics.running += 1
@@ -111,7 +117,7 @@ class Api:
             self.metrics.running -= 1
         if found.status in (400, 408, 413):
             found.headers["connection"] = "close"  # what is left of the body is not read
-        return route, Answer(found.status, found.body(request_id), TYPE, dict(found.headers))
+        return route, Response(found.status, found.body(request_id), TYPE, dict(found.headers))
 
     def _find(self, scope: Scope) -> tuple[Route, list[str]]:
         raw: bytes = scope.get("raw_path") or scope["path"].encode()
@@ -134,13 +140,13 @@ class Api:
 
     async def _asked(
         self, route: Route, parts: list[str], scope: Scope, receive: Receive, headers: dict[str, str]
-    ) -> Answer:
+    ) -> Response:
         if route.has_body and headers.get("content-type", JSON).partition(";")[0].strip().lower() != JSON:
             raise Problem(415, "BadRequestError", f"the body must be {JSON}")
         size = _size(headers)
         if route.has_body and size is not None and size > MOST_BODY:
             raise _too_large()
-        asked = Asked(
+        request = Request(
             route=route,
             caller=_NOBODY,
             headers=headers,
@@ -151,51 +157,51 @@ class Api:
             name=parts[3] if len(parts) > 3 else "",
         )
         # whose work it is, as far as can be told before it is known who asks: nobody waits for another tenant's user
-        lane = f"{headers.get('authorization', '')[:26]}\0{asked.local}"
+        lane = f"{headers.get('authorization', '')[:26]}\0{request.local}"
         if not route.has_body:
             pass
         elif size is not None and size <= _SHORT_BODY:
-            asked.body = await self._body(receive)
+            request.body = await self._body(receive)
         else:
-            await in_thread("", self._let_in, asked, scope)
-            asked.body = await self._body(receive)
+            await in_thread("", self._let_in, request, scope)
+            request.body = await self._body(receive)
         if route.handle is not None:
-            if route.scope != "read" or self._turns is None:
-                return await in_thread(lane, self._work, asked, scope)
-            async with self._turns.turn():
-                return await in_thread(lane, self._work, asked, scope)
-        limits = await in_thread("", self._let_in_and_read, asked, scope)
+            if route.scope != "read" or self._limiter is None:
+                return await in_thread(lane, self._work, request, scope)
+            async with self._limiter.slot():
+                return await in_thread(lane, self._work, request, scope)
+        limits = await in_thread("", self._let_in_and_read, request, scope)
         assert route.handle_async is not None
-        answer = await route.handle_async(asked)
+        answer = await route.handle_async(request)
         answer.headers |= limits
         return answer
 
-    def _work(self, asked: Asked, scope: Scope) -> Answer:
+    def _work(self, request: Request, scope: Scope) -> Response:
         """In a thread: all of it."""
-        limits = self._let_in_and_read(asked, scope)
-        assert asked.route.handle is not None
-        answer = asked.route.handle(asked)
+        limits = self._let_in_and_read(request, scope)
+        assert request.route.handle is not None
+        answer = request.route.handle(request)
         answer.headers |= limits
         return answer
 
-    def _let_in_and_read(self, asked: Asked, scope: Scope) -> dict[str, str]:
-        self._let_in(asked, scope)
-        limits = self._limits.take(asked.caller.key, asked.user or None)
-        asked.values = read(asked)
+    def _let_in_and_read(self, request: Request, scope: Scope) -> dict[str, str]:
+        self._let_in(request, scope)
+        limits = self._limits.take(request.caller.key, request.user or None)
+        request.values = read(request)
         return limits
 
-    def _let_in(self, asked: Asked, scope: Scope) -> None:
+    def _let_in(self, request: Request, scope: Scope) -> None:
         """Find out who asks, and whether they may."""
-        caller = self.door.caller(scope["headers"])
-        route = asked.route
+        caller = self.authentication.caller(scope["headers"])
+        route = request.route
         if not caller.may(route.scope):
             wanted = "administers" if route.scope == "admin" else f"may {route.scope}"
             raise Problem(403, "NotAllowedError", f"this needs a key that {wanted}")
-        if caller.user is not None and (not route.has_user or caller.user != asked.local):
+        if caller.user is not None and (not route.has_user or caller.user != request.local):
             raise Problem(403, "NotAllowedError", "the token is good for the memory of its own user only")
-        asked.caller = caller
+        request.caller = caller
         if route.has_user:
-            asked.user = stored_id(caller.tenant, asked.local)
+            request.user = stored_id(caller.tenant, request.local)
 
     async def _body(self, receive: Receive) -> bytes:
         parts: list[bytes] = []
@@ -216,7 +222,7 @@ class Api:
             raise Problem(408, "TooSlowError", "the rest of the body did not come in time") from None
 
 
-async def sent(answer: Answer, send: Send, seconds: float = SECONDS) -> None:
+async def sent(answer: Response, send: Send, seconds: float = SECONDS) -> None:
     """Send an answer. Of a stream each part has to be taken in time."""
     headers = {"content-type": answer.kind, "cache-control": "no-store", "x-content-type-options": "nosniff"}
     if answer.stream is None and answer.status != 304:

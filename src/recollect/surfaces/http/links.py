@@ -14,8 +14,8 @@ from recollect.app import Recollect
 from recollect.identity.nouns import Code, Identity, Joined, Known, Pending, Unlinked
 from recollect.store.keys import DEFAULT_TENANT
 from recollect.store.tenants import stored_id
-from recollect.surfaces.http import shapes
-from recollect.surfaces.http.exchange import Answer, Asked, Route, told
+from recollect.surfaces.http import argument_schemas
+from recollect.surfaces.http.messages import Request, Response, Route, respond
 from recollect.surfaces.http.problems import Problem, as_things_are
 from recollect.surfaces.http.schema import Nothing, Strict
 
@@ -23,20 +23,20 @@ from recollect.surfaces.http.schema import Nothing, Strict
 class OfIdentity(Strict):
     """A person as one channel knows them."""
 
-    channel: shapes.CHANNEL
-    name: shapes.PERSON
+    channel: argument_schemas.CHANNEL
+    name: argument_schemas.PERSON
 
 
 class Binding(OfIdentity):
     """Which user an identity is."""
 
-    user: shapes.USER
+    user: argument_schemas.USER
 
 
 class Entered(OfIdentity):
     """A code that was shown on another channel."""
 
-    code: shapes.CODE
+    code: argument_schemas.CODE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class Links:
                 scope="admin",
                 takes=Nothing,
                 returns=list[Known],
-                handle=self._for_default(lambda asked: told(all_.all())),
+                handle=self._for_default(lambda request: respond(all_.all())),
             ),
             post("resolve", OfIdentity, Resolved, lambda who, _: Resolved(user=all_.resolve(who)), "read"),
             post("bind", Binding, None, lambda who, given: all_.bind(who, stored_id(DEFAULT_TENANT, given["user"]))),
@@ -86,10 +86,10 @@ class Links:
         do: Callable[[tuple[str, str], dict[str, Any]], Any],
         scope: Any = "write",
     ) -> Route:
-        def handle(asked: Asked) -> Answer:
-            given = asked.values
+        def handle(request: Request) -> Response:
+            given = request.values
             with as_things_are():
-                return told(do(Identity(given["channel"], given["name"]), given))
+                return respond(do(Identity(given["channel"], given["name"]), given))
 
         return Route(
             method="POST",
@@ -103,10 +103,10 @@ class Links:
         )
 
     @staticmethod
-    def _for_default(handle: Callable[[Asked], Answer]) -> Callable[[Asked], Answer]:
-        def checked(asked: Asked) -> Answer:
-            if asked.caller.tenant != DEFAULT_TENANT:
+    def _for_default(handle: Callable[[Request], Response]) -> Callable[[Request], Response]:
+        def checked(request: Request) -> Response:
+            if request.caller.tenant != DEFAULT_TENANT:
                 raise Problem(403, "NotAllowedError", "identities are joined for the default tenant only")
-            return handle(asked)
+            return handle(request)
 
         return checked

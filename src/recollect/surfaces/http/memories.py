@@ -11,22 +11,22 @@ from typing import Any
 from pydantic import ConfigDict, Field
 
 from recollect.app import Recollect
-from recollect.client.verbs import ACTING, PAGE, VERBS, Verb
 from recollect.core.memory import Memory
 from recollect.core.paging import Walk
 from recollect.core.writing import DoneAlreadyError
 from recollect.errors import InvalidInputError, NothingToRebuildError
+from recollect.fields import reference
 from recollect.records import JournalEntry, Refused
-from recollect.surfaces.http import once, shapes
-from recollect.surfaces.http.exchange import Answer, Asked, Route, told
+from recollect.surfaces.http import idempotency
+from recollect.surfaces.http.messages import Request, Response, Route, respond
 from recollect.surfaces.http.problems import Problem, as_things_are
 from recollect.surfaces.http.schema import Nothing, Strict, arguments_of, checked, given_as
+from recollect.verbs import ACTING, ELSEWHERE, PAGE, VERBS, Verb
 
-_ALONE = frozenset({"edit", "notices", "note_run", "clear", "erase_topic"})
-BATCH = tuple(name for name, verb in VERBS.items() if verb.scope == "write" and name not in _ALONE)
+BATCH = tuple(name for name, verb in VERBS.items() if verb.batch)
 """The verbs that can be part of a batch."""
 _MOST_OPERATIONS = 1000
-ACTING_FIELDS = ("actor", "agent", "session", "chat", "run", "call", "trusted")
+ACTING_FIELDS = tuple(ELSEWHERE["acting"].arguments)
 
 
 def _told_for_each_verb(schema: dict[str, Any]) -> None:
@@ -37,7 +37,7 @@ def _told_for_each_verb(schema: dict[str, Any]) -> None:
             "type": "object",
             "properties": {
                 "verb": {"const": name},
-                "arguments": shapes.ref(arguments_of(name).__name__),
+                "arguments": reference(arguments_of(name).__name__),
             },
             "required": ["verb", *(["arguments"] if _needs_any(name) else [])],
             "additionalProperties": False,
@@ -102,14 +102,14 @@ class Memories:
             scope="read",
             takes=Nothing,
             returns=About,
-            handle=lambda asked: told(self._about(asked.user)),
+            handle=lambda request: respond(self._about(request.user)),
         )
         return [*verbs, batch, about]
 
-    def memory(self, asked: Asked) -> Memory:
+    def memory(self, request: Request) -> Memory:
         """The memory that a request is about, on behalf of whom it says."""
-        memory = self._app.user(asked.user)
-        given = asked.headers.get(ACTING)
+        memory = self._app.user(request.user)
+        given = request.headers.get(ACTING)
         if given is None:
             return memory
         try:
@@ -130,45 +130,47 @@ class Memories:
             scope=verb.scope,
             takes=arguments_of(verb.name),
             returns=verb.returns,
-            handle=lambda asked: self.verb(verb, asked),
+            handle=lambda request: self.verb(verb, request),
             paged=verb.paged,
             repeatable=verb.writes,
             acts=True,
             statuses=statuses,
         )
 
-    def verb(self, verb: Verb, asked: Asked) -> Answer:
+    def verb(self, verb: Verb, request: Request) -> Response:
         """Do what a verb does."""
-        values = given_as(verb, asked.values)
-        memory = self.memory(asked)
+        values = given_as(verb, request.values)
+        memory = self.memory(request)
         if not verb.writes:
-            return self._reading(verb, memory, values, asked)
+            return self._reading(verb, memory, values, request)
 
-        def do(here: Memory) -> Answer:
+        def do(here: Memory) -> Response:
             if verb.name == "spend" and here is not memory:
                 with here.batch() as batch:
                     _marked(batch, [verb])
-                    found = self._done(verb, batch, dict(values), asked)
+                    found = self._done(verb, batch, dict(values), request)
             else:
-                found = self._done(verb, here, dict(values), asked)
+                found = self._done(verb, here, dict(values), request)
             if verb.erases:
-                self._app.keys.forget_answers(asked.user)
-            return told(found)
+                self._app.keys.forget_answers(request.user)
+            return respond(found)
 
-        def again(entries: Sequence[JournalEntry]) -> Answer:
-            return told(once.told_again(verb.name, values, entries))
+        def again(entries: Sequence[JournalEntry]) -> Response:
+            return respond(idempotency.told_again(verb.name, values, entries))
 
-        _with_ids(asked, [(verb, values)])
+        _with_ids(request, [(verb, values)])
         if verb.name == "rebuild" and self._app.config.database_url:
             raise NothingToRebuildError("what is in PostgreSQL is restored from a backup of the database")
         if verb.scope == "admin":  # which can be done again: the journal need not tell
-            return once.once(self._app.keys, asked, lambda: do(memory), lambda: do(memory))
-        return self._once(asked, memory, do, again, keep=verb.name != "erase_topic")  # its answer holds what was erased
+            return idempotency.once(self._app.keys, request, lambda: do(memory), lambda: do(memory))
+        return self._once(
+            request, memory, do, again, keep=verb.name != "erase_topic"
+        )  # its answer holds what was erased
 
-    def batch(self, asked: Asked) -> Answer:
+    def batch(self, request: Request) -> Response:
         """Do many things in one transaction."""
         operations = []
-        for number, one in enumerate(asked.values["operations"]):
+        for number, one in enumerate(request.values["operations"]):
             if one["verb"] not in BATCH:
                 raise InvalidInputError(f"operations[{number}].verb", f"must be one of {', '.join(BATCH)}")
             verb = VERBS[one["verb"]]
@@ -177,70 +179,72 @@ class Memories:
             except InvalidInputError as error:
                 raise InvalidInputError(f"operations[{number}].{error.field}", _problem(error)) from None
             operations.append((verb, given_as(verb, given)))
-        _with_ids(asked, operations)
+        _with_ids(request, operations)
 
-        memory = self.memory(asked)
+        memory = self.memory(request)
         erases = any(verb.erases for verb, _ in operations)
 
-        def do(here: Memory) -> Answer:
+        def do(here: Memory) -> Response:
             with here.batch() as batch:
                 if here is not memory:
                     _marked(batch, [verb for verb, _ in operations])
                 with as_things_are():
-                    answer = told([verb.call(batch, dict(given)) for verb, given in operations])
+                    answer = respond([verb.call(batch, dict(given)) for verb, given in operations])
                 if here is not memory and not erases:
-                    once.draft(self._app.keys, asked, batch, answer)
+                    idempotency.draft(self._app.keys, request, batch, answer)
             if erases:
-                self._app.keys.forget_answers(asked.user)
+                self._app.keys.forget_answers(request.user)
             return answer
 
-        def again(entries: Sequence[JournalEntry]) -> Answer:
-            return once.drafted(self._app.keys, asked, entries[-1])
+        def again(entries: Sequence[JournalEntry]) -> Response:
+            return idempotency.drafted(self._app.keys, request, entries[-1])
 
-        return self._once(asked, memory, do, again)
+        return self._once(request, memory, do, again)
 
     def _once(
         self,
-        asked: Asked,
+        request: Request,
         memory: Memory,
-        do: Callable[[Memory], Answer],
-        again: Callable[[Sequence[JournalEntry]], Answer],
+        do: Callable[[Memory], Response],
+        again: Callable[[Sequence[JournalEntry]], Response],
         *,
         keep: bool = True,
-    ) -> Answer:
-        known = once.repeated(asked)
+    ) -> Response:
+        known = idempotency.repeated(request)
         call = "" if known is None else known.call
         # a call of the host's own stays in the journal: it may name several requests, so it cannot tell them apart
         own = memory._acting.call is not None
-        here = memory if known is None or own else once.under_call(memory, call)
+        here = memory if known is None or own else idempotency.under_call(memory, call)
 
-        def do_unless_done() -> Answer:
+        def do_unless_done() -> Response:
             # if it was done, the file is no longer what it was made from
-            if here is not memory and "if-match" in asked.headers and memory.history(call=call, limit=1):
+            if here is not memory and "if-match" in request.headers and memory.history(call=call, limit=1):
                 raise DoneAlreadyError
             return do(here)
 
-        return once.once(self._app.keys, asked, do_unless_done, lambda: again(memory.history(call=call)), keep=keep)
+        return idempotency.once(
+            self._app.keys, request, do_unless_done, lambda: again(memory.history(call=call)), keep=keep
+        )
 
-    def _reading(self, verb: Verb, memory: Memory, values: dict[str, Any], asked: Asked) -> Answer:
+    def _reading(self, verb: Verb, memory: Memory, values: dict[str, Any], request: Request) -> Response:
         if verb.paged:
             cursor, size = values.pop("cursor", None), values.pop("page", PAGE)
             with as_things_are():  # a cursor of another list, or one that somebody made up
                 walk = Walk(size, cursor)
             items = _called(verb, memory._walking(walk), values)
-            return told(items, next=walk.following)
+            return respond(items, next=walk.following)
         found = _called(verb, memory, values)
         if verb.name not in ("show", "daily"):
-            return told(found)
+            return respond(found)
         tag = tag_of(found)
-        if tag in _tags(asked.headers.get("if-none-match", "")):
-            return Answer(304, headers={"etag": tag})
-        answer = told(found)
+        if tag in _tags(request.headers.get("if-none-match", "")):
+            return Response(304, headers={"etag": tag})
+        answer = respond(found)
         answer.headers["etag"] = tag
         return answer
 
-    def _done(self, verb: Verb, memory: Memory, values: dict[str, Any], asked: Asked) -> Any:
-        wanted = asked.headers.get("if-match") if verb.name == "edit" else None
+    def _done(self, verb: Verb, memory: Memory, values: dict[str, Any], request: Request) -> Any:
+        wanted = request.headers.get("if-match") if verb.name == "edit" else None
         if wanted is None:
             return _called(verb, memory, values)
         now = memory.show() if values.get("day") is None else memory.daily(values["day"])
@@ -268,9 +272,9 @@ def _marked(batch: Memory, verbs: Sequence[Verb]) -> None:
         batch._open.mark("spend", "")
 
 
-def _with_ids(asked: Asked, operations: Sequence[tuple[Verb, dict[str, Any]]]) -> None:
+def _with_ids(request: Request, operations: Sequence[tuple[Verb, dict[str, Any]]]) -> None:
     """What is reported is in no journal: with an id that follows from the idempotency key it is stored once."""
-    known = once.repeated(asked)
+    known = idempotency.repeated(request)
     if known is None:
         return
     for number, (verb, values) in enumerate(operations):

@@ -8,11 +8,12 @@ from typing import Any
 from pydantic import BaseModel, Field, TypeAdapter, create_model
 
 from recollect import __version__
-from recollect.core.validation import MAX_SHORT
-from recollect.surfaces.http import shapes
-from recollect.surfaces.http.exchange import JSON, Route
+from recollect.checks import MAX_SHORT
+from recollect.fields import STORABLE, reference
+from recollect.surfaces.http import argument_schemas
+from recollect.surfaces.http.idempotency import LONGEST, SHORTEST
 from recollect.surfaces.http.memories import ACTING_FIELDS
-from recollect.surfaces.http.once import LONGEST, SHORTEST
+from recollect.surfaces.http.messages import JSON, Route
 from recollect.surfaces.http.problems import TYPE
 from recollect.surfaces.http.schema import answered
 
@@ -41,11 +42,11 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
             adapters.append((f"{route.name} returns", "serialization", TypeAdapter(_answer(route))))
     schemas, components = TypeAdapter.json_schemas(adapters, ref_template="#/components/schemas/{model}")
     known = {name: schema for (name, _), schema in schemas.items()}
-    models = components.get("$defs", {}) | shapes.NAMED
+    models = components.get("$defs", {}) | argument_schemas.COMPONENTS
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
         paths.setdefault(f"/v1{route.path}", {})[route.method.lower()] = _operation(route, known, models)
-    made: dict[str, Any] = shapes.with_refs(
+    made: dict[str, Any] = argument_schemas.with_references(
         {
             "openapi": "3.1.0",
             "info": {"title": "Recollect", "version": __version__, "description": _ABOUT},
@@ -130,8 +131,8 @@ def _responses(route: Route, known: dict[str, Any]) -> dict[str, Any]:
     return responses
 
 
-_USER = shapes.ref("UserId")
-_NAME = shapes.STORABLE | {"minLength": 1}
+_USER = reference("UserId")
+_NAME = STORABLE | {"minLength": 1}
 _ERRORS = {
     400: "The request cannot be read",
     401: "No key, or not a good one",
@@ -171,7 +172,7 @@ def _header(name: str, said: str, **more: Any) -> dict[str, Any]:
     return {"name": name, "in": "header", "required": False, "description": said, "schema": kind}
 
 
-_LINE = {"anyOf": [shapes.ref(f"Line{MAX_SHORT}"), {"type": "null"}]}
+_LINE = {"anyOf": [reference(f"Line{MAX_SHORT}"), {"type": "null"}]}
 _FLAG = {"type": ["boolean", "null"]}
 _ACTING = {
     "name": "Recollect-Acting",

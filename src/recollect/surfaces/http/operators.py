@@ -10,20 +10,21 @@ from urllib.parse import quote
 from pydantic import ConfigDict, Field
 
 from recollect.app import Recollect
-from recollect.client.verbs import PAGE
 from recollect.core.trends import FEWEST, PERIODS, Trend
 from recollect.errors import InvalidInputError
+from recollect.fields import reference
 from recollect.figures import Figures
 from recollect.identity.login import Login
 from recollect.records import ExtractionRun, Receipt
 from recollect.store.tenants import first_of, stored_id, users_of
-from recollect.surfaces.http import shapes
-from recollect.surfaces.http.callers import LONGEST_TOKEN, Door
-from recollect.surfaces.http.exchange import Answer, Asked, Route, told
+from recollect.surfaces.http import argument_schemas
+from recollect.surfaces.http.authentication import LONGEST_TOKEN, Authentication
+from recollect.surfaces.http.messages import Request, Response, Route, respond
 from recollect.surfaces.http.problems import Problem
 from recollect.surfaces.http.schema import Nothing, Strict
 from recollect.tools.catalog import SUITES, tools_of
 from recollect.tools.wire import Format, declarations
+from recollect.verbs import PAGE
 
 FORMATS = (*get_args(Format), "mcp")
 
@@ -31,16 +32,18 @@ FORMATS = (*get_args(Format), "mcp")
 class UsersAsked(Strict):
     """Which part of a long list."""
 
-    cursor: shapes.USER_BEFORE | None = Field(None, description="the user to go on behind: ``next`` of the page before")
-    page: shapes.whole(1, 1000) = Field(PAGE, description="how many users at most")  # type: ignore[valid-type]
+    cursor: argument_schemas.USER_BEFORE | None = Field(
+        None, description="the user to go on behind: ``next`` of the page before"
+    )
+    page: argument_schemas.whole(1, 1000) = Field(PAGE, description="how many users at most")  # type: ignore[valid-type]
 
 
 class TokenAsked(Strict):
     """For whom a token is, what for, and how long."""
 
-    user: shapes.LOCAL_USER
+    user: argument_schemas.LOCAL_USER
     scope: Literal["read", "write"] = "read"
-    minutes: shapes.whole(1, LONGEST_TOKEN) = 15  # type: ignore[valid-type]
+    minutes: argument_schemas.whole(1, LONGEST_TOKEN) = 15  # type: ignore[valid-type]
 
 
 class VisitAsked(Strict):
@@ -49,13 +52,13 @@ class VisitAsked(Strict):
     model_config = ConfigDict(
         json_schema_extra={
             "anyOf": [
-                {"required": ["user"], "properties": {"user": shapes.ref("UserId")}},
+                {"required": ["user"], "properties": {"user": reference("UserId")}},
                 {"required": ["operator"], "properties": {"operator": {"const": True}}},
             ]
         }
     )
 
-    user: shapes.LOCAL_USER | None = None
+    user: argument_schemas.LOCAL_USER | None = None
     operator: bool = False
     read_only: bool = False
 
@@ -63,20 +66,20 @@ class VisitAsked(Strict):
 class RunsAsked(Strict):
     """Which runs."""
 
-    kind: shapes.LINE | None = None
-    limit: shapes.whole(1, 1000) = 20  # type: ignore[valid-type]
+    kind: argument_schemas.LINE | None = None
+    limit: argument_schemas.whole(1, 1000) = 20  # type: ignore[valid-type]
 
 
 class FiguresAsked(Strict):
     """Of how many days."""
 
-    days: shapes.whole(1, 366) = 7  # type: ignore[valid-type]
+    days: argument_schemas.whole(1, 366) = 7  # type: ignore[valid-type]
 
 
 class TrendsAsked(Strict):
     """How many have to share a topic, and since when."""
 
-    k: shapes.whole(FEWEST, 1_000_000) = FEWEST  # type: ignore[valid-type]
+    k: argument_schemas.whole(FEWEST, 1_000_000) = FEWEST  # type: ignore[valid-type]
     days: int = Field(30, json_schema_extra={"enum": list(PERIODS)})
 
 
@@ -109,9 +112,9 @@ class VisitMade:
 class Operators:
     """Everything that is not about one memory."""
 
-    def __init__(self, app: Recollect, door: Door) -> None:
+    def __init__(self, app: Recollect, authentication: Authentication) -> None:
         self._app = app
-        self._door = door
+        self._authentication = authentication
 
     def routes(self) -> list[Route]:
         """What can be asked."""
@@ -201,52 +204,52 @@ class Operators:
             ),
         ]
 
-    def _users(self, asked: Asked) -> Answer:
-        tenant, size = asked.caller.tenant, asked.values.get("page", PAGE)
-        cursor = asked.values.get("cursor") or ""
+    def _users(self, request: Request) -> Response:
+        tenant, size = request.caller.tenant, request.values.get("page", PAGE)
+        cursor = request.values.get("cursor") or ""
         stored = self._app.users(tenant=tenant, after=first_of(tenant, cursor), limit=size + 1)
         found = [local for local, _ in users_of(tenant, stored)]
-        return told(found[:size], next=found[size - 1] if len(found) > size else None)
+        return respond(found[:size], next=found[size - 1] if len(found) > size else None)
 
-    def _erase(self, asked: Asked) -> Answer:
-        return told(self._app.erase_user(asked.user))
+    def _erase(self, request: Request) -> Response:
+        return respond(self._app.erase_user(request.user))
 
-    def _runs(self, asked: Asked) -> Answer:
-        tenant, limit, kind = asked.caller.tenant, asked.values.get("limit", 20), asked.values.get("kind")
+    def _runs(self, request: Request) -> Response:
+        tenant, limit, kind = request.caller.tenant, request.values.get("limit", 20), request.values.get("kind")
         found = [
             (local, run)
             for local, stored in users_of(tenant, self._app.users(tenant=tenant))
             for run in self._app.user(stored).runs(kind=kind, limit=limit)
         ]
         found.sort(key=lambda one: (one[1].day, one[1].started_at), reverse=True)
-        return told(found[:limit])
+        return respond(found[:limit])
 
-    def _figures(self, asked: Asked) -> Answer:
-        return told(self._app.figures(**asked.values, tenant=asked.caller.tenant))
+    def _figures(self, request: Request) -> Response:
+        return respond(self._app.figures(**request.values, tenant=request.caller.tenant))
 
-    def _trends(self, asked: Asked) -> Answer:
-        among = self._app.users(tenant=asked.caller.tenant)
-        return told(self._app.trends(**asked.values, among=among))
+    def _trends(self, request: Request) -> Response:
+        among = self._app.users(tenant=request.caller.tenant)
+        return respond(self._app.trends(**request.values, among=among))
 
-    def _token(self, asked: Asked) -> Answer:
-        values: dict[str, Any] = {"scope": "read", "minutes": 15} | asked.values
-        stored_id(asked.caller.tenant, values["user"])
-        if not asked.caller.may(values["scope"]):
+    def _token(self, request: Request) -> Response:
+        values: dict[str, Any] = {"scope": "read", "minutes": 15} | request.values
+        stored_id(request.caller.tenant, values["user"])
+        if not request.caller.may(values["scope"]):
             raise Problem(403, "NotAllowedError", "the key may not do itself what the token is for")
-        token, until = self._door.token(asked.caller, **values)
-        return told(TokenMade(token=token, expires_at=until), 201)
+        token, until = self._authentication.token(request.caller, **values)
+        return respond(TokenMade(token=token, expires_at=until), 201)
 
-    def _visit(self, asked: Asked) -> Answer:
-        operator, read_only = asked.values.get("operator", False), asked.values.get("read_only", False)
-        if not asked.caller.may("admin" if operator else "read" if read_only else "write"):
+    def _visit(self, request: Request) -> Response:
+        operator, read_only = request.values.get("operator", False), request.values.get("read_only", False)
+        if not request.caller.may("admin" if operator else "read" if read_only else "write"):
             raise Problem(403, "NotAllowedError", "the key may not do itself what the link is for")
-        who = {"tenant": asked.caller.tenant, "operator": operator, "read_only": read_only, "key": asked.caller.key}
-        code, until = Login(self._app.keys).code(asked.values.get("user"), **who)
+        who = {"tenant": request.caller.tenant, "operator": operator, "read_only": read_only, "key": request.caller.key}
+        code, until = Login(self._app.keys).code(request.values.get("user"), **who)
         where = self._app.config.console_url.rstrip("/") or "/console"
-        return told(VisitMade(code=code, link=f"{where}/login?code={quote(code)}", expires_at=until), 201)
+        return respond(VisitMade(code=code, link=f"{where}/login?code={quote(code)}", expires_at=until), 201)
 
-    def _tools(self, asked: Asked) -> Answer:
-        values: dict[str, Any] = {"format": "openai", "suites": [], "strict": False} | asked.values
+    def _tools(self, request: Request) -> Response:
+        values: dict[str, Any] = {"format": "openai", "suites": [], "strict": False} | request.values
         if values["format"] not in FORMATS:
             raise InvalidInputError("format", f"must be one of {', '.join(FORMATS)}")
-        return told(declarations(tools_of(values["suites"]), values["format"], strict=values["strict"]))
+        return respond(declarations(tools_of(values["suites"]), values["format"], strict=values["strict"]))

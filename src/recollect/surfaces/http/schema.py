@@ -7,26 +7,24 @@ from __future__ import annotations
 
 import re
 import types
+from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 from urllib.parse import parse_qsl
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic import Field as Constraints
 
 from recollect import records
 from recollect.client.plain import names_of, outcome_types
-from recollect.client.verbs import PAGE, VERBS, Verb
-from recollect.core import events
-from recollect.core import validation as check
-from recollect.core.interests import MAX_ITEMS
-from recollect.core.unread import Mark
-from recollect.document.daily_md import SECTIONS
 from recollect.errors import InvalidInputError
-from recollect.records import ExtractionRun, Hit, Hits, Outcome, Record
-from recollect.surfaces.http import shapes
-from recollect.surfaces.http.exchange import Asked, parsed
+from recollect.fields import Field
+from recollect.records import Hit, Hits, Outcome, Record
+from recollect.surfaces.http.argument_schemas import accepted, whole
+from recollect.surfaces.http.messages import Request, parse_json
+from recollect.verbs import PAGE, VERBS, Argument, Verb
 
 CURSOR = r"^[A-Za-z0-9_-]{1,2000}$"
 """A place in a list, as `recollect.core.paging` writes it."""
@@ -35,112 +33,6 @@ _MOST_FIELDS = 200
 _CLEANED = frozenset({"query", "topic"})
 """Whatever is in a question, the memory makes the best of it."""
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
-_ANY_CATEGORY = shapes.one_of(records.CATEGORIES + records.OBSERVATION_CATEGORIES)
-_KINDS = shapes.several(shapes.one_of(records.KINDS), check.MAX_TAGS)
-_SHAPES: dict[str, Any] = {
-    "as_of": shapes.MOMENT,
-    "at": shapes.ZONED,
-    "before": shapes.NUMBER,
-    "call": shapes.SOUGHT,
-    "category": _ANY_CATEGORY,
-    "confidence": shapes.SHARE,
-    "content": shapes.TEXT,
-    "cost": Annotated[float, Field(ge=0, le=1e9)],
-    "day": shapes.NOTED_DAY,
-    "excerpt": shapes.text(check.MAX_FACT),
-    "expect": shapes.SEEN,
-    "expires_at": shapes.MOMENT,
-    "id": shapes.REF,
-    "ids": shapes.several(shapes.ID, _MOST_FIELDS),
-    "importance": shapes.SHARE,
-    "item": shapes.LINE,
-    "items": shapes.several(shapes.ITEM, MAX_ITEMS),
-    "key": shapes.KEY,
-    "kind": shapes.one_of(records.KINDS),
-    "kinds": _KINDS,
-    "limit": shapes.COUNT,
-    "max_tokens": shapes.COUNT,
-    "messages": shapes.MESSAGES,
-    "metadata": shapes.METADATA,
-    "min_score": shapes.SHARE,
-    "name": shapes.one_of(records.CONSENTS),
-    "note": shapes.text(check.MAX_SHORT),
-    "now": shapes.MOMENT,
-    "number": shapes.NUMBER,
-    "offset": shapes.whole(0, 2**31 - 1),
-    "operation": shapes.REF,
-    "participants": shapes.TAGS,
-    "query": shapes.ASKED,
-    "reason": shapes.text(check.MAX_SHORT),
-    "ref": shapes.REF,
-    "refs": shapes.REF,
-    "replaced_by": shapes.REF,
-    "role": shapes.LINE,
-    "run": shapes.SOUGHT,
-    "said_at": shapes.MOMENT,
-    "section": shapes.one_of(SECTIONS),
-    "session": shapes.LINE,
-    "since": shapes.MOMENT,
-    "source": shapes.SOURCE,
-    "speaker": shapes.LINE,
-    "status": shapes.one_of((*records.STATUSES, "all")),
-    "summary": shapes.TEXT,
-    "tags": shapes.TAGS,
-    "target": shapes.ENTRY_OR_RUN | shapes.NUMBER,
-    "text": shapes.FILE,
-    "title": shapes.LINE,
-    "tokens_in": shapes.AMOUNT,
-    "tokens_out": shapes.AMOUNT,
-    "tool": shapes.LINE,
-    "topic": shapes.LINE,
-    "topics": shapes.TAGS,
-    "type": shapes.one_of(records.FACT_TYPES),
-    "until": shapes.MOMENT,
-    "valence": shapes.one_of(records.VALENCES),
-    "valid_from": shapes.MOMENT,
-    "value": shapes.TEXT,
-    "context.now": shapes.NOW,
-    "context.topic": shapes.ASKED,
-    "daily.day": shapes.DAY,
-    "erase_topic.topic": shapes.TOPIC,
-    "interactions.kinds": shapes.several(shapes.one_of(records.INTERACTION_KINDS), check.MAX_TAGS),
-    "jot.content": shapes.FACT,
-    "merge.content": shapes.text(check.MAX_FACT),
-    "merge.refs": shapes.several(shapes.REF, check.MAX_MESSAGES, 2),
-    "observe.category": shapes.one_of(records.OBSERVATION_CATEGORIES),
-    "read.key": shapes.SOUGHT,
-    "read.session": shapes.SOUGHT,
-    "read.source": shapes.SOUGHT,
-    "remember.category": shapes.one_of(records.CATEGORIES),
-    "remember.content": shapes.FACT,
-    "report.kind": shapes.one_of(records.INTERACTION_KINDS),
-    "report.text": shapes.text(events.MAX_TEXT),
-    "report.value": shapes.REF,
-    "runs.kind": shapes.LINE,
-    "runs.since": shapes.DAY,
-    "scratch.key": shapes.REF,
-    "search.source": shapes.LINE,
-    "set_scratch.key": shapes.REF,
-    "update.reason": shapes.one_of(records.CHANGE_REASONS),
-    "update.source": shapes.LINE,
-    "usage.since": shapes.DAY,
-    "usage.until": shapes.DAY,
-    "ExtractionRun.day": shapes.DAY,
-    "ExtractionRun.details": shapes.METADATA,
-    "ExtractionRun.duration_ms": shapes.AMOUNT,
-    "ExtractionRun.error": shapes.SOUGHT,
-    "ExtractionRun.interactions_processed": shapes.AMOUNT,
-    "ExtractionRun.kind": shapes.REF,
-    "ExtractionRun.memories_updated": shapes.AMOUNT,
-    "ExtractionRun.memories_written": shapes.AMOUNT,
-    "ExtractionRun.started_at": shapes.MOMENT,
-    "ExtractionRun.status": shapes.one_of(records.RUN_STATUSES),
-    "ExtractionRun.tier": shapes.line(64),
-    "ExtractionRun.tokens_used": shapes.AMOUNT,
-    "Mark.reported": shapes.MOMENT,
-    "Mark.seq": shapes.NUMBER,
-}
-"""How an argument may look, by its name, or by verb or class and name."""
 
 
 class Strict(BaseModel):
@@ -156,8 +48,8 @@ class Nothing(Strict):
 class Paged(Strict):
     """Which part of a long list."""
 
-    cursor: Annotated[str, Field(pattern=CURSOR)] | None = Field(None, description=_WHERE)
-    page: shapes.whole(1, 1000) = Field(PAGE, description="how many items at most")  # type: ignore[valid-type]
+    cursor: Annotated[str, Constraints(pattern=CURSOR)] | None = Constraints(None, description=_WHERE)
+    page: whole(1, 1000) = Constraints(PAGE, description="how many items at most")  # type: ignore[valid-type]
 
 
 @cache
@@ -165,35 +57,33 @@ def arguments_of(name: str) -> type[BaseModel]:
     """What a verb takes."""
     verb = VERBS[name]
     given: dict[str, Any] = {}
-    for parameter in verb.parameters.values():
-        kind = _argument(verb.name, parameter.name, verb.hints[parameter.name])
-        if parameter.kind is parameter.VAR_POSITIONAL:
-            given[parameter.name] = (list[kind], ...)  # type: ignore[valid-type]
-        elif parameter.default is parameter.empty:
-            given[parameter.name] = (kind, ...)
+    for argument in verb.parameters.values():
+        kind = _type_of(verb, argument)
+        if argument.is_variadic:
+            given[argument.name] = (list[kind], ...)  # type: ignore[valid-type]
+        elif argument.is_required:
+            given[argument.name] = (kind, ...)
         else:
-            default = list(parameter.default) if isinstance(parameter.default, tuple) else parameter.default
-            given[parameter.name] = (kind, default)
+            default = list(argument.default) if isinstance(argument.default, tuple) else argument.default
+            given[argument.name] = (kind, default)
     return create_model(f"{_titled(name)}Arguments", __base__=Paged if verb.paged else Strict, **given)
 
 
-def _argument(owner: str, name: str, hint: Any) -> Any:
-    """The type of an argument, as JSON can hold it."""
-    inner = get_args(hint)
-    kind: Any
-    if f"{owner}.{name}" in _SHAPES or (name in _SHAPES and hint is not ExtractionRun):
-        kind = _SHAPES.get(f"{owner}.{name}", _SHAPES.get(name))
-    elif hint is ExtractionRun:
-        kind = taken(ExtractionRun)
-    elif inner == (Mark,):
-        kind = list[taken(Mark)]  # type: ignore[misc]
-    elif name == "events":
-        kind = list[arguments_of("report")]  # type: ignore[misc]
-    elif hint in (bool, bool | None) or get_origin(hint) is Literal:
-        return hint
+def _type_of(verb: Verb, argument: Argument) -> Any:
+    """Return the type of an argument, as JSON can hold it."""
+    field = argument.field
+    if field is None:
+        raise TypeError(f"{verb.name} takes {argument.name}: its type must be one of recollect.fields")
+    if field.verb:
+        return list[arguments_of(field.verb)]  # type: ignore[misc]
+    if field.parts is None:
+        kind = accepted(field)
+    elif field.json is list:
+        (cls,) = get_args(argument.type)
+        kind = list[_given(cls, field.parts)]  # type: ignore[misc]
     else:
-        raise TypeError(f"{owner} takes {name}: say in the table above how it may look")
-    return kind | None if types.NoneType in inner else kind
+        kind = _given(argument.type, field.parts)
+    return kind | None if argument.is_optional else kind
 
 
 # what is answered
@@ -212,12 +102,12 @@ def _answered(hint: Any) -> Any:
     if hint is Record:
         return Annotated[
             Union[tuple(answered(cls) for cls in records.RECORD_TYPES.values())],  # noqa: UP007
-            Field(discriminator="kind"),
+            Constraints(discriminator="kind"),
         ]
     if hint is Outcome:
         return Annotated[
             Union[tuple(answered(cls) for cls in outcome_types().values())],  # noqa: UP007
-            Field(discriminator="outcome"),
+            Constraints(discriminator="outcome"),
         ]
     if isinstance(hint, type) and is_dataclass(hint):
         return _model(hint)
@@ -244,17 +134,18 @@ def _model(cls: type) -> type[BaseModel]:
     return create_model(cls.__name__, __doc__=_first_line(cls), **given)
 
 
-@cache
-def taken(cls: type) -> type[BaseModel]:
-    """A dataclass as it is given: what has a default may be left out."""
+def _given(cls: type, parts: Mapping[str, Field]) -> type[BaseModel]:
+    """Return a dataclass as it is given: what has a default may be left out."""
     hints = get_type_hints(cls)
     given: dict[str, Any] = {}
     for one in fields(cls):
-        kind = _argument(cls.__name__, one.name, hints[one.name])
+        kind = accepted(parts[one.name])
+        if types.NoneType in get_args(hints[one.name]):
+            kind = kind | None
         if one.default is not MISSING:
             given[one.name] = (kind, one.default)
         elif one.default_factory is not MISSING:
-            given[one.name] = (kind, Field(default_factory=one.default_factory))
+            given[one.name] = (kind, Constraints(default_factory=one.default_factory))
         else:
             given[one.name] = (kind, ...)
     return create_model(f"{cls.__name__}Given", __base__=Strict, __doc__=_first_line(cls), **given)
@@ -263,12 +154,12 @@ def taken(cls: type) -> type[BaseModel]:
 # reading what was asked
 
 
-def read(asked: Asked) -> dict[str, Any]:
+def read(request: Request) -> dict[str, Any]:
     """The arguments of a request, as the handler wants them; only those that were given."""
-    model = asked.route.takes
-    if asked.route.has_body:
-        return checked(model, parsed(asked.body), strict=True)
-    return checked(model, _from_query(model, asked.query), strict=False)
+    model = request.route.takes
+    if request.route.has_body:
+        return checked(model, parse_json(request.body), strict=True)
+    return checked(model, _from_query(model, request.query), strict=False)
 
 
 def checked(model: type[BaseModel], data: Any, *, strict: bool) -> dict[str, Any]:
@@ -302,14 +193,16 @@ def _is_storable(value: Any) -> bool:
 
 
 def given_as(verb: Verb, values: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of a verb, made of plain values."""
+    """Return the arguments of a verb, made of plain values."""
     for name, value in values.items():
-        hint = verb.hints.get(name)
-        inner = get_args(hint)
-        if hint is ExtractionRun:
-            values[name] = ExtractionRun(**value)
-        elif inner == (Mark,):
-            values[name] = [Mark(**one) for one in value]
+        argument = verb.parameters.get(name)
+        if argument is None or argument.field is None or argument.field.parts is None:
+            continue
+        if argument.field.json is list:
+            (cls,) = get_args(argument.type)
+            values[name] = [cls(**one) for one in value]
+        else:
+            values[name] = argument.type(**value)
     return values
 
 

@@ -11,12 +11,12 @@ from pydantic import Field
 
 from recollect.core.aio import in_thread
 from recollect.core.transfer import ImportReport
-from recollect.surfaces.http import shapes
-from recollect.surfaces.http.exchange import Answer, Asked, Route, told
+from recollect.surfaces.http import argument_schemas
 from recollect.surfaces.http.memories import Memories
+from recollect.surfaces.http.messages import Request, Response, Route, respond
 from recollect.surfaces.http.problems import Problem, as_things_are
+from recollect.surfaces.http.request_buffer import BufferFolder
 from recollect.surfaces.http.schema import Nothing, Strict
-from recollect.surfaces.http.spool import Spool
 
 MOST = 512 * 1024 * 1024
 """The largest import, in bytes."""
@@ -29,10 +29,10 @@ _ENDINGS = frozenset({".zip", ".json", ".jsonl", ".md", ".txt"})
 class ImportAsked(Strict):
     """What is sent, and whose of it to take."""
 
-    name: shapes.storable(200) = Field(  # type: ignore[valid-type]
+    name: argument_schemas.storable(200) = Field(  # type: ignore[valid-type]
         "export.zip", description="the name of the file; its ending says what it is"
     )
-    from_user: shapes.LINE | None = None
+    from_user: argument_schemas.LINE | None = None
     dry_run: bool = False
 
 
@@ -70,38 +70,38 @@ class Streams:
             ),
         ]
 
-    async def _export(self, asked: Asked) -> Answer:
-        spool = await in_thread("", Spool)
+    async def _export(self, request: Request) -> Response:
+        buffer = await in_thread("", BufferFolder)
         try:
-            path = spool.folder / "memory.zip"
-            await in_thread(asked.user, lambda: self._memories.memory(asked).export(path))
+            path = buffer.folder / "memory.zip"
+            await in_thread(request.user, lambda: self._memories.memory(request).export(path))
         except BaseException:
-            await in_thread("", spool.close)
+            await in_thread("", buffer.close)
             raise
         headers = {"content-disposition": 'attachment; filename="memory.zip"'}
-        return Answer(kind="application/zip", headers=headers, stream=_read(path, spool))
+        return Response(kind="application/zip", headers=headers, stream=_read(path, buffer))
 
-    async def _import(self, asked: Asked) -> Answer:
-        ending = Path(asked.values.get("name", "export.zip")).suffix.lower()
-        spool = await in_thread("", Spool)
+    async def _import(self, request: Request) -> Response:
+        ending = Path(request.values.get("name", "export.zip")).suffix.lower()
+        buffer = await in_thread("", BufferFolder)
         try:
-            path = spool.folder / f"import{ending if ending in _ENDINGS else ''}"
-            await self._save(asked, path)
+            path = buffer.folder / f"import{ending if ending in _ENDINGS else ''}"
+            await self._save(request, path)
             how: dict[str, Any] = {
-                name: asked.values[name] for name in ("from_user", "dry_run") if name in asked.values
+                name: request.values[name] for name in ("from_user", "dry_run") if name in request.values
             }
-            memory = await in_thread(asked.user, self._memories.memory, asked)
+            memory = await in_thread(request.user, self._memories.memory, request)
             with as_things_are():
-                return await in_thread(asked.user, lambda: told(memory.import_(path, **how)))
+                return await in_thread(request.user, lambda: respond(memory.import_(path, **how)))
         finally:
-            await in_thread("", spool.close)
+            await in_thread("", buffer.close)
 
-    async def _save(self, asked: Asked, path: Path) -> None:
+    async def _save(self, request: Request, path: Path) -> None:
         file = await in_thread("", path.open, "wb")
         size = 0
         try:
             while True:
-                message = await asyncio.wait_for(asked.receive(), self._seconds)
+                message = await asyncio.wait_for(request.receive(), self._seconds)
                 if message["type"] == "http.disconnect":
                     raise Problem(400, "BadRequestError", "the body is not complete")
                 size += len(message.get("body", b""))
@@ -116,7 +116,7 @@ class Streams:
             await in_thread("", file.close)
 
 
-async def _read(path: Path, spool: Spool) -> AsyncIterator[bytes]:
+async def _read(path: Path, buffer: BufferFolder) -> AsyncIterator[bytes]:
     """The bytes of a file, and then it is removed."""
     try:
         file = await in_thread("", path.open, "rb")
@@ -126,4 +126,4 @@ async def _read(path: Path, spool: Spool) -> AsyncIterator[bytes]:
         finally:
             await in_thread("", file.close)
     finally:
-        await in_thread("", spool.close)
+        await in_thread("", buffer.close)

@@ -13,8 +13,8 @@ from recollect.app import Recollect
 from recollect.core.aio import in_thread
 from recollect.errors import InvalidInputError, NotFoundError
 from recollect.records import JournalEntry
-from recollect.surfaces.http import once, shapes
-from recollect.surfaces.http.exchange import Answer, Asked, Route, told
+from recollect.surfaces.http import argument_schemas, idempotency
+from recollect.surfaces.http.messages import Request, Response, Route, respond
 from recollect.surfaces.http.problems import Problem
 from recollect.surfaces.http.schema import Nothing, Strict, is_storable
 from recollect.tools.catalog import SUITES
@@ -31,11 +31,11 @@ _LOOKED_AT = 1000
 class ToolAsked(Strict):
     """A call of a tool: its arguments, and the conversation it is made in."""
 
-    arguments: shapes.OBJECT = Field(default_factory=dict)
-    suites: list[shapes.one_of(SUITES)] = Field(default_factory=list, max_length=20)  # type: ignore[valid-type]
-    session: shapes.LINE | None = None
-    chat: shapes.LINE | None = None
-    agent: shapes.LINE | None = None
+    arguments: argument_schemas.OBJECT = Field(default_factory=dict)
+    suites: list[argument_schemas.one_of(SUITES)] = Field(default_factory=list, max_length=20)  # type: ignore[valid-type]
+    session: argument_schemas.LINE | None = None
+    chat: argument_schemas.LINE | None = None
+    agent: argument_schemas.LINE | None = None
     wait: bool = Field(False, description="wait for as long as the tool takes, rather than have it queued")
 
 
@@ -88,55 +88,57 @@ class Toolbox:
             ),
         ]
 
-    async def _call(self, asked: Asked) -> Answer:
-        suite = await in_thread("", self._suite, asked)
-        tool = suite.find(asked.name)
+    async def _call(self, request: Request) -> Response:
+        suite = await in_thread("", self._suite, request)
+        tool = suite.find(request.name)
         if tool is None:
             raise NotFoundError("there is no such tool; GET /v1/tools lists them")
-        if tool.tier != "read_only" and not asked.caller.may("write"):
+        if tool.tier != "read_only" and not request.caller.may("write"):
             raise Problem(403, "NotAllowedError", "this tool writes, and the key may only read")
-        arguments = asked.values.get("arguments", {})
-        if "idempotency-key" in asked.headers:
-            return await in_thread(asked.user, self._once, asked, suite, arguments)
-        result = await suite.acall(asked.name, arguments)
-        return await in_thread("", self._told, asked, result)
+        arguments = request.values.get("arguments", {})
+        if "idempotency-key" in request.headers:
+            return await in_thread(request.user, self._once, request, suite, arguments)
+        result = await suite.acall(request.name, arguments)
+        return await in_thread("", self._told, request, result)
 
-    def _told(self, asked: Asked, result: Result) -> Answer:
-        answer = told(result, 202 if result.status == "queued" else 200)
+    def _told(self, request: Request, result: Result) -> Response:
+        answer = respond(result, 202 if result.status == "queued" else 200)
         if result.status == "queued":
             with self._guard:
-                self._results[asked.user, result.call] = None
+                self._results[request.user, result.call] = None
                 while len(self._results) > _MOST_RESULTS:
                     self._results.popitem(last=False)
-            answer.headers["location"] = f"/v1/users/{asked.local}/tasks/{result.call}"
+            answer.headers["location"] = f"/v1/users/{request.local}/tasks/{result.call}"
         return answer
 
-    def _once(self, asked: Asked, suite: Suite, arguments: dict[str, Any]) -> Answer:
+    def _once(self, request: Request, suite: Suite, arguments: dict[str, Any]) -> Response:
         """With an idempotency key it is done here and now, under a call that the journal knows."""
-        known = once.repeated(asked)
+        known = idempotency.repeated(request)
         assert known is not None
         late = Late(
             call=known.call,
-            user=asked.user,
-            tool=asked.name,
+            user=request.user,
+            tool=request.name,
             arguments=arguments,
             session=suite.session,
             chat=suite.chat,
             agent=suite.agent,
         )
-        return once.once(self._app.keys, asked, lambda: told(suite.redo(late)), lambda: told(suite.redo(late)))
+        return idempotency.once(
+            self._app.keys, request, lambda: respond(suite.redo(late)), lambda: respond(suite.redo(late))
+        )
 
-    def _suite(self, asked: Asked) -> Suite:
+    def _suite(self, request: Request) -> Suite:
         """The tools for this conversation; kept, because a suite knows what was called before."""
-        given = asked.values
+        given = request.values
         session, chat, agent = (given.get(name) for name in ("session", "chat", "agent"))
         suites, patient = tuple(given.get("suites", ())), bool(given.get("wait", False))
-        key = (asked.user, suites, session, chat, agent, patient)
+        key = (request.user, suites, session, chat, agent, patient)
         with self._guard:
             suite = self._suites.get(key)
         if suite is None:
             suite = self._app.tools(
-                asked.user, *suites, session=session, chat=chat, agent=agent, fixed_user=True, patient=patient
+                request.user, *suites, session=session, chat=chat, agent=agent, fixed_user=True, patient=patient
             )
         with self._guard:
             suite = self._suites.setdefault(key, suite)  # another request may have been first
@@ -145,16 +147,16 @@ class Toolbox:
                 self._suites.popitem(last=False)
         return suite
 
-    def _task(self, asked: Asked) -> Answer:
-        call = asked.name
+    def _task(self, request: Request) -> Response:
+        call = request.name
         if not is_storable(call):
             raise InvalidInputError("call", "must be the id of a call")
         if len(call) > _LONGEST_CALL:
             raise NotFoundError("there is no such call")
-        self._collect(asked.user)
-        entries = tuple(self._app.user(asked.user).history(call=call))
-        known = self._results.get((asked.user, call))
-        outcome = known.outcome if known is not None else "done" if entries else self._outcome(asked.user, call)
+        self._collect(request.user)
+        entries = tuple(self._app.user(request.user).history(call=call))
+        known = self._results.get((request.user, call))
+        outcome = known.outcome if known is not None else "done" if entries else self._outcome(request.user, call)
         queued = outcome == "queued"
         found = TaskFound(
             call=call,
@@ -163,7 +165,7 @@ class Toolbox:
             text=None if known is None else known.text,
             entries=entries,
         )
-        return told(found, 202 if queued else 200)
+        return respond(found, 202 if queued else 200)
 
     def _outcome(self, user: str, call: str) -> str:
         """Of a call that has changed nothing yet."""

@@ -28,13 +28,14 @@ from recollect.errors import ConfigError, RecollectError
 from recollect.identity.login import Login
 from recollect.surfaces import example
 from recollect.surfaces.http.api import SECONDS, Api, sent
-from recollect.surfaces.http.callers import FORWARDED, Door, McpDoor
-from recollect.surfaces.http.exchange import JSON, Answer
+from recollect.surfaces.http.authentication import FORWARDED, Authentication, McpAuthentication
 from recollect.surfaces.http.limits import Limits
+from recollect.surfaces.http.messages import JSON
+from recollect.surfaces.http.messages import Response as ApiResponse
 from recollect.surfaces.http.metrics import TYPE as METRICS_TYPE
 from recollect.surfaces.http.metrics import Metrics
 from recollect.surfaces.http.problems import TYPE, Problem
-from recollect.surfaces.http.spool import sweep
+from recollect.surfaces.http.request_buffer import sweep
 from recollect.surfaces.listening import Address, Listener
 from recollect.surfaces.mcp.http import PATH as MCP
 from recollect.surfaces.mcp.http import Mcp
@@ -79,10 +80,10 @@ class Server:
         names = address.names(hosts)
         self._app = app
         self._address = address
-        self._door = Door(app.keys, open=address.is_loopback)
+        self._authentication = Authentication(app.keys, open=address.is_loopback)
         limits = limits or Limits(config.http_key_rate, config.http_user_rate)
-        self.api = Api(app, self._door, limits, Metrics(), seconds=seconds)
-        self._mcp = Mcp(app, McpDoor(self._door, limits, user, suites), names)
+        self.api = Api(app, self._authentication, limits, Metrics(), seconds=seconds)
+        self._mcp = Mcp(app, McpAuthentication(self._authentication, limits, user, suites), names)
         self._live = live or Live(app)
         who = Login(app.keys, open=address.is_loopback, user=lambda: self._sits_here(user))
         self._console = console(app, who=who, live=self._live)
@@ -163,7 +164,7 @@ class Server:
     async def _metrics(self, request: Any) -> Response:
         if not self._is_near(request.scope):
             try:
-                caller = await in_thread("", self._door.caller, request.scope["headers"])
+                caller = await in_thread("", self._authentication.caller, request.scope["headers"])
                 if not caller.may("admin"):
                     raise Problem(403, "NotAllowedError", "this needs a key that administers")
             except Problem as problem:
@@ -211,7 +212,7 @@ class _Names:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and (problem := self._problem(scope)) is not None:
-            await sent(Answer(problem.status, problem.body(""), TYPE, problem.headers), send)
+            await sent(ApiResponse(problem.status, problem.body(""), TYPE, problem.headers), send)
             return
         await self._app(scope, receive, send)
 

@@ -17,6 +17,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from recollect import checks as check
 from recollect.agents.conclude import IDLE, conclude, idle
 from recollect.agents.discuss import Answer, Discussion, Heard, storable
 from recollect.agents.extract import Extractor
@@ -24,7 +25,6 @@ from recollect.agents.keeping import source_of
 from recollect.agents.models import Model
 from recollect.agents.remind import remind, reminders_are_on
 from recollect.app import Recollect
-from recollect.core import validation as check
 from recollect.core.chats import group
 from recollect.core.memory import Memory
 from recollect.errors import InvalidInputError, RecollectError, StoreError

@@ -1,4 +1,4 @@
-"""A request as it was taken apart, and an answer as it will be sent. Knows nothing about memories."""
+"""Requests, responses and routes. Knows nothing about memories."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 from recollect.client.plain import to_plain
-from recollect.surfaces.http.callers import Caller
+from recollect.surfaces.http.authentication import Caller
 from recollect.surfaces.http.problems import Problem
 
 JSON = "application/json"
 
 
 @dataclass(slots=True)
-class Answer:
+class Response:
     """What is sent back: a body, or a stream of them."""
 
     status: int = 200
@@ -28,7 +28,7 @@ class Answer:
 
 
 @dataclass(slots=True)
-class Asked:
+class Request:
     """A request, once it is known who sent it."""
 
     route: Route
@@ -48,8 +48,8 @@ class Asked:
     """The arguments, read and checked."""
 
 
-Handler = Callable[[Asked], Answer]
-AsyncHandler = Callable[[Asked], Awaitable[Answer]]
+Handler = Callable[[Request], Response]
+AsyncHandler = Callable[[Request], Awaitable[Response]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,13 +85,13 @@ class Route:
         return self.method == "POST" and self.streams != "in"
 
 
-def told(value: Any, status: int = 200, **more: Any) -> Answer:
-    """An answer that holds a value, and what else is to be said beside it."""
+def respond(value: Any, status: int = 200, **more: Any) -> Response:
+    """Return a response that holds a value as ``result``, and what else is said beside it."""
     plain = {"result": to_plain(value), **more}
-    return Answer(status, json.dumps(plain, ensure_ascii=False, separators=(",", ":")).encode())
+    return Response(status, json.dumps(plain, ensure_ascii=False, separators=(",", ":")).encode())
 
 
-def parsed(body: bytes) -> Any:
+def parse_json(body: bytes) -> Any:
     """The JSON of a body; a `Problem` if it is none."""
     if not body:
         return {}

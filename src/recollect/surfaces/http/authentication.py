@@ -45,8 +45,8 @@ class Caller:
         return SCOPES.index(scope) <= SCOPES.index(self.scope)
 
 
-class Door:
-    """Lets requests in. ``open``: as long as there never was a key, everybody is, as on a machine of one's own."""
+class Authentication:
+    """Finds out who sends a request. ``open``: without any key, everybody is let in, as on a machine of your own."""
 
     def __init__(self, keys: Keys, *, open: bool, clock: Clock = utc_now) -> None:
         self._keys = keys
@@ -99,14 +99,14 @@ class Door:
         return Key(id="", tenant=DEFAULT_TENANT, name="", scope="admin", made_at=self._clock())
 
 
-class McpDoor:
+class McpAuthentication:
     """The same for MCP clients: a token says whose memory it is, and with a key the header Recollect-User does.
 
     What they ask counts as what is asked of the API does.
     """
 
-    def __init__(self, door: Door, limits: Limits, user: str, suites: tuple[str, ...]) -> None:
-        self._door = door
+    def __init__(self, authentication: Authentication, limits: Limits, user: str, suites: tuple[str, ...]) -> None:
+        self._authentication = authentication
         self._limits = limits
         self._user = user
         self._suites = suites
@@ -115,7 +115,7 @@ class McpDoor:
         """Who it is."""
         headers = list(headers)
         try:
-            caller = self._door.caller(headers)
+            caller = self._authentication.caller(headers)
             named = [value.decode("utf-8") for name, value in headers if name == USER]
             if caller.user is not None and named not in ([], [caller.user]):
                 return Stranger(403, "the token is another user's")

@@ -1,5 +1,5 @@
-"""Takes turns: threads that compute at once take the interpreter from each other all the time, which costs more than
-what they compute. So one begins when another is done, or has shown that it takes long."""
+"""The concurrency limiter: threads that compute at the same time keep taking the interpreter from each other, which
+costs more than what they compute. So one begins when another is done, or has shown that it takes long."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from contextlib import asynccontextmanager
 _LONG = 0.02
 
 
-class Turns:
-    """One at a time, and nobody waits for a long one."""
+class ConcurrencyLimiter:
+    """Lets one request compute at a time; nobody waits for a long one."""
 
     def __init__(self, seconds: float = _LONG) -> None:
         self._free = asyncio.Semaphore(1)
         self._seconds = seconds
 
     @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
-        """Begins when it is one's turn; who takes long has had theirs."""
+    async def slot(self) -> AsyncIterator[None]:
+        """Wait for the slot, and give it back at the end, or as soon as it was held for long."""
         await self._free.acquire()
         is_over = False
 

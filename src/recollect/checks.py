@@ -116,11 +116,6 @@ def one_of(field: str, value: object, allowed: Sequence[str]) -> str:
     return value
 
 
-def optional_one_of(field: str, value: object, allowed: Sequence[str]) -> str | None:
-    """`one_of`, or None for None."""
-    return None if value is None else one_of(field, value, allowed)
-
-
 def share(field: str, value: object) -> float:
     """A number from 0 to 1."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
@@ -203,11 +198,6 @@ def moment(field: str, value: object, last_year: int = 9_999) -> datetime:
     return found
 
 
-def optional_moment(field: str, value: object, last_year: int = 9_999) -> datetime | None:
-    """`moment`, or None for None."""
-    return None if value is None else moment(field, value, last_year)
-
-
 def day(field: str, value: object, last_year: int = 9_999) -> date:
     """A date, or ``YYYY-MM-DD``."""
     if not isinstance(value, date | str):
@@ -215,11 +205,6 @@ def day(field: str, value: object, last_year: int = 9_999) -> date:
     if (found := parse_day(field, value)).year > last_year:
         raise InvalidInputError(field, f"{found} is too far ahead; the last year is {last_year}")
     return found
-
-
-def optional_day(field: str, value: object, last_year: int = 9_999) -> date | None:
-    """`day`, or None for None."""
-    return None if value is None else day(field, value, last_year)
 
 
 def path(field: str, value: object) -> Path:

@@ -29,7 +29,8 @@ from recollect.records import (
     Written,
 )
 from recollect.store.keys import Keys, Repeated
-from recollect.surfaces.http.exchange import Answer, Asked
+from recollect.surfaces.http.messages import Request as Asked
+from recollect.surfaces.http.messages import Response as Answer
 from recollect.surfaces.http.problems import Problem
 
 SHORTEST, LONGEST = 8, 200

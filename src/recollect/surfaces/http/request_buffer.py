@@ -1,4 +1,4 @@
-"""Folders for what is on its way out or in: removed when it is through, or, after a kill, by whoever is started next.
+"""Request buffers: folders for uploads and downloads, removed when done, or, after a kill, by the next server process.
 
 Whoever uses a folder holds a lock in it, which ends with the process. Knows nothing about memories.
 """
@@ -18,7 +18,7 @@ _PREFIX = "recollect-spool-"
 _SECONDS = 10.0
 
 
-class Spool:
+class BufferFolder:
     """A folder that nobody else can look into."""
 
     def __init__(self) -> None:

@@ -1,0 +1,91 @@
+"""The options of commands that mirror a verb: name, type, default and help come from its declaration.
+
+An argument without a name becomes an argument of the command, ``valid_from=`` becomes ``--valid-from``, and a list
+becomes an option that may be repeated: ``tags=`` is ``--tag``. Metadata is given as ``NAME=VALUE``.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Collection, Mapping
+from datetime import date
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+
+import typer
+
+from recollect.surfaces.cli.session import pairs, text_of
+
+if TYPE_CHECKING:
+    from recollect.verbs import Argument, Verb
+
+_SHORT = {"key": "-k", "category": "-c", "tags": "-t", "limit": "-l"}
+
+
+def verb_of(name: str) -> Verb:
+    """Return a verb by its name. Loads the library: the help of the program does without."""
+    import recollect.core.memory  # noqa: F401  # fills the table
+    from recollect.verbs import VERBS
+
+    return VERBS[name]
+
+
+def options_of(verb: Verb, without: Collection[str] = ()) -> list[inspect.Parameter]:
+    """Return the arguments of a verb as parameters of a command."""
+    return [_parameter(one) for name, one in verb.parameters.items() if name not in without]
+
+
+def given_to(verb: Verb, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what was given on the command line as arguments of a verb; what was not given is left out."""
+    given = {name: value for name, value in values.items() if value is not None and value != []}
+    for name, value in given.items():
+        field = verb.parameters[name].field
+        if name == "metadata":
+            given[name] = pairs(value)
+        elif field is not None and field.stdin:
+            given[name] = text_of(value)
+    return given
+
+
+def option_name(argument: Argument) -> str:
+    """Return the name of the option that stands for an argument."""
+    name = argument.name.removesuffix("s") if _is_list(argument) else argument.name
+    return f"--{name.replace('_', '-')}"
+
+
+def _parameter(argument: Argument) -> inspect.Parameter:
+    field = argument.field
+    assert field is not None
+    default = argument.default
+    if argument.is_positional:
+        shown = typer.Argument(help=field.help, metavar=field.metavar, show_default=False)
+        default = default if default is None else inspect.Parameter.empty
+    else:
+        name = option_name(argument)
+        if argument.type is bool and argument.is_optional:
+            name = f"{name}/--no-{name.removeprefix('--')}"
+        short = [_SHORT[argument.name]] if argument.name in _SHORT else []
+        shown = typer.Option(name, *short, help=field.help, metavar=field.metavar)
+        default = None if default == () else default
+    kind = _type_of(argument)
+    return inspect.Parameter(
+        argument.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=default,
+        annotation=Annotated[kind if default not in (None, ()) else kind | None, shown],
+    )
+
+
+def _type_of(argument: Argument) -> Any:
+    """Return the type that the command line reads."""
+    assert argument.field is not None
+    if _is_list(argument) or argument.name == "metadata":
+        return list[str]
+    if words := argument.field.schema.get("enum"):
+        return Literal[tuple(words)]
+    if argument.type is date or date in get_args(argument.type):
+        return str
+    return argument.type
+
+
+def _is_list(argument: Argument) -> bool:
+    return argument.field is not None and argument.field.items is not None

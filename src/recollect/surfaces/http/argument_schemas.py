@@ -1,0 +1,127 @@
+"""Fields as pydantic types, for requests and for the OpenAPI document; and the fields that only requests have.
+
+What is wrong with an argument in itself is found before anything is done, by the check of the library and in its
+words, and the document promises no more than is accepted. Knows nothing about which verb takes what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
+from pydantic import Field as Constraints
+from pydantic_core import PydanticCustomError
+
+from recollect import checks, fields
+from recollect.errors import InvalidInputError
+from recollect.fields import PLAIN, REFERENCE, STORABLE, Field, pattern, reference
+from recollect.identity.codes import ALPHABET, LENGTH, normal
+from recollect.store.keys import DEFAULT_TENANT
+from recollect.store.tenants import stored_id
+from recollect.userid import MAX_LENGTH, check_user_id
+
+COMPONENTS: dict[str, dict[str, Any]] = {"Plain": PLAIN}
+"""The schemas that have a name."""
+
+
+def accepted(field: Field) -> Any:
+    """Return the type of the JSON values that pass the check of a field, described by its schema."""
+    if field.items is not None:
+        bounds = Constraints(min_length=field.schema.get("minItems"), max_length=field.schema["maxItems"])
+        return Annotated[list[accepted(field.items)], bounds]  # type: ignore[misc]
+    if field.json in (int, float):
+        bounds = Constraints(ge=field.schema["minimum"], le=field.schema["maximum"])
+        return Annotated[int, bounds, BeforeValidator(_whole)] if field.json is int else Annotated[float, bounds]
+    if field.json is bool:
+        return bool
+    kind = field.json
+
+    def check(value: Any) -> Any:
+        try:
+            field.check("it", value)
+        except InvalidInputError as error:
+            problem = str(error).removeprefix(f"{error.field}: ")
+            raise PydanticCustomError("refused", "{problem}", {"problem": problem}) from None
+        return value
+
+    if field.component:
+        COMPONENTS[field.component] = field.schema
+    schema = reference(field.component) if field.component else field.schema
+    checked: Any = Annotated[kind, AfterValidator(check), WithJsonSchema(schema)]
+    return checked if field.also is None else checked | accepted(field.also)
+
+
+def _whole(value: Any) -> Any:
+    """Return a whole number as an int: in JSON, 5.0 is one."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def with_references(told: Any) -> Any:
+    """Return a document whose components are referred to by ``$ref``. pydantic knows only those it made itself."""
+    if isinstance(told, list):
+        return [with_references(one) for one in told]
+    if not isinstance(told, dict):
+        return told
+    made = {name: with_references(one) for name, one in told.items() if name != REFERENCE}
+    return {"$ref": f"#/components/schemas/{told[REFERENCE]}"} | made if REFERENCE in told else made
+
+
+# what only requests have
+
+_VISIBLE = r"\p{L}\p{M}\p{N}\p{P}\p{S}"
+# the end of a block of marks, which no character has: some take the whole block for marks
+_ASSIGNED = r"(?![\s\S]*[\u20f1-\u20ff])"
+_LETTERS = ALPHABET + ALPHABET.lower()
+_LONGEST_PERSON = MAX_LENGTH - 2
+"""Of a name on a channel; the channel, a colon and the name have to be a user id."""
+_USER_SCHEMA = pattern(rf"(?!@[a-z0-9][a-z0-9-]{{0,31}}/){_ASSIGNED} *[{_VISIBLE}][{_VISIBLE} ]*", MAX_LENGTH)
+
+
+def _user(_name: str, value: str) -> None:
+    stored_id(DEFAULT_TENANT, value)
+
+
+def _person(name: str, value: str) -> None:
+    if not 1 <= len(value) <= _LONGEST_PERSON or value != value.strip():
+        raise InvalidInputError(name, f"must have 1 to {_LONGEST_PERSON} characters, and no space at either end")
+    if value.startswith("@"):
+        raise InvalidInputError(name, "must not begin with @, as the users of other tenants do")
+    _user(name, value)
+
+
+def _user_before(name: str, value: str) -> None:
+    if len(value) > 500 or not value.isprintable():
+        raise InvalidInputError(name, "must be ``next`` of the page before")
+
+
+def whole(least: int, most: int) -> Any:
+    """Return the type of a whole number."""
+    return accepted(fields.whole(least, most))
+
+
+def one_of(allowed: Iterable[str]) -> Any:
+    """Return the type of one word out of several."""
+    return accepted(fields.one_of(tuple(allowed)))
+
+
+def storable(most: int) -> Any:
+    """Return the type of any text that is not too long."""
+    text = accepted(Field(check=checks.sought, schema=STORABLE | {"maxLength": most}))
+    return Annotated[text, Constraints(max_length=most)]
+
+
+LINE = accepted(fields.line())
+NUMBER = accepted(fields.NUMBER)
+OBJECT = Annotated[dict[str, Any], WithJsonSchema(fields.OBJECT)]
+USER = accepted(Field(check=_user, schema=_USER_SCHEMA, component="UserId"))
+LOCAL_USER = accepted(Field(check=lambda _name, value: check_user_id(value), schema=_USER_SCHEMA, component="UserId"))
+"""As a tenant knows them, who may have others than the default one."""
+USER_BEFORE = accepted(
+    Field(check=_user_before, schema=pattern(f"{_ASSIGNED}[{_VISIBLE} ]*", 500), component="UserBefore")
+)
+CHANNEL = Annotated[str, Constraints(pattern="^[a-z0-9_-]{1,32}$")]
+_PERSON_SCHEMA = pattern(rf"(?!@){_ASSIGNED}[{_VISIBLE}]([{_VISIBLE} ]*[{_VISIBLE}])?", _LONGEST_PERSON)
+PERSON = accepted(Field(check=_person, schema=_PERSON_SCHEMA, component="PersonName"))
+_CODE_SCHEMA = pattern(f"[{_LETTERS}]{{{LENGTH // 2}}}-?[{_LETTERS}]{{{LENGTH // 2}}}")
+CODE = accepted(Field(check=lambda _name, value: normal(value), schema=_CODE_SCHEMA))
