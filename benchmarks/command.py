@@ -135,7 +135,7 @@ def speed(
 ) -> None:
     """Time writes, searches and starts, beside others."""
     from benchmarks import speed as bench
-    from recollect.core.output import open_output
+    from recollect.memory.output import open_output
 
     if session.root is not None and not Path(session.root).is_dir():
         raise InvalidInputError("--root", "must be a folder for the benchmark's data, which is removed at the end")

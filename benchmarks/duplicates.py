@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from recollect.policy.duplicates import Relation, Statement, relation, signature
+from recollect.policy.duplicates.comparison import Relation, Statement, relation, signature
 
 DATA = Path(__file__).parent.parent / "tests" / "data" / "duplicates.jsonl"
 

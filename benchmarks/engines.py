@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.made_up import Entry, Wanted
-from recollect.search.columns import microseconds
+from recollect.search.index.columns import microseconds
 
 BEST = 10
 NAMES = ("FTS5", "bm25s", "tantivy")

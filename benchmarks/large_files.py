@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import recollect
-from recollect.core.memory import Memory
+from recollect.memory.memory import Memory
 
 _WORDS = [start + end for start in "ba ko li mu ne ra so ti va zu".split() for end in "nder ling ster dow ssel".split()]
 _SECTIONS = ("User Preferences", "Work Context", "Personal Context", "Key Facts")

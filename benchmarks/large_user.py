@@ -39,7 +39,7 @@ from recollect.testing.postgres import PostgresServer
 USER = "large"
 AT_ONCE = 5000
 BEST = 5
-DRAWN = 2000  # as core/excerpt.py does
+DRAWN = 2000  # as memory/partial_index.py does
 EMBEDDER = HashEmbedder(384)  # near are texts with common words: no model, so anybody can repeat it
 SETTINGS = {"shared_buffers": "1GB", "fsync": "off", "synchronous_commit": "off", "max_wal_size": "8GB"}
 

@@ -16,8 +16,8 @@ import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from recollect.core.memory import Memory
-    from recollect.search.index import Index
+    from recollect.memory.memory import Memory
+    from recollect.search.index.index import Index
 
 
 def resident() -> int | None:

@@ -18,8 +18,8 @@ from typing import Any
 
 import recollect
 from benchmarks.datasets import Conversation, Question, load
-from recollect.core.memory import Memory
 from recollect.errors import InvalidInputError
+from recollect.memory.memory import Memory
 from recollect.records import Written
 
 CUTS = (1, 5, 10, 20)

@@ -26,7 +26,7 @@ from pathlib import Path
 
 import recollect
 from benchmarks.timing import rate_line
-from recollect.surfaces.listening import raised_file_limit
+from recollect.surfaces.http_server import raised_file_limit
 
 WORDS = "tea coffee rust python garden music travel kitchen bicycle mountain river history physics novel film".split()
 HEAD = "{} {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n"

@@ -36,12 +36,12 @@ import recollect
 from benchmarks import engines, new_process
 from benchmarks.made_up import BEGIN, FORMS, SPAN, Entry, Talk, Wanted
 from benchmarks.timing import milliseconds, percentiles
-from recollect.core.memory import Memory
 from recollect.errors import InvalidInputError
+from recollect.memory.memory import Memory
 from recollect.text import terms
 
 if TYPE_CHECKING:
-    from recollect.search.index import Index
+    from recollect.search.index.index import Index
 
 SIZES = (1000, 10_000, 100_000, 1_000_000)
 USERS = 10_000

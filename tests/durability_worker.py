@@ -30,7 +30,7 @@ from typing import Any
 
 import recollect
 from recollect import Edited, Memory, Merged, Record, Refused, Updated, Written
-from recollect.core import file_system
+from recollect.memory.files import file_system
 from recollect.store.sqlite import SqliteStore
 from recollect.testing import FrozenClock, MemoryStore
 from recollect.times import utc_now

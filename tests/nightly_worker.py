@@ -16,8 +16,8 @@ from typing import Any
 
 import recollect
 from recollect import Memory, Recollect
-from recollect.agents.collect import Collected
 from recollect.agents.extract import Extraction, Extractor, extract
+from recollect.agents.gather_interactions import Collected
 from recollect.store.contract import Store
 from recollect.store.postgres import PostgresStore
 from recollect.store.sqlite import SqliteStore

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import recollect
-import recollect.core.recall
-import recollect.search.index
-from recollect.surfaces.cli import reading, removing, whole, writing  # noqa: F401  (makes them part of the program)
+import recollect.memory.search
+import recollect.search.index.index
+from recollect.surfaces.cli import memory_commands, read_commands, remove_commands, write_commands  # noqa: F401  (makes them part of the program)
 from recollect.surfaces.cli.program import run
 
 _processes = multiprocessing.get_context("forkserver")

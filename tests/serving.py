@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from recollect import Recollect
-from recollect.surfaces.listening import Address
-from recollect.surfaces.service.server import Server
+from recollect.surfaces.http_server import Address
+from recollect.surfaces.serve import Server
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 import recollect
 from recollect.client import connect
 from recollect.errors import InvalidInputError, RecollectError, StoreFullError
-from recollect.surfaces.cli import whole as _whole  # noqa: F401  (adds its commands)
+from recollect.surfaces.cli import memory_commands as _whole  # noqa: F401  (adds its commands)
 from recollect.surfaces.cli.program import app as cli
 from recollect.testing.clock import FrozenClock
 from tests.serving import serving

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 import recollect
 from recollect import Memory
+from recollect.agents.apply import Finding, keep, source_of
 from recollect.agents.capture import CONFIRMED, KNOWN, NOTED, capture, finding_of, is_own, looks_like_instruction
-from recollect.agents.collect import without_memory
 from recollect.agents.extract import extract
-from recollect.agents.keeping import Finding, keep, source_of
+from recollect.agents.gather_interactions import without_memory
 from recollect.agents.rules import learn
 from recollect.testing import FrozenClock, MemoryStore
 from tests.volume import volume

@@ -25,9 +25,9 @@ import pytest
 import recollect
 from recollect import Message
 from recollect.agents.extract import extract
-from recollect.surfaces.chat.chat import _picked
-from recollect.surfaces.chat.lines import VERBS, _commands, _completer, said_before
-from recollect.surfaces.talk.page import Choice
+from recollect.surfaces.chat.page import Choice
+from recollect.surfaces.terminal.chat import _picked
+from recollect.surfaces.terminal.lines import VERBS, _commands, _completer, said_before
 from recollect.testing.models import Call, Cut, ModelRequest, ModelServer, Say, Stall, Turn
 from tests.test_cli import PROGRAM, environment, run
 

@@ -22,14 +22,14 @@ import pytest
 
 import recollect
 from recollect import ExtractionRun, Memory, NotFoundError, Recollect, RecollectError
-from recollect.agents.collect import Collected
 from recollect.agents.conclude import conclude
 from recollect.agents.extract import Extraction, extract
+from recollect.agents.gather_interactions import Collected
 from recollect.client import connect
 from recollect.config import Config
-from recollect.core.unread import Mark
+from recollect.memory.unprocessed import Mark
 from recollect.records import RECORD_TYPES, Record
-from recollect.surfaces.talk.talk import Talk
+from recollect.surfaces.chat.conversation import Talk
 from recollect.testing import FrozenClock, MemoryStore
 from recollect.tools.catalog import SUITES, tools_of
 from tests.conftest import Emptied

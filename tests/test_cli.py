@@ -32,13 +32,20 @@ from recollect.config import Config
 from recollect.records import Hit, Note
 from recollect.search.tokens import count
 from recollect.surfaces.cli import chat as _chat  # noqa: F401
-from recollect.surfaces.cli import events, identity, mcp, reading, removing, tools, tour, writing  # noqa: F401  (their commands)
-from recollect.surfaces.cli import figures as _figures  # noqa: F401
+from recollect.surfaces.cli import (  # noqa: F401  (their commands)
+    identity,
+    interaction_commands,
+    mcp,
+    read_commands,
+    remove_commands,
+    tools,
+    tour,
+    write_commands,
+)
 from recollect.surfaces.cli import interests as _interests  # noqa: F401
 from recollect.surfaces.cli import keys as _keys  # noqa: F401
 from recollect.surfaces.cli import serve as _serve  # noqa: F401
 from recollect.surfaces.cli import telegram as _telegram  # noqa: F401
-from recollect.surfaces.cli import whole as _whole  # noqa: F401
 from recollect.surfaces.cli.output import Marked, Output, counted, explained, harmless, progress, shortened
 from recollect.surfaces.cli.program import PANELS, app, exit_code, program
 from recollect.testing import FrozenClock

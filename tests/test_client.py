@@ -25,10 +25,10 @@ from recollect.client import (
     connect,
 )
 from recollect.client.connection import TRIES, Connection
-from recollect.client.plain import from_plain, outcome_types, to_plain
+from recollect.client.json_values import from_plain, outcome_types, to_plain
 from recollect.errors import AmbiguousError, StoreError, StoreUnavailableError
-from recollect.surfaces.http.limits import Limits
-from recollect.surfaces.http.memories import BATCH
+from recollect.surfaces.http.rate_limits import Limits
+from recollect.surfaces.http.verb_routes import BATCH
 from recollect.testing import FrozenClock
 from recollect.verbs import VERBS
 from tests.contracts.memory_contract import MemoryContract

@@ -18,14 +18,14 @@ import pytest
 
 import recollect
 from recollect.agents.remind import reminders_are_on
-from recollect.core.memory import Memory
 from recollect.errors import InvalidInputError, StoreBusyError, StoreError, StoreFullError, StoreReadOnlyError
+from recollect.memory.memory import Memory
 from recollect.records import Fact
-from recollect.surfaces.talk import forgetting
-from recollect.surfaces.talk.asker import Asker
-from recollect.surfaces.talk.commands import Commands
-from recollect.surfaces.talk.fitting import HEIGHT, WIDTH, fitted, harmless, lines_of, width
-from recollect.surfaces.talk.page import Choice, Page
+from recollect.surfaces.chat import forget_commands
+from recollect.surfaces.chat.commands import Commands
+from recollect.surfaces.chat.page import Choice, Page
+from recollect.surfaces.chat.speaker import Asker
+from recollect.surfaces.chat.text_fit import HEIGHT, WIDTH, fitted, harmless, lines_of, width
 from recollect.testing import FrozenClock, MemoryStore
 from recollect.testing.memory_store import MemoryReader, MemoryTransaction, MemoryUser
 
@@ -389,7 +389,7 @@ def test_U1_a_button_carries_as_many_numbers_as_it_can(world: World) -> None:
     asker = Asker(app=world.app, identity=world.commands()._identity, memory=world.memory, now=now)
     record = Fact(id="fact-1", content="tea", created_at=now, updated_at=now, valid_from=now)
     many: list[tuple[int, recollect.Record]] = [(10**11 + n, record) for n in range(20)]
-    page = looked_at(forgetting._ask(asker, "tea" * 30, many))
+    page = looked_at(forget_commands._ask(asker, "tea" * 30, many))
     assert labels(page)[0] == f"Forget these {len(numbers(page))}" and len(numbers(page)) == 3
 
 

@@ -10,10 +10,10 @@ import pytest
 
 import recollect
 from recollect import Memory, Recollect
-from recollect.agents.collect import Collected
 from recollect.agents.conclude import conclude, idle
 from recollect.agents.extract import Extraction, by_rules, extract
-from recollect.agents.modelled import by_model
+from recollect.agents.gather_interactions import Collected
+from recollect.agents.llm_extractor import by_model
 from recollect.agents.models import open_model
 from recollect.testing import FrozenClock
 from recollect.testing.models import Call, ModelServer

@@ -23,15 +23,15 @@ from typer.testing import CliRunner
 
 import recollect
 from recollect import InvalidInputError, Recollect
-from recollect.figures import BOUNDS, CallGroup, Spread, Tally, figures, spread, step_of
 from recollect.records import ToolCall
 from recollect.store.sqlite import SqliteStore
-from recollect.surfaces.cli import figures as _figures  # noqa: F401  (its command)
+from recollect.surfaces.cli import usage_metrics as _figures  # noqa: F401  (its command)
 from recollect.surfaces.cli.program import app as program
-from recollect.surfaces.web import operating
+from recollect.surfaces.web import operator_views
 from recollect.surfaces.web.charts import bars, columns, compact, histogram, lasting, lines
 from recollect.testing import FrozenClock, MemoryStore
 from recollect.testing.postgres import PostgresServer
+from recollect.usage_metrics import BOUNDS, CallGroup, Spread, Tally, figures, spread, step_of
 from recollect.work.contract import Done, Failed, Task
 from tests.browser.windows import launched
 from tests.serving import serving
@@ -396,7 +396,7 @@ def test_U6_a_page_does_not_wait_until_everyone_is_counted(tmp_path: Path, monke
             log(app, user, call("1"))
     for path in tmp_path.rglob("memory.db*"):
         os.utime(path, ns=(10**18, 10**18))
-    monkeypatch.setattr(operating, "SECONDS", 0.0)
+    monkeypatch.setattr(operator_views, "SECONDS", 0.0)
     with recollect.open(tmp_path) as app, visiting(app) as [visit]:
         first = visit.get("operator?days=30")
         assert "Still counting: 2 of 3 users to go" in first and "data-again" in first
@@ -434,7 +434,7 @@ def test_R4_U6_operators_see_nothing_of_other_tenants(where: str) -> None:
 def test_U6_users_are_shown_by_the_page_and_found_by_their_beginning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(operating, "USERS", 2)
+    monkeypatch.setattr(operator_views, "USERS", 2)
     odd = "<b>&amp; x/?#%"
     with recollect.open(tmp_path) as app:
         for name in ("ann", "anton", "bob", odd, "@acme/zoe"):
@@ -505,7 +505,7 @@ def test_U6_who_may_only_look_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_U6_dead_letters_of_others_hide_none_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operating, "LETTERS", 2)
+    monkeypatch.setattr(operator_views, "LETTERS", 2)
     with recollect.open(tmp_path) as app:
         with app.queue() as queue:
             users = ["bob", *(f"@acme/{number}" for number in range(3))]

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.policy.duplicates import Relation, Statement, relation, signature
+from recollect.policy.duplicates.comparison import Relation, Statement, relation, signature
 from recollect.text import words
 from tests.volume import volume
 
@@ -126,7 +126,7 @@ def test_P3_signature_ignores_case_punctuation_spaces_and_unicode_form(text: str
 
 
 def test_signature_is_the_same_in_another_process() -> None:
-    code = "from recollect.policy.duplicates import signature; print(ascii(signature('Rust, Go, Київ', 'tags')))"
+    code = "from recollect.policy.duplicates.comparison import signature; print(ascii(signature('Rust, Go, Київ', 'tags')))"
     environment = {**os.environ, "PYTHONHASHSEED": "7"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
     assert done.stdout.strip() == ascii(signature("Rust, Go, Київ", "tags"))

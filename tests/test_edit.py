@@ -21,8 +21,8 @@ from recollect import (
     Refused,
     Unchanged,
 )
-from recollect.core.disk_files import DiskFiles
 from recollect.errors import DocumentError
+from recollect.memory.files.disk import DiskFiles
 from recollect.testing import FrozenClock, MemoryStore
 from tests.volume import volume
 

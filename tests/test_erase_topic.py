@@ -23,17 +23,17 @@ from typer.testing import CliRunner
 
 import recollect
 from recollect import Memory, Recollect
-from recollect.core.mentions import texts_of
 from recollect.errors import UndoError
-from recollect.identity.nouns import Identity
+from recollect.identity.identities import Identity
+from recollect.memory.mentions import texts_of
 from recollect.policy.topics import Topic
 from recollect.records import ExtractionRun, Record, Refused
 from recollect.store.keys import Repeated
-from recollect.surfaces.cli import reading, removing, writing  # noqa: F401  (their commands)
+from recollect.surfaces.chat.forget_commands import forget
+from recollect.surfaces.chat.page import drawn
+from recollect.surfaces.chat.speaker import Asker
+from recollect.surfaces.cli import read_commands, remove_commands, write_commands  # noqa: F401  (their commands)
 from recollect.surfaces.cli.program import app as program
-from recollect.surfaces.talk.asker import Asker
-from recollect.surfaces.talk.forgetting import forget
-from recollect.surfaces.talk.page import drawn
 from recollect.testing.embedding import HashEmbedder
 from recollect.work.contract import Task
 from recollect.work.jobs import conclude_task

@@ -27,10 +27,10 @@ from numpy.typing import NDArray
 
 import recollect
 from recollect import AsyncMemory, Config, ExtractionRun, Recollect
-from recollect.core.aio import in_thread
 from recollect.errors import RecollectError
+from recollect.memory.async_memory import in_thread
 from recollect.records import CONSENTS, OBSERVATION_CATEGORIES
-from recollect.surfaces.mcp.callers import Caller, Stranger
+from recollect.surfaces.mcp.authentication import Caller, Stranger
 from recollect.surfaces.mcp.http import Mcp
 from recollect.surfaces.mcp.server import MemoryServer
 from recollect.testing import MemoryStore
@@ -107,14 +107,14 @@ class _GatedUser:
 # what is called in the thread of the loop
 
 HARMLESS = re.compile(
-    r"core/(aio|workers)\.py:"
-    r"|core/recalling\.py:user_id$|core/person\.py:(check_no_batch|has_batch_here)$"
-    r"|tools/(suite|parameters|tool|workers|phrasing|results|late)\.py:|tools/wire/|tools/log\.py:(add|__init__)$"
-    r"|surfaces/mcp/(server|changes|http)\.py:|surfaces/mcp/resources\.py:(?!listed|read|context)"
+    r"memory/(async_memory|thread_pool)\.py:"
+    r"|memory/read_verbs\.py:user_id$|memory/user_memory\.py:(check_no_batch|has_batch_here)$"
+    r"|tools/(suite|parameters|tool|workers|formatting|results|deferred)\.py:|tools/wire/|tools/log\.py:(add|__init__)$"
+    r"|surfaces/mcp/(server|subscriptions|http)\.py:|surfaces/mcp/resources\.py:(?!listed|read|context)"
     r"|(records|times|errors|userid)\.py:"
 )
 """Functions of ours that may be called there: they hand over, or are done with a few names and numbers."""
-HANDING = re.compile(r"core/(aio|workers)\.py:|tools/suite\.py:(acall|_is_short)$|tools/wire/answers\.py:")
+HANDING = re.compile(r"memory/(async_memory|thread_pool)\.py:|tools/suite\.py:(acall|_is_short)$|tools/wire/answers\.py:")
 LONG = 10_000
 FILES = {"open", "stat", "lstat", "read", "write", "fsync", "fdatasync", "replace", "rename", "unlink", "listdir"}
 FILES |= {"scandir", "mkdir", "rmdir", "utime", "link"}
@@ -186,7 +186,7 @@ def _is_system(function: Any) -> bool:
 def test_the_watch_sees_what_it_should(tmp_path: Path) -> None:
     with recollect.open(tmp_path) as app, Watch() as watch:
         app.user("u1").remember("Likes tea")
-    assert {"store/sqlite.py:write", "core/memory.py:remember"} <= set(watch.heavy)
+    assert {"store/sqlite.py:write", "memory/memory.py:remember"} <= set(watch.heavy)
     assert [name for name in watch.heavy if "policy/" in name] and [name for name in watch.heavy if "search/" in name]
     assert {"execute", "open", "stat"} <= {name.split(" ")[0].split(".")[-1] for name in watch.system}
 
@@ -426,7 +426,7 @@ def test_W1_a_megabyte_is_no_more_work_for_the_loop_than_a_word(verb: str, app: 
                 pass  # too long, which is for a thread to find out
         assert watch.heavy == watch.burdened == []
         # how often a coroutine goes on depends on who is quicker
-        return [name for name in watch.called if not name.startswith("core/aio.py")]
+        return [name for name in watch.called if not name.startswith("memory/async_memory.py")]
 
     async def main() -> None:
         assert await calls("tea") == await calls(MEGABYTE)

@@ -14,11 +14,10 @@ from typer.testing import CliRunner, Result
 
 import recollect
 from recollect import AsyncMemory, Config, ExtractionRun, Interaction, InvalidInputError, Refused, Reported
-from recollect.core import events
 from recollect.errors import StoreCorruptError
+from recollect.memory import interaction_log
 from recollect.records import INTERACTION_KINDS
-from recollect.surfaces.cli import events as _events  # noqa: F401  (its commands)
-from recollect.surfaces.cli import learning, removing, whole, writing  # noqa: F401
+from recollect.surfaces.cli import interaction_commands as _events  # noqa: F401  (its commands)
 from recollect.surfaces.cli.program import app as program
 from recollect.testing import FrozenClock
 from tests.contracts.store_contract import T0, extraction_run, interaction
@@ -105,9 +104,9 @@ def test_the_same_verbs_awaited(tmp_path: Path) -> None:
 
 
 def test_a_clock_a_little_ahead_is_no_future() -> None:
-    assert events.interaction("save", now=T0, title="x", at="2026-02-12T09:35:00Z").at > T0
+    assert interaction_log.interaction("save", now=T0, title="x", at="2026-02-12T09:35:00Z").at > T0
     with pytest.raises(InvalidInputError, match=r"2026-02-12T09:35:00.000001Z is in the future"):
-        events.interaction("save", now=T0, title="x", at="2026-02-12T09:35:00.000001Z")
+        interaction_log.interaction("save", now=T0, title="x", at="2026-02-12T09:35:00.000001Z")
 
 
 @pytest.mark.parametrize("kind", INTERACTION_KINDS)
@@ -117,11 +116,16 @@ def test_R8_an_interaction_as_plain_data_comes_back(kind: str) -> None:
         "b", 1, kind=kind, item="i", value="v", topics=("t",), text="x", session="s", metadata={"a": [1]}
     )
     for one in (bare, full):
-        data = json.loads(json.dumps(events.to_dict(one)))
-        assert events.interaction_from_dict(data) == one
-    assert events.to_dict(bare) == {"id": "a", "at": "2026-02-12T09:30:00.000000Z", "kind": kind, "title": "Rust"}
+        data = json.loads(json.dumps(interaction_log.to_dict(one)))
+        assert interaction_log.interaction_from_dict(data) == one
+    assert interaction_log.to_dict(bare) == {
+        "id": "a",
+        "at": "2026-02-12T09:30:00.000000Z",
+        "kind": kind,
+        "title": "Rust",
+    }
     run = extraction_run("run-1", duration_ms=0, details={"a": 1}, error="e", tier="rules", tokens_used=5)
-    assert events.run_from_dict(json.loads(json.dumps(events.to_dict(run)))) == run
+    assert interaction_log.run_from_dict(json.loads(json.dumps(interaction_log.to_dict(run)))) == run
 
 
 def test_lines_are_read_one_by_one() -> None:
@@ -135,7 +139,7 @@ def test_lines_are_read_one_by_one() -> None:
         '{"kind": "save", "title": "' + KEY + '", "at": "2027-01-01T00:00:00Z"}',
         "[" * 100_000,
     ]
-    read = list(events.read_lines(lines, now=T0))
+    read = list(interaction_log.read_lines(lines, now=T0))
     assert isinstance(read[0], Interaction) and read[0].title == "Rust" and read[1:3] == [None, None]
     told = [str(one) for one in read[3:]]
     assert told[0].startswith("event: is not JSON (") and told[1].startswith("event: must be a mapping of id, at, kind")
@@ -212,7 +216,7 @@ def test_U3_events_are_reported_and_listed(cli: Cli) -> None:
 
 
 def test_U3_events_are_imported_whole_or_with_skip_bad(cli: Cli, tmp_path: Path) -> None:
-    file = tmp_path / "events.jsonl"
+    file = tmp_path / "interaction_log.jsonl"
     lines = [{"kind": "save", "id": f"s{n}", "title": f"Post {n}", "at": "2026-02-12T09:30:00Z"} for n in range(3)]
     good = "".join(json.dumps(line) + "\n" for line in lines)
     file.write_text(f'{good}{{"kind": "sve"}}\n\nnonsense\n')

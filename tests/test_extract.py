@@ -22,13 +22,13 @@ from hypothesis import strategies as st
 import recollect
 from recollect import ExtractionRun, Memory, Recollect
 from recollect.agents.capture import capture
-from recollect.agents.collect import Collected
 from recollect.agents.extract import DONE, Extracted, Extraction, by_rules, extract, extract_all
-from recollect.agents.modelled import by_model, check_answer, findings_of
+from recollect.agents.gather_interactions import Collected
+from recollect.agents.llm_extractor import by_model, check_answer, findings_of
 from recollect.agents.models import Limits, Model, open_model
-from recollect.core.recalling import Recalling
-from recollect.core.unread import Mark
 from recollect.errors import UndoError
+from recollect.memory.read_verbs import Recalling
+from recollect.memory.unprocessed import Mark
 from recollect.testing import FrozenClock, MemoryStore
 from recollect.testing.models import Call, Fail, Garbage, ModelServer, Say, Script, Stall, Usage
 from tests.extraction_worker import NOW, lived, opened

@@ -22,7 +22,6 @@ import pytest
 
 import recollect
 from recollect import Fact, Memory, NotFoundError, Record, Refused, Updated, Written
-from recollect.core import disk_files as files_module
 from recollect.errors import (
     NothingToRebuildError,
     StoreBusyError,
@@ -31,6 +30,7 @@ from recollect.errors import (
     StoreReadOnlyError,
     StoreUnavailableError,
 )
+from recollect.memory.files import disk as files_module
 from recollect.testing import FrozenClock
 from recollect.testing.postgres import PostgresServer
 from recollect.times import utc_now

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import recollect
 from recollect import Duplicate, Memory, Updated, Written
-from recollect.core import disk_files as files_module
-from recollect.core import file_system
+from recollect.memory.files import disk as files_module
+from recollect.memory.files import file_system
 from recollect.testing import FrozenClock
 from recollect.userid import folder_name
 from tests.volume import volume

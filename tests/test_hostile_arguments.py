@@ -38,7 +38,7 @@ from recollect.agents.extract import extract
 from recollect.agents.observe import observe
 from recollect.agents.remind import remind
 from recollect.agents.summarize import summarize
-from recollect.core.unread import Mark
+from recollect.memory.unprocessed import Mark
 from recollect.testing import MemoryStore
 from tests.volume import volume
 

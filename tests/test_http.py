@@ -25,14 +25,14 @@ import pytest
 import recollect
 from recollect import Memory, Recollect
 from recollect.errors import ConfigError
-from recollect.surfaces import listening
+from recollect.surfaces import http_server
+from recollect.surfaces import serve as service
 from recollect.surfaces.http.api import MOST_BODY, Api
 from recollect.surfaces.http.authentication import Authentication
 from recollect.surfaces.http.concurrency import ConcurrencyLimiter
-from recollect.surfaces.http.limits import Limits
 from recollect.surfaces.http.problems import Problem
-from recollect.surfaces.listening import Address
-from recollect.surfaces.service import server as http_server
+from recollect.surfaces.http.rate_limits import Limits
+from recollect.surfaces.http_server import Address
 from recollect.testing import FrozenClock
 from recollect.verbs import ELSEWHERE, VERBS
 from tests.serving import serving
@@ -353,7 +353,7 @@ def test_U5_without_a_key_only_this_machine_is_let_in_and_with_the_first_one_nob
     with recollect.open(tmp_path) as app:
         for host in ("0.0.0.0:0", "[::]:0"):
             with pytest.raises(ConfigError, match="recollect keys create"):
-                http_server.Server(app, Address.parse(host), hosts=["memory.example.com"])
+                service.Server(app, Address.parse(host), hosts=["memory.example.com"])
         with serving(app) as url, httpx.Client(base_url=url) as http:
             assert http.post("/v1/users/42/note", json={"content": "Likes tea"}).is_success
             assert http.get("/v1/users").json()["result"] == ["42"]
@@ -366,9 +366,9 @@ def test_U5_without_a_key_only_this_machine_is_let_in_and_with_the_first_one_nob
             app.keys.revoke(key.id)
             problem(http.get("/v1/users/42/count"), 401, "NotAllowedError")
         with pytest.raises(ConfigError, match="recollect keys create"):
-            http_server.Server(app, Address.parse("0.0.0.0:0"), hosts=["memory.example.com"])
+            service.Server(app, Address.parse("0.0.0.0:0"), hosts=["memory.example.com"])
         app.keys.create()
-        http_server.Server(app, Address.parse("0.0.0.0:0"), hosts=["memory.example.com"])
+        service.Server(app, Address.parse("0.0.0.0:0"), hosts=["memory.example.com"])
 
 
 @pytest.mark.parametrize("name", ["x-forwarded-for", "forwarded", "x-real-ip"])
@@ -739,8 +739,8 @@ KILLED = """
 import os, signal, sys
 import recollect
 from recollect.store.keys import Keys
-from recollect.surfaces.service.server import Server, run
-from recollect.surfaces.listening import Address
+from recollect.surfaces.serve import Server, run
+from recollect.surfaces.http_server import Address
 
 if sys.argv[2] == "kill":
     Keys.keep_answer = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
@@ -1013,7 +1013,7 @@ def test_U7_U5_numbers_are_for_this_machine_or_an_admin(tenants: Callable[..., T
 
 
 def test_U5_a_server_says_whether_it_lives_and_is_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_server, "_READY_SECONDS", 0.0)
+    monkeypatch.setattr(service, "_READY_SECONDS", 0.0)
     with recollect.open(tmp_path) as app, serving(app) as url:
         assert httpx.get(f"{url}/health/live").json() == {"status": "ok"}
         assert httpx.get(f"{url}/health/ready").json() == {"status": "ok", "trouble": []}
@@ -1068,7 +1068,7 @@ def _until_closed(connection: socket.socket) -> bytes:
 
 def test_U5_who_is_too_slow_is_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The heads of requests, and connections that say nothing, are for the proxy in front."""
-    monkeypatch.setattr(listening, "_IDLE_SECONDS", 0.05)
+    monkeypatch.setattr(http_server, "_IDLE_SECONDS", 0.05)
     head = b"POST /v1/users/42/note HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     with recollect.open(tmp_path) as app, serving(app, seconds=0.05) as url:
         for half in (b'Content-Length: 100\r\n\r\n{"content": "', b"Transfer-Encoding: chunked\r\n\r\n5\r\n{"):

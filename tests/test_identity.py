@@ -24,12 +24,12 @@ import pytest
 from typer.testing import CliRunner
 
 import recollect
-from recollect.core.memory import Memory
 from recollect.errors import ConfigError, InvalidInputError, LinkError, StoreBusyError, StoreError
 from recollect.identity.codes import ALPHABET, LENGTH, new_code, normal
+from recollect.identity.identities import Identity, Joined, Pending
 from recollect.identity.links import TRIES, Identities
-from recollect.identity.nouns import Identity, Joined, Pending
-from recollect.surfaces.cli import identity, reading, writing  # noqa: F401  (their commands)
+from recollect.memory.memory import Memory
+from recollect.surfaces.cli import identity, read_commands, write_commands  # noqa: F401  (their commands)
 from recollect.surfaces.cli.program import app
 from recollect.testing import FrozenClock, MemoryStore
 
@@ -128,7 +128,7 @@ def test_U2_an_identity_is_a_user_of_its_own_and_asking_creates_nothing(world: W
 
 
 def test_U2_no_two_identities_have_one_user_id() -> None:
-    from recollect.identity.nouns import check_identity
+    from recollect.identity.identities import check_identity
 
     assert str(check_identity(("telegram", "a:b"))) == "telegram:a:b"
     for wrong in (

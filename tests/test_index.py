@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 
 from recollect.records import Fact, Message, Note, Record
-from recollect.search import columns, postings, snapshot
-from recollect.search import index as index_module
 from recollect.search.filters import Filter
-from recollect.search.index import Index
+from recollect.search.index import columns, postings, snapshot
+from recollect.search.index import index as index_module
+from recollect.search.index.index import Index
+from recollect.search.index.postings import mark_hash, word_hash
 from recollect.search.passages import indexed_text, passages
-from recollect.search.postings import mark_hash, word_hash
 
 NOW = datetime(2026, 2, 12, 9, 30, tzinfo=timezone.utc)
 VOCABULARY = [f"w{i}" for i in range(60)] + ["Київ", "東京", "naïve", "🙂", "\ud800"]

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import recollect
-from recollect.agents.collect import Collected
 from recollect.agents.extract import Extraction
-from recollect.core.memory import Memory
+from recollect.agents.gather_interactions import Collected
 from recollect.errors import ConfigError, StoreError
+from recollect.memory.memory import Memory
 from recollect.testing import FrozenClock
 from recollect.testing.queue import MemoryQueue
 from recollect.work.contract import Done, Queue, Task

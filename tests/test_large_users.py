@@ -15,7 +15,7 @@ import pytest
 
 import recollect
 from recollect import Duplicate, Memory, Recollect
-from recollect.core import catalogue, excerpt
+from recollect.memory import partial_index, user_index
 from recollect.records import Note, new_id
 from recollect.search.embedders.embedder import pack
 from recollect.store.postgres import PostgresStore
@@ -277,7 +277,7 @@ def test_R4_words_of_one_user_say_nothing_of_another(
 def test_D2_who_grows_too_large_while_running_goes_over_in_steps_and_comes_back(
     opened: Callable[..., Recollect], sql: Callable[..., list[Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(catalogue, "_STEP", 10)
+    monkeypatch.setattr(user_index, "_STEP", 10)
     memory = opened(30).user("u1")
     for n in range(30):
         memory.note(f"number {n} {INVENTED[n]}")
@@ -302,7 +302,7 @@ def test_D2_a_new_process_never_loads_what_is_too_large(
     opened: Callable[..., Recollect], clock: FrozenClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lived(opened(NEVER).user("u1"), clock)
-    monkeypatch.setattr(catalogue, "_STEP", 7)
+    monkeypatch.setattr(user_index, "_STEP", 7)
     first = opened(20).user("u1")
     first.search("zorvexx")
     assert is_large(first)
@@ -463,12 +463,12 @@ def test_D1_a_process_killed_while_it_hands_over_the_words_loses_nothing(
             batch.note(f"harbour {n} {INVENTED[n]}")
     program = (
         "import os, recollect, sys\n"
-        "from recollect.core import catalogue, excerpt\n"
-        "catalogue._STEP, worded, seen = 10, excerpt.worded, []\n"
+        "from recollect.memory import catalogue, excerpt\n"
+        "user_index._STEP, worded, seen = 10, partial_index.worded, []\n"
         "def killed(*given):\n"
         "    seen.append(1)\n"
         "    return worded(*given) if len(seen) < 35 else os.kill(os.getpid(), 9)\n"
-        "excerpt.worded = killed\n"
+        "partial_index.worded = killed\n"
         "recollect.open(sys.argv[1], index_limit=5).user('u1').search('harbour')\n"
     )
     assert subprocess.run([sys.executable, "-c", program, postgres_url], timeout=120).returncode == -9
@@ -481,8 +481,8 @@ def test_D1_a_process_killed_while_it_hands_over_the_words_loses_nothing(
 def test_S4_a_text_of_more_words_than_are_kept(
     opened: Callable[..., Recollect], sql: Callable[..., list[Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(excerpt, "_MOST_TERMS", 30)
-    monkeypatch.setattr(excerpt, "_MOST_MARKS", 20)
+    monkeypatch.setattr(partial_index, "_MOST_TERMS", 30)
+    monkeypatch.setattr(partial_index, "_MOST_MARKS", 20)
     memory = opened(1).user("u1")
     memory.note("another")
     long = ".".join(f"{chr(97 + n % 26)}{n:x}" for n in range(100))  # one word of many, so one passage
@@ -495,8 +495,8 @@ def test_S4_a_text_of_more_words_than_are_kept(
 
 
 def test_S4_what_is_kept_of_a_passage_fits_into_a_tsvector(sql: Callable[..., list[Any]]) -> None:
-    terms = [f"{n:016x}" for n in range(excerpt._MOST_TERMS + excerpt._MOST_MARKS)]
-    several = [f"{term}2" for term in terms[: excerpt._MOST_TERMS]]
+    terms = [f"{n:016x}" for n in range(partial_index._MOST_TERMS + partial_index._MOST_MARKS)]
+    several = [f"{term}2" for term in terms[: partial_index._MOST_TERMS]]
     kept = sql("SELECT length(%s::tsvector)", " ".join([*terms, *several]))
     assert kept == [(len(terms) + len(several),)]
 
@@ -528,7 +528,7 @@ def test_S1_rebuilding_the_index_makes_the_words_anew(
     sql: Callable[..., list[Any]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(catalogue, "_STEP", 7)
+    monkeypatch.setattr(user_index, "_STEP", 7)
     lived(opened(NEVER).user("u1"), clock, 10)
     memory = opened(10).user("u1")
     memory.search("zorvexx")

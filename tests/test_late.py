@@ -21,17 +21,17 @@ import pytest
 import recollect
 from recollect.agents.discuss import Discussion
 from recollect.agents.models import open_model
-from recollect.core.memory import Memory
 from recollect.errors import QueueFullError, StoreFullError
+from recollect.memory.memory import Memory
 from recollect.records import Record
 from recollect.testing import MemoryStore
 from recollect.testing.embedding import HashEmbedder
 from recollect.testing.models import ModelServer, Say
 from recollect.tools.catalog import SUITES, tools_of
-from recollect.tools.late import Late, Patience
+from recollect.tools.deferred import Late, Patience
 from recollect.tools.suite import Result, Suite
 from recollect.tools.tool import Answer, Scope, tool
-from recollect.work.late import TOOL, LateCalls
+from recollect.work.deferred_calls import TOOL, LateCalls
 
 
 def ahead(minutes: int = 5) -> datetime:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import recollect
-from recollect.surfaces.cli import events, figures, identity, keys, learning, work  # noqa: F401
+from recollect.surfaces.cli import extraction, identity, interaction_commands, keys, usage_metrics, work  # noqa: F401
 from tests.process_worker import ProcessWorker
 
 _LIVE = (".db", ".db-wal", ".db-shm", ".db-journal")

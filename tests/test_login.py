@@ -13,9 +13,9 @@ from recollect import Recollect
 from recollect.client import connect
 from recollect.errors import ConfigError, InvalidInputError
 from recollect.identity.login import LINK, Login, NotWelcomeError
+from recollect.surfaces.chat.commands import Commands
 from recollect.surfaces.cli import keys as _keys  # noqa: F401  (its commands)
 from recollect.surfaces.cli.program import app as program
-from recollect.surfaces.talk.commands import Commands
 from recollect.testing import FrozenClock
 from tests.serving import serving
 

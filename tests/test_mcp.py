@@ -32,8 +32,8 @@ import recollect
 from recollect.errors import ConfigError, InvalidInputError
 from recollect.surfaces.cli import mcp as _command  # noqa: F401
 from recollect.surfaces.cli.program import app
-from recollect.surfaces.listening import Address
-from recollect.surfaces.mcp.callers import Caller, NamedByProxy, Stranger, TokenFile, checked_suites
+from recollect.surfaces.http_server import Address
+from recollect.surfaces.mcp.authentication import Caller, NamedByProxy, Stranger, TokenFile, checked_suites
 from recollect.tools.catalog import SUITES, tools_of
 
 PROGRAM = [sys.executable, "-c", "from recollect.surfaces.cli import main; main()", "mcp"]

@@ -20,11 +20,9 @@ from recollect.errors import InvalidInputError
 from recollect.records import FILES_LEFT, Receipt
 from recollect.store.sqlite import SqliteStore
 from recollect.surfaces.cli import chat as _chat  # noqa: F401  (they add their commands)
-from recollect.surfaces.cli import removing as _removing  # noqa: F401
-from recollect.surfaces.cli import whole as _whole  # noqa: F401
 from recollect.surfaces.cli.program import app as program
 from recollect.work.contract import Task
-from recollect.work.late import TOOL
+from recollect.work.deferred_calls import TOOL
 from tests.serving import serving
 
 

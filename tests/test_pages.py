@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from recollect.tools.catalog import SUITES
-from recollect.tools.pages import page
+from recollect.tools.documentation import page
 
 DOCS = Path(__file__).parent.parent / "docs"
 

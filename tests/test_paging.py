@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import recollect
-from recollect.core.memory import Memory
-from recollect.core.paging import Walk
+from recollect.memory.memory import Memory
+from recollect.memory.paging import Walk
 from recollect.records import ToolCall, new_id
 from recollect.store import rows, sqlite_views
 from recollect.testing.clock import FrozenClock

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import recollect
 from recollect import AsyncMemory, InvalidInputError, Memory
-from recollect.policy.likings import likings, speaks_against
+from recollect.policy.preferences import likings, speaks_against
 from recollect.surfaces.cli import interests as _interests  # noqa: F401  (its commands)
 from recollect.surfaces.cli.program import app as program
 from recollect.testing import FrozenClock, MemoryStore

@@ -17,7 +17,7 @@ from recollect.errors import ConfigError
 from recollect.records import Message, Note, Record
 from recollect.search.events import with_event
 from recollect.search.filters import Filter
-from recollect.search.index import Index
+from recollect.search.index.index import Index
 from recollect.search.question import Question
 from recollect.search.ranking import Ranking, rank
 from recollect.search.weights import Weights

@@ -25,12 +25,12 @@ import pytest
 
 import recollect
 from recollect import Memory, Record, Written
-from recollect.core.known import marks_of
+from recollect.memory.write_cache import marks_of
 from recollect.records import Hits
-from recollect.search import snapshot
 from recollect.search.embedders.embedder import pack
-from recollect.search.index import Index
-from recollect.search.postings import mark_hash, word_hash
+from recollect.search.index import snapshot
+from recollect.search.index.index import Index
+from recollect.search.index.postings import mark_hash, word_hash
 from recollect.testing import FrozenClock
 from recollect.testing.embedding import HashEmbedder
 from recollect.text import terms

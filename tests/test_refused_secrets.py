@@ -16,10 +16,10 @@ from typer.testing import CliRunner
 import recollect
 from recollect import Recollect
 from recollect.agents.capture import capture
-from recollect.identity.nouns import Identity
-from recollect.surfaces.cli import reading, removing, writing  # noqa: F401  (their commands)
+from recollect.identity.identities import Identity
+from recollect.surfaces.chat.commands import Commands
+from recollect.surfaces.cli import read_commands, remove_commands, write_commands  # noqa: F401  (their commands)
 from recollect.surfaces.cli.program import app as program
-from recollect.surfaces.talk.commands import Commands
 from tests.serving import serving
 
 KEY = "sk-proj-4f9Qz7LmT2vX8bN1cR6yW3hJ5kD0aE"

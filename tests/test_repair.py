@@ -19,10 +19,10 @@ import pytest
 from typer.testing import CliRunner
 
 import recollect
-from recollect.core.rebuild import RebuildReport
 from recollect.errors import NothingToRebuildError, StoreCorruptError, UndoError
+from recollect.memory.rebuild import RebuildReport
 from recollect.records import Refused, Written
-from recollect.surfaces.cli import whole as _whole  # noqa: F401  (adds its commands)
+from recollect.surfaces.cli import memory_commands as _whole  # noqa: F401  (adds its commands)
 from recollect.surfaces.cli.program import app as cli
 from recollect.testing.clock import FrozenClock
 from tests.contracts.memory_contract import log

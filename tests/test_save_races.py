@@ -19,7 +19,7 @@ import pytest
 
 import recollect
 from recollect import Memory
-from recollect.core import file_system
+from recollect.memory.files import file_system
 from tests.volume import volume
 
 _rename, _open, _write, _close = os.rename, os.open, os.write, os.close

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import recollect
-from recollect.core import catalogue
-from recollect.core.memory import Memory
 from recollect.document import matching
+from recollect.memory import user_index
+from recollect.memory.memory import Memory
 
 SMALL, LARGE = 120, 480
 MOST = 6
@@ -60,7 +60,7 @@ def cost(monkeypatch: pytest.MonkeyPatch) -> Cost:
 
     monkeypatch.setattr(sqlite3, "connect", counted)
     # both sizes lie beyond the bounds, so that what is compared is the same work
-    monkeypatch.setattr(catalogue, "_AT_ONCE", 10**9)
+    monkeypatch.setattr(user_index, "_AT_ONCE", 10**9)
     monkeypatch.setattr(matching, "MAX_PAIRS", SMALL)
     return cost
 

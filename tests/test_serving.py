@@ -24,8 +24,8 @@ import pytest
 
 import recollect
 from recollect import Recollect
-from recollect.surfaces import listening
-from recollect.surfaces.http.limits import Limits
+from recollect.surfaces import http_server
+from recollect.surfaces.http.rate_limits import Limits
 from recollect.surfaces.http.request_buffer import BufferFolder, sweep
 from tests.serving import serving
 from tests.test_http import PATIENCE, _raw, _until_closed
@@ -43,8 +43,8 @@ WARM = """
 import json, os, signal, socket, sys
 import recollect
 from recollect.store.keys import Keys
-from recollect.surfaces.listening import Address
-from recollect.surfaces.service.server import Server, run
+from recollect.surfaces.http_server import Address
+from recollect.surfaces.serve import Server, run
 
 door = socket.socket(fileno=int(sys.argv[1]))
 while (asked := socket.recv_fds(door, 65536, 2))[0]:
@@ -134,7 +134,7 @@ def statuses(answer: bytes) -> list[int]:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("_BODY_SECONDS", "_IDLE_SECONDS", "_SEND_SECONDS"):
-        monkeypatch.setattr(listening, name, 0.1)
+        monkeypatch.setattr(http_server, name, 0.1)
 
 
 @pytest.mark.parametrize("path", ["/mcp", "/console/login", "/health/live"])
@@ -258,7 +258,7 @@ def test_U5_a_stream_ends_with_its_connection_whatever_was_asked_behind_it(app: 
 def test_U5_more_connections_than_half_the_files_are_refused_until_there_are_fewer(
     app: Recollect, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listening, "raised_file_limit", lambda: 20)
+    monkeypatch.setattr(http_server, "raised_file_limit", lambda: 20)
     with serving(app) as url:
         many = [_raw(url) for _ in range(9)]
         with _raw(url) as one_too_many:
@@ -278,7 +278,7 @@ def test_U5_as_many_files_as_allowed_may_be_open_and_when_there_are_none_left_it
     few = (
         "import resource; from recollect.surfaces import listening\n"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (64, 128))\n"
-        "limit, listening.raised_file_limit = listening.raised_file_limit, lambda: limit() * 10\n"
+        "limit, http_server.raised_file_limit = http_server.raised_file_limit, lambda: limit() * 10\n"
     )
     with process(str(tmp_path), before=few) as (server, url):
         assert httpx.get(f"{url}/health/live").is_success
@@ -296,7 +296,7 @@ def test_U5_the_limit_of_files_is_raised_only_as_far_as_allowed() -> None:
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (256, before[1]))
-        raised = listening.raised_file_limit()
+        raised = http_server.raised_file_limit()
         assert raised == resource.getrlimit(resource.RLIMIT_NOFILE)[0] > 256
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)

@@ -22,14 +22,14 @@ from hypothesis import strategies as st
 
 import recollect
 from recollect import errors
-from recollect.core.memory import Memory
-from recollect.core.workers import Workers
+from recollect.memory.memory import Memory
+from recollect.memory.thread_pool import Workers
 from recollect.records import ToolCall
 from recollect.testing import MemoryStore
 from recollect.testing.memory_store import MemoryTransaction, MemoryUser
 from recollect.tools.catalog import SUITES, suite_of, tools_of
+from recollect.tools.formatting import phrased
 from recollect.tools.parameters import Parameter
-from recollect.tools.phrasing import phrased
 from recollect.tools.results import Status
 from recollect.tools.suite import MAX_OUTPUT, Result, Suite
 from recollect.tools.tool import Answer, Scope, Tool, tool
@@ -706,7 +706,7 @@ def test_R5_an_await_that_is_cancelled_leaves_the_call_to_its_end_and_in_the_log
 
 
 def test_R5_an_await_that_is_cancelled_before_the_call_began_is_never_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("recollect.core.workers._MOST", 1)
+    monkeypatch.setattr("recollect.memory.thread_pool._MOST", 1)
     monkeypatch.setattr("recollect.tools.suite.WORKERS", Workers())
     store = SlowStore()
 
@@ -741,7 +741,7 @@ def test_R5_a_call_that_ends_after_its_loop_is_closed_disturbs_nobody(caplog: py
 
 
 def test_R5_a_call_that_had_not_begun_is_never_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("recollect.core.workers._MOST", 1)
+    monkeypatch.setattr("recollect.memory.thread_pool._MOST", 1)
     monkeypatch.setattr("recollect.tools.suite.WORKERS", Workers())
     store = SlowStore()
     with recollect.open(store) as app:

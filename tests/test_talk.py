@@ -16,12 +16,12 @@ import pytest
 
 import recollect
 from recollect import Episode, InvalidInputError, Memory, Message, Recollect
-from recollect.agents.collect import Collected
 from recollect.agents.conclude import idle
 from recollect.agents.extract import Extraction, by_rules
+from recollect.agents.gather_interactions import Collected
 from recollect.agents.models import Model, open_model
-from recollect.surfaces.talk.page import Choice, Page
-from recollect.surfaces.talk.talk import COMMANDS, NO_MODEL, Talk
+from recollect.surfaces.chat.conversation import COMMANDS, NO_MODEL, Talk
+from recollect.surfaces.chat.page import Choice, Page
 from recollect.testing import FrozenClock
 from recollect.testing.models import Call, Cut, Fail, ModelRequest, ModelServer, Say, Stall, Turn
 from recollect.userid import folder_name
@@ -451,7 +451,7 @@ def test_U1_a_discussion_that_ended_stays_ended_after_a_restart(
 def test_U1_a_killed_process_loses_nothing_said_and_another_goes_on(tmp_path: Path) -> None:
     root = tmp_path / "memory"
     begin = (
-        "import os, sys, recollect; from recollect.surfaces.talk.talk import Talk;"
+        "import os, sys, recollect; from recollect.surfaces.chat.conversation import Talk;"
         "talk = Talk(recollect.open(sys.argv[1]), ('test', 'ann'), place='chat');"
         f"talk.begin('{POST}'); talk.say('I work at Stripe', message='1'); os.kill(os.getpid(), 9)"
     )

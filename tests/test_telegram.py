@@ -30,14 +30,14 @@ from recollect.agents.extract import extract_all
 from recollect.agents.models import configured_model
 from recollect.config import Config
 from recollect.errors import ConfigError, InvalidInputError, QueueFullError
-from recollect.surfaces.talk.commands import Commands
-from recollect.surfaces.talk.page import Choice, Line, page
-from recollect.surfaces.talk.talk import Talk
+from recollect.surfaces.chat.commands import Commands
+from recollect.surfaces.chat.conversation import Talk
+from recollect.surfaces.chat.page import Choice, Line, page
 from recollect.surfaces.telegram import Bot, Post
 from recollect.surfaces.telegram.bot import BotError
-from recollect.surfaces.telegram.drawing import LONGEST, parts, pressed, units
-from recollect.surfaces.telegram.hearing import Me, Said, read
-from recollect.surfaces.telegram.sent import Last, Sent
+from recollect.surfaces.telegram.rendering import LONGEST, parts, pressed, units
+from recollect.surfaces.telegram.sent_log import Last, Sent
+from recollect.surfaces.telegram.updates import Me, Said, read
 from recollect.testing.models import Fail, ModelRequest, ModelServer, Say, Stall, Turn
 from recollect.testing.telegram import TelegramChat, TelegramMessage, TelegramUser
 from tests.fakes.telegram import FaultyTelegramServer

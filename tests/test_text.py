@@ -183,7 +183,7 @@ def test_importing_is_cheap() -> None:
     code = (
         "import sys, types; sys.modules['recollect'] = types.ModuleType('recollect');"
         "sys.modules['recollect'].__path__ = [sys.argv[1]];"
-        "import recollect.text, recollect.policy.duplicates, recollect.policy.code, recollect.policy.secrets;"
+        "import recollect.text, recollect.policy.duplicates.comparison, recollect.policy.code, recollect.policy.secrets;"
         "print([m for m in ('Stemmer', 'rapidfuzz', 'anyascii', 'numpy') if m in sys.modules])"
     )
     import recollect

@@ -18,7 +18,7 @@ import pytest
 
 import recollect
 from recollect import errors
-from recollect.core.memory import Memory
+from recollect.memory.memory import Memory
 from recollect.records import ToolCall
 from recollect.search.tokens import count
 from recollect.testing import FrozenClock, MemoryStore
@@ -217,7 +217,7 @@ def test_T7_a_host_that_handles_sigterm_keeps_the_log_and_one_that_does_not_keep
 def test_T7_a_store_that_fails_for_good_does_not_keep_the_interpreter_from_ending(tmp_path: Path) -> None:
     ending = """
 from recollect.errors import StoreFullError
-from recollect.core.person import Person
+from recollect.memory.user_memory import Person
 def fail(self): raise StoreFullError()
 Person.write_beside = fail
 suite.call("memory_search", {"query": "tea"})

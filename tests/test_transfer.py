@@ -291,7 +291,7 @@ def test_R4_an_archive_cannot_write_outside_the_users_folder(source: Memory, tmp
 def test_R8_an_archive_that_unpacks_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as out:
         out.writestr("manifest.json", "0" * 2_000_000)
-    monkeypatch.setattr("recollect.core.transfer._LARGEST", 1_000_000)
+    monkeypatch.setattr("recollect.memory.transfer._LARGEST", 1_000_000)
     with recollect.open(tmp_path / "target") as app, pytest.raises(InvalidInputError, match="unpacks to more than"):
         app.user("u1").import_(tmp_path / "bomb.zip")
 

@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 import recollect
 from recollect import Config, InvalidInputError, Recollect, Trend
 from recollect.surfaces.cli import interests as _interests  # noqa: F401  (its commands)
-from recollect.surfaces.cli import removing  # noqa: F401
 from recollect.surfaces.cli.program import app as program
 from recollect.testing import FrozenClock, MemoryStore
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import recollect
 from recollect.errors import NotFoundError
 from recollect.records import Episode, Record
-from recollect.surfaces.cli import writing as _writing  # noqa: F401  (adds its commands)
+from recollect.surfaces.cli import write_commands as _writing  # noqa: F401  (adds its commands)
 from recollect.surfaces.cli.program import app as cli
 from recollect.testing.clock import FrozenClock
 

@@ -13,10 +13,10 @@ import pytest
 import recollect
 from recollect import AsyncMemory, InvalidInputError, Memory, fields
 from recollect.client import RemoteMemory
-from recollect.core import aio
+from recollect.memory import async_memory
 from recollect.surfaces.cli.verb_options import given_to, options_of
-from recollect.surfaces.http.memories import Memories
 from recollect.surfaces.http.schema import arguments_of
+from recollect.surfaces.http.verb_routes import Memories
 from recollect.verbs import ELSEWHERE, NOT_SENT, VERBS, Verb, verb
 
 _Mood = Annotated[str, fields.one_of(("merry", "grave"), "How it should sound.")]
@@ -78,7 +78,7 @@ def test_a_declared_verb_can_be_asked_of_a_server_and_awaited(motto: Verb) -> No
     assert inspect.signature(memory.motto) == inspect.signature(motto.function.__get__(memory))
     assert memory.motto("work", mood="merry") == "Carpe diem"
     assert connection.sent == [("POST", "users/u1/motto", {"topic": "work", "mood": "merry"})]
-    assert inspect.iscoroutinefunction(aio._awaited(vars(Memory)["motto"]))
+    assert inspect.iscoroutinefunction(async_memory._awaited(vars(Memory)["motto"]))
 
 
 def test_what_a_server_does_in_its_own_way_is_awaited_so(tmp_path: Path) -> None:

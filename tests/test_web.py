@@ -34,7 +34,7 @@ from recollect.surfaces import example
 from recollect.surfaces.web import console as web
 from recollect.surfaces.web.charts import bars, columns
 from recollect.surfaces.web.console import console
-from recollect.surfaces.web.differences import lines_changed, words_changed
+from recollect.surfaces.web.diffs import lines_changed, words_changed
 from recollect.surfaces.web.live import Live
 from recollect.testing import FrozenClock, MemoryStore
 from recollect.work.contract import Failed, Task

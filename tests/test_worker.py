@@ -27,8 +27,8 @@ from recollect.testing.queue import MemoryQueue
 from recollect.work.contract import GiveUpError, Job, Queue, RetryLaterError, Task
 from recollect.work.distributed import DistributedQueue
 from recollect.work.embedded import EmbeddedQueue
-from recollect.work.owners import is_dead, new_owner
-from recollect.work.watching import Watcher
+from recollect.work.lease_owners import is_dead, new_owner
+from recollect.work.wakeup import Watcher
 from recollect.work.worker import Backoff, Worker, describe
 from tests.contracts.queue_contract import finish, take, task
 from tests.volume import volume

@@ -20,8 +20,8 @@ import recollect
 from recollect import Recollect
 from recollect.identity.login import Login
 from recollect.surfaces import example
-from recollect.surfaces.listening import Address
-from recollect.surfaces.service.server import Server
+from recollect.surfaces.http_server import Address
+from recollect.surfaces.serve import Server
 from recollect.surfaces.web.console import VISIT
 from recollect.testing import FrozenClock
 

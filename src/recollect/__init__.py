@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from recollect.app import Recollect, open
     from recollect.config import Config
-    from recollect.core.aio import AsyncMemory
-    from recollect.core.interests import Ranked, Reason
-    from recollect.core.memory import Memory
-    from recollect.core.trends import Trend
     from recollect.errors import InvalidInputError, LinkError, NotFoundError, RecollectError, StoreError, UndoError
-    from recollect.identity.nouns import Joined, Pending
+    from recollect.identity.identities import Joined, Pending
+    from recollect.memory.async_memory import AsyncMemory
+    from recollect.memory.interests import Ranked, Reason
+    from recollect.memory.memory import Memory
+    from recollect.memory.trends import Trend
     from recollect.records import (
         Conflict,
         DailyEntry,
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
-    "AsyncMemory": "recollect.core.aio",
+    "AsyncMemory": "recollect.memory.async_memory",
     "Config": "recollect.config",
     "Conflict": "recollect.records",
     "DailyEntry": "recollect.records",
@@ -76,19 +76,19 @@ _HOME = {
     "Hits": "recollect.records",
     "Interaction": "recollect.records",
     "InvalidInputError": "recollect.errors",
-    "Joined": "recollect.identity.nouns",
+    "Joined": "recollect.identity.identities",
     "JournalEntry": "recollect.records",
     "LinkError": "recollect.errors",
-    "Memory": "recollect.core.memory",
+    "Memory": "recollect.memory.memory",
     "Merged": "recollect.records",
     "Message": "recollect.records",
     "NotFoundError": "recollect.errors",
     "Note": "recollect.records",
     "Observation": "recollect.records",
     "Outcome": "recollect.records",
-    "Pending": "recollect.identity.nouns",
-    "Ranked": "recollect.core.interests",
-    "Reason": "recollect.core.interests",
+    "Pending": "recollect.identity.identities",
+    "Ranked": "recollect.memory.interests",
+    "Reason": "recollect.memory.interests",
     "Receipt": "recollect.records",
     "Recollect": "recollect.app",
     "RecollectError": "recollect.errors",
@@ -102,7 +102,7 @@ _HOME = {
     "StoreError": "recollect.errors",
     "Suite": "recollect.tools.suite",
     "ToolCall": "recollect.records",
-    "Trend": "recollect.core.trends",
+    "Trend": "recollect.memory.trends",
     "Unchanged": "recollect.records",
     "UndoError": "recollect.errors",
     "Undone": "recollect.records",

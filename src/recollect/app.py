@@ -15,35 +15,35 @@ from typing import TYPE_CHECKING, Any
 
 from recollect import checks as check
 from recollect.config import Config
-from recollect.core.disk_files import DiskFiles
-from recollect.core.files import Files, NoFiles
-from recollect.core.meaning import Embedding
-from recollect.core.memory import Memory
-from recollect.core.person import Person
 from recollect.errors import InvalidInputError, StoreError
-from recollect.figures import Figures, QueueFigures, figures
 from recollect.identity.erasure import ErasureHooks
+from recollect.memory.files.contract import Files, NoFiles
+from recollect.memory.files.disk import DiskFiles
+from recollect.memory.memory import Memory
+from recollect.memory.user_memory import Person
+from recollect.memory.vectors import Embedding
 from recollect.policy.topics import Topic
 from recollect.records import FILES_LEFT, PENDING, ExtractionRun, Receipt
 from recollect.store.contract import Store
 from recollect.store.forks import renew_after_forks
 from recollect.store.sqlite import SqliteStore
 from recollect.times import Clock, utc_now
+from recollect.usage_metrics import Figures, QueueFigures, figures
 from recollect.userid import check_user_id, folder_name
 
 if TYPE_CHECKING:
     from recollect.agents.extract import Extractor
-    from recollect.core.trends import Trend
     from recollect.identity.links import Identities
+    from recollect.memory.trends import Trend
     from recollect.search.embedders.embedder import Embedder
     from recollect.store.keys import Keys
     from recollect.store.postgres_connections import Pool
     from recollect.store.service_tables import ServiceTables, Tables
-    from recollect.tools.late import Late, Patience
+    from recollect.tools.deferred import Late, Patience
     from recollect.tools.log import CallLog
     from recollect.tools.suite import Suite, Telemetry
     from recollect.work.contract import Job, Queue
-    from recollect.work.late import LateCalls
+    from recollect.work.deferred_calls import LateCalls
     from recollect.work.worker import Worker
 
 LOGGER = logging.getLogger("recollect")
@@ -195,8 +195,8 @@ class Recollect:
         config = self.config
         if not config.tool_async or not (config.database_url or isinstance(self._store, SqliteStore)):
             return None
-        from recollect.core.recall import load
-        from recollect.tools.late import Patience
+        from recollect.memory.search import load
+        from recollect.tools.deferred import Patience
 
         load()  # now, and not while a reply waits
         seconds = config.tool_timeout_ms / 1000
@@ -204,7 +204,7 @@ class Recollect:
         return Patience(seconds + embedding, seconds, self._late_calls())
 
     def _late_calls(self, *, resume: bool = True) -> LateCalls:
-        from recollect.work.late import LateCalls
+        from recollect.work.deferred_calls import LateCalls
 
         with self._guard:
             if self._late is not None:
@@ -253,8 +253,8 @@ class Recollect:
 
     def worker(self, queue: Queue, *, concurrency: int = 4) -> Worker:
         """Does what is in the queue, and what the schedule says. By the model of the settings, or by rules."""
+        from recollect.work.deferred_calls import TOOL
         from recollect.work.jobs import Jobs, schedule
-        from recollect.work.late import TOOL
         from recollect.work.worker import Worker
 
         jobs = Jobs(queue, self.user, self.users, extractor=self.extractor(), clock=self._clock)
@@ -277,7 +277,7 @@ class Recollect:
         config = self.config
         if not (config.extraction_model or config.model or config.local_model):
             return by_rules
-        from recollect.agents.modelled import by_model
+        from recollect.agents.llm_extractor import by_model
         from recollect.agents.models import configured_model
         from recollect.agents.tiers import by_tiers
 
@@ -385,7 +385,7 @@ class Recollect:
         Of the last 7, 30, 90 or 365 days, today not included. Numbers are rounded down, and nobody is named. Of all
         users, or ``among`` those of one tenant.
         """
-        from recollect.core.trends import trends
+        from recollect.memory.trends import trends
 
         names = self.users() if among is None else map(check_user_id, check.several("among", among))
         people = ((self._store.user(name), self._files(name)) for name in names if self.config.enabled)
@@ -448,8 +448,8 @@ class Recollect:
         if self._late is not None:
             self._late.forget(name)
         if (topics or cleared) and self._has_queue:
+            from recollect.work.deferred_calls import TOOL
             from recollect.work.jobs import speaks_of
-            from recollect.work.late import TOOL
 
             is_theirs = self._lines_of(name)
 

@@ -308,7 +308,7 @@ RUN: Mapping[str, Field] = {
 }
 """The attributes of an `ExtractionRun`."""
 MARK: Mapping[str, Field] = {"seq": NUMBER, "reported": moment(), "until": moment()}
-"""The attributes of a `recollect.core.unread.Mark`."""
+"""The attributes of a `recollect.memory.unprocessed.Mark`."""
 
 # what is written
 

@@ -156,7 +156,7 @@ class Record:
 
     @property
     def chat(self) -> str | None:
-        """The chat in which it was said, if it belongs to one: `recollect.core.chats` says who may see it."""
+        """The chat in which it was said, if it belongs to one: `recollect.memory.chat_scope` says who may see it."""
         chat = self.metadata.get("chat")
         return None if chat is None else str(chat)
 

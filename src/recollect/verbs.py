@@ -176,7 +176,7 @@ class Verb:
 
 
 VERBS: dict[str, Verb] = {}
-"""The verbs that have a route of their name. Importing `recollect.core.memory` fills the table."""
+"""The verbs that have a route of their name. Importing `recollect.memory.memory` fills the table."""
 ELSEWHERE: dict[str, Verb] = {}
 """The verbs that are asked in another way."""
 

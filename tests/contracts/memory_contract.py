@@ -34,8 +34,8 @@ from recollect import (
     Updated,
     Written,
 )
-from recollect.core.unread import Unread
 from recollect.errors import AmbiguousError, StoreError
+from recollect.memory.unprocessed import Unread
 from recollect.testing import FrozenClock
 from tests.contracts.store_contract import extraction_run, tool_call
 

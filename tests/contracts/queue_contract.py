@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from recollect.errors import InvalidInputError, NotFoundError, QueueFullError
-from recollect.figures import BOUNDS, QueueFigures, step_of
 from recollect.testing import FrozenClock
+from recollect.usage_metrics import BOUNDS, QueueFigures, step_of
 from recollect.work.contract import Done, Failed, Job, Keeping, Lease, Queue, Returned, Task
-from recollect.work.owners import new_owner
+from recollect.work.lease_owners import new_owner
 from recollect.work.worker import Worker
 
 T0 = datetime(2026, 2, 12, 9, 30, tzinfo=timezone.utc)

@@ -25,8 +25,8 @@ import recollect
 from recollect import InvalidInputError, Memory, Message, Recollect, Record, Updated, Written
 from recollect.errors import ConfigError
 from recollect.records import KINDS, Hit, Hits
+from recollect.search.index.postings import word_hash
 from recollect.search.passages import indexed_text
-from recollect.search.postings import word_hash
 from recollect.testing import FrozenClock, MemoryStore
 from recollect.testing.embedding import HashEmbedder
 from recollect.text import terms

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from recollect.figures import BOUNDS, CallGroup, Tally, step_of
 from recollect.records import (
     DailyEntry,
     Episode,
@@ -29,6 +28,7 @@ from recollect.records import (
     new_id,
 )
 from recollect.store.contract import FileState, Query, State, Store, Tombstone, Transaction, VectorRow
+from recollect.usage_metrics import BOUNDS, CallGroup, Tally, step_of
 
 T0 = datetime(2026, 2, 12, 9, 30, tzinfo=timezone.utc)
 

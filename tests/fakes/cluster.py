@@ -39,9 +39,9 @@ _KEPT_LINES = 2000
 _LOADED = [
     "tests.fakes.cluster",
     "recollect.surfaces.cli",
-    "recollect.surfaces.service.server",
-    "recollect.core.recalling",
-    "recollect.search.index",
+    "recollect.surfaces.serve",
+    "recollect.memory.read_verbs",
+    "recollect.search.index.index",
     "recollect.work.jobs",
     "recollect.work.distributed",
     "recollect.store.service_tables_postgres",

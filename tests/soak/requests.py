@@ -16,9 +16,9 @@ from typing import Any
 
 import recollect
 from recollect.surfaces.http.api import Api
-from recollect.surfaces.http.limits import Limits
-from recollect.surfaces.listening import Address
-from recollect.surfaces.service.server import Server
+from recollect.surfaces.http.rate_limits import Limits
+from recollect.surfaces.http_server import Address
+from recollect.surfaces.serve import Server
 from recollect.testing import MemoryStore
 from tests.soak import values
 from tests.soak.cases import CASES_IN_A_CHUNK, PATIENCE, Case, Raw, memory_app

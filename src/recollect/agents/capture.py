@@ -10,14 +10,14 @@ import re
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from recollect.agents.collect import without_memory
-from recollect.agents.keeping import Finding, Kept, keep
+from recollect.agents.apply import Finding, Kept, keep
+from recollect.agents.gather_interactions import without_memory
 from recollect.agents.rules import Learned, explicit, learn
 from recollect.agents.rules.learned import ANYTHING
-from recollect.agents.rules.reading import HIDDEN, plain, sentences
+from recollect.agents.rules.sentences import HIDDEN, plain, sentences
 from recollect.agents.rules.tables import union
-from recollect.core.memory import Memory
-from recollect.core.writing import pause_of
+from recollect.memory.memory import Memory
+from recollect.memory.write import pause_of
 from recollect.records import Forgotten, Outcome, Refused, Updated, Written
 from recollect.text import clean
 

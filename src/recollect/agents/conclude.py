@@ -10,11 +10,11 @@ import hashlib
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from recollect.agents.collect import Collected, Line, Talk, collect, discussed, in_chat_of
+from recollect.agents.apply import Finding
 from recollect.agents.extract import Extracted, Extraction, Extractor, by_rules, mark_of, stored
-from recollect.agents.keeping import Finding
+from recollect.agents.gather_interactions import Collected, Line, Talk, collect, discussed, in_chat_of
 from recollect.agents.rules.tables import union
-from recollect.core.memory import Memory
+from recollect.memory.memory import Memory
 from recollect.records import DailyEntry, ExtractionRun, new_id
 from recollect.text import fold, terms, words
 from recollect.times import Clock

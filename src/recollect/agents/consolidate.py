@@ -10,13 +10,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from recollect.agents.apply import Finding, Kept, keep, source_of
 from recollect.agents.capture import looks_like_instruction
-from recollect.agents.collect import in_chat_of, without_memory
-from recollect.agents.keeping import Finding, Kept, keep, source_of
+from recollect.agents.gather_interactions import in_chat_of, without_memory
 from recollect.agents.models import Model
 from recollect.agents.observe import LONGEST, observe
-from recollect.core.memory import Memory
-from recollect.core.writing import pause_of
+from recollect.memory.memory import Memory
+from recollect.memory.write import pause_of
 from recollect.records import Message
 from recollect.text import fold
 

@@ -15,11 +15,11 @@ from typing import Any
 from recollect.agents.capture import Captured, capture
 from recollect.agents.models import Account, Limits, Model, Reply, Turn
 from recollect.agents.prompts import prompt
-from recollect.agents.rules.reading import plain, sentences
+from recollect.agents.rules.sentences import plain, sentences
 from recollect.agents.rules.tables import union
 from recollect.agents.tiers import model_keeps_memory
-from recollect.core.memory import Memory
 from recollect.errors import ModelError
+from recollect.memory.memory import Memory
 from recollect.policy.injection import neutral, without_markup
 from recollect.records import DailyEntry, Message, new_id
 from recollect.search.tokens import count

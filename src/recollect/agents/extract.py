@@ -16,8 +16,9 @@ from datetime import date, datetime, timedelta, timezone
 from sys import maxsize
 from typing import Protocol
 
+from recollect.agents.apply import Finding, Kept, keep
 from recollect.agents.capture import finding_of, injected, looks_like_instruction
-from recollect.agents.collect import (
+from recollect.agents.gather_interactions import (
     DISCUSSED,
     Collected,
     Line,
@@ -28,12 +29,11 @@ from recollect.agents.collect import (
     events_of,
     lines_of,
 )
-from recollect.agents.keeping import Finding, Kept, keep
 from recollect.agents.rules import interests, learn
-from recollect.core.chats import OUTSIDE
-from recollect.core.memory import Memory
-from recollect.core.unread import Mark
 from recollect.errors import InvalidInputError, ModelError, StoreError
+from recollect.memory.chat_scope import OUTSIDE
+from recollect.memory.memory import Memory
+from recollect.memory.unprocessed import Mark
 from recollect.policy.retention import daily_expiry
 from recollect.records import ExtractionRun, Refused, new_id
 from recollect.text import fold

@@ -9,12 +9,12 @@ import logging
 from dataclasses import dataclass
 from typing import Any
 
+from recollect.agents.apply import source_of
 from recollect.agents.capture import looks_like_instruction
-from recollect.agents.keeping import source_of
 from recollect.agents.models import Account, Limits, Model
 from recollect.agents.prompts import prompt
 from recollect.checks import query
-from recollect.core.memory import Memory
+from recollect.memory.memory import Memory
 from recollect.policy.secrets import mask
 from recollect.records import Outcome
 

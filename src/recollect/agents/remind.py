@@ -14,11 +14,11 @@ from datetime import date, datetime, timedelta
 from hashlib import blake2b
 
 from recollect import checks as check
-from recollect.agents.collect import discussed
-from recollect.core.memory import Memory
+from recollect.agents.gather_interactions import discussed
 from recollect.errors import StoreError
+from recollect.memory.memory import Memory
 from recollect.policy.injection import neutral
-from recollect.policy.likings import is_general
+from recollect.policy.preferences import is_general
 from recollect.records import DailyEntry, Episode, Message, Note, Outcome, Record
 from recollect.text import clean, cut, fold, language, stem, terms, tokens, unspaced
 from recollect.times import Clock

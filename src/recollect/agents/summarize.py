@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from recollect.agents.models import Account, Limits, Model, Turn
 from recollect.agents.prompts import prompt
-from recollect.core.memory import Memory
 from recollect.errors import ModelError
+from recollect.memory.memory import Memory
 from recollect.policy.injection import neutral
 from recollect.text import terms
 

@@ -10,11 +10,11 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 
-from recollect.agents.collect import Collected, Saying
+from recollect.agents.apply import Finding
 from recollect.agents.extract import Extraction, Extractor, by_rules
-from recollect.agents.keeping import Finding
+from recollect.agents.gather_interactions import Collected, Saying
 from recollect.config import Config
-from recollect.core.memory import Memory
+from recollect.memory.memory import Memory
 
 _FEWEST_WORDS = 4
 _SURE = 0.7

@@ -9,13 +9,13 @@ from types import TracebackType
 from typing import Any, Literal
 
 from recollect.client.connection import Connection, segment
-from recollect.client.plain import from_plain
+from recollect.client.json_values import from_plain
 from recollect.client.remote import RemoteMemory
-from recollect.core.trends import Trend
 from recollect.errors import InvalidInputError
-from recollect.figures import Figures
+from recollect.memory.trends import Trend
 from recollect.records import ExtractionRun, Receipt
 from recollect.tools.results import Result
+from recollect.usage_metrics import Figures
 from recollect.userid import check_user_id
 
 

@@ -15,14 +15,14 @@ from uuid import uuid4
 from recollect import checks as check
 from recollect import fields
 from recollect.client.connection import Connection, segment
-from recollect.client.plain import from_plain, to_plain
-from recollect.core.events import checked_run
-from recollect.core.interests import Ranked
-from recollect.core.journal import Progress
-from recollect.core.memory import Memory
-from recollect.core.output import open_output
-from recollect.core.transfer import ImportReport, check_source
+from recollect.client.json_values import from_plain, to_plain
 from recollect.errors import ConfigError, InvalidInputError, StoreError
+from recollect.memory.interaction_log import checked_run
+from recollect.memory.interests import Ranked
+from recollect.memory.journal import Progress
+from recollect.memory.memory import Memory
+from recollect.memory.output import open_output
+from recollect.memory.transfer import ImportReport, check_source
 from recollect.records import ExtractionRun, Interaction, Outcome
 from recollect.verbs import ACTING, IDEMPOTENCY, VERBS, Verb
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from recollect.core.person import Person
-from recollect.core.transfer import export_archive, import_any
-from recollect.core.writing import Acting
 from recollect.errors import storage_error
+from recollect.memory.transfer import export_archive, import_any
+from recollect.memory.user_memory import Person
+from recollect.memory.write import Acting
 
 
 def archive(person: Person, link_id: str) -> bytes:

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from recollect.core.erase import erase
-from recollect.core.files import Files
-from recollect.core.writing import ERASED, Acting, Write, tombstone_hashes
 from recollect.errors import StoreBusyError
+from recollect.memory.erase import erase
+from recollect.memory.files.contract import Files
+from recollect.memory.write import ERASED, Acting, Write, tombstone_hashes
 from recollect.policy.topics import Topic
 from recollect.records import USER_EDIT, Record
 from recollect.store.contract import Reader, State, Tombstone

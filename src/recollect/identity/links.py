@@ -16,17 +16,17 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from recollect.config import Config
-from recollect.core.memory import Memory
-from recollect.core.person import Person
-from recollect.core.transaction import NO_HOOKS
-from recollect.core.upkeep import remove_expired
-from recollect.core.writing import Acting, pause_of
 from recollect.errors import LinkError, StoreBusyError, StoreError
 from recollect.identity.codes import hashed, new_code, new_salt, normal
 from recollect.identity.copies import archive, restore, secret_of, sweep
 from recollect.identity.erasure import UnfinishedError
-from recollect.identity.joining import Contents, Merge, contents, mark_of, memory_of, state_before, take_back
-from recollect.identity.nouns import Code, Identity, Joined, Known, Pending, Unlinked, check_identity
+from recollect.identity.identities import Code, Identity, Joined, Known, Pending, Unlinked, check_identity
+from recollect.identity.merge import Contents, Merge, contents, mark_of, memory_of, state_before, take_back
+from recollect.memory.memory import Memory
+from recollect.memory.transaction import NO_HOOKS
+from recollect.memory.upkeep import remove_expired
+from recollect.memory.user_memory import Person
+from recollect.memory.write import Acting, pause_of
 from recollect.records import new_id
 from recollect.store.identities import Link, links, one_link
 from recollect.store.service_tables import Nowhere, ServiceTables, View

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 from recollect import text
-from recollect.policy.words import skeleton, words_of
+from recollect.policy.duplicates.words import skeleton, words_of
 
 PREFIX = 5
 INSIDE = 8

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from recollect.search import dates
 from recollect.search.dates import Span
-from recollect.search.index import Index
+from recollect.search.index.index import Index
 from recollect.search.question import Question
 from recollect.search.ranking import moved, rank
 from recollect.search.weights import Weights

@@ -18,9 +18,9 @@ from datetime import datetime, timedelta, timezone
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.search.columns import microseconds
 from recollect.search.dates import Span
-from recollect.search.index import Index
+from recollect.search.index.columns import microseconds
+from recollect.search.index.index import Index
 from recollect.search.question import Question
 from recollect.search.weights import Weights
 

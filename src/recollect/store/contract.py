@@ -17,8 +17,8 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Protocol
 
-from recollect.figures import Tally
 from recollect.records import ExtractionRun, Interaction, JournalEntry, Record, Session, Spending, ToolCall
+from recollect.usage_metrics import Tally
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +83,7 @@ class FileState:
     previous_seq: int = 0
     boot: str = ""
     versions: tuple[tuple[int, ...], ...] = ()
-    """The versions somebody may have open in an editor, the oldest first; `recollect.core.versions` says how each is
+    """The versions somebody may have open in an editor, the oldest first; `memory.files.versions` says how each is
     written. Numbers only: what a version said is in the journal, and an erasure takes it out there."""
 
 

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recollect.errors import ConfigError, StoreCorruptError, StoreError
-from recollect.figures import Tally
 from recollect.records import Record
 from recollect.store.contract import Salvage
 from recollect.store.postgres_connections import POOL_SIZE, Connections, Pool, mapped_errors, parse_url
@@ -26,6 +25,7 @@ from recollect.store.postgres_tally import PostgresTally
 from recollect.store.postgres_views import PostgresReader, PostgresTransaction
 from recollect.store.rows import from_row, load_migrations, load_queries
 from recollect.store.tenants import beyond, first_of, prefix_of
+from recollect.usage_metrics import Tally
 
 if TYPE_CHECKING:
     from psycopg import Connection

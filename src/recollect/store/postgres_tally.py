@@ -15,12 +15,12 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recollect.figures import BOUNDS, FACT_TOOLS, CallGroup, Tally
 from recollect.store.forks import renew_after_forks
 from recollect.store.postgres_connections import mapped_errors
 from recollect.store.rows import load_queries
 from recollect.store.tenants import beyond, prefix_of
 from recollect.times import utc_now
+from recollect.usage_metrics import BOUNDS, FACT_TOOLS, CallGroup, Tally
 
 if TYPE_CHECKING:
     from psycopg import Connection

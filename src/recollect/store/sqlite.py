@@ -22,7 +22,6 @@ from types import TracebackType
 from weakref import WeakValueDictionary
 
 from recollect.errors import StoreBusyError, StoreCorruptError, StoreError, storage_error
-from recollect.figures import Tally
 from recollect.records import PENDING
 from recollect.store.contract import Salvage, State
 from recollect.store.forks import close_before_forks
@@ -46,6 +45,7 @@ from recollect.store.sqlite_tally import SqliteTally
 from recollect.store.sqlite_views import SqliteReader, SqliteTransaction
 from recollect.store.tenants import some_of
 from recollect.times import to_text, utc_now
+from recollect.usage_metrics import Tally
 from recollect.userid import folder_name
 
 _HERE = Path(__file__).parent

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from recollect.errors import StoreError
-from recollect.figures import BOUNDS, FACT_TOOLS, CallGroup, Tally
 from recollect.store.forks import close_before_forks, renew_after_forks
 from recollect.store.rows import load_queries
 from recollect.store.sqlite_connections import connect_reading, mapped_errors
+from recollect.usage_metrics import BOUNDS, FACT_TOOLS, CallGroup, Tally
 
 _HERE = Path(__file__).parent
 _MIGRATIONS = _HERE / "sqlite_migrations"

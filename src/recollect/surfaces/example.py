@@ -17,7 +17,7 @@ import recollect
 from recollect.agents.conclude import conclude
 from recollect.agents.extract import by_rules, extract
 from recollect.app import Recollect
-from recollect.core.memory import Memory
+from recollect.memory.memory import Memory
 from recollect.records import Receipt
 
 USER = "example"

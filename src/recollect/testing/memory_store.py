@@ -12,11 +12,11 @@ from datetime import date, datetime
 from typing import Any, TypeVar
 
 from recollect.errors import StoreError
-from recollect.figures import FACT_TOOLS, CallGroup, Tally, step_of
 from recollect.records import ExtractionRun, Interaction, JournalEntry, Record, Session, Spending, ToolCall
 from recollect.store.contract import FileState, Query, Salvage, State, Tombstone, VectorRow
 from recollect.store.tenants import some_of
 from recollect.times import utc_now
+from recollect.usage_metrics import FACT_TOOLS, CallGroup, Tally, step_of
 
 _Key = TypeVar("_Key")
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from recollect.errors import QueueFullError
-from recollect.figures import QueueFigures, spread, step_of
 from recollect.store.tenants import belongs
 from recollect.times import Clock
+from recollect.usage_metrics import QueueFigures, spread, step_of
 from recollect.work.contract import (
     LEASE_SECONDS,
     QUEUE_SIZE,

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from recollect.core.references import looks_like_id
 from recollect.errors import NotFoundError
+from recollect.memory.references import looks_like_id
 from recollect.policy.injection import neutral
 from recollect.records import Conflict, Demoted, Duplicate, Hit, Outcome, Record, Refused, Updated, Written
 from recollect.tools.parameters import Arg

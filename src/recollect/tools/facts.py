@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from recollect.checks import MAX_NUMBER
-from recollect.core.memory import Memory
 from recollect.errors import NotFoundError
+from recollect.memory.memory import Memory
 from recollect.records import (
     CATEGORY_OF_TYPE,
     FACT_TYPES,
@@ -26,8 +26,8 @@ from recollect.records import (
     Refused,
     new_id,
 )
+from recollect.tools.formatting import marked, moment, said
 from recollect.tools.parameters import Arg, ArgumentsError, is_id
-from recollect.tools.phrasing import marked, moment, said
 from recollect.tools.tool import Answer, Scope, outcome_of, record_of, refused, tool
 
 FactType = Literal["personal", "preference", "skill", "trait", "opinion", "relationship"]

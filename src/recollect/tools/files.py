@@ -17,15 +17,15 @@ from typing import Annotated, Any, Literal
 from anyascii import anyascii
 
 from recollect import checks as check
-from recollect.core.memory import Memory
-from recollect.core.writing import code_in, secret_in
 from recollect.document.blocks import parse_blocks
 from recollect.errors import InvalidInputError, NotFoundError, RecollectError
+from recollect.memory.memory import Memory
+from recollect.memory.write import code_in, secret_in
 from recollect.policy.secrets import find_secrets
 from recollect.records import DailyEntry, Duplicate, Note, Outcome, Record, Refused, Unchanged, new_id
 from recollect.times import parse_day
+from recollect.tools.formatting import said
 from recollect.tools.parameters import Arg
-from recollect.tools.phrasing import said
 from recollect.tools.tool import Answer, Scope, outcome_of, tool
 
 ROOT = "/memories"

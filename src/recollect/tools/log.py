@@ -19,8 +19,8 @@ from datetime import date
 from typing import Any
 
 from recollect.config import Config
-from recollect.core.person import Person
 from recollect.errors import NotFoundError
+from recollect.memory.user_memory import Person
 from recollect.records import Spending, ToolCall
 from recollect.search.tokens import count
 from recollect.store.forks import renew_after_forks

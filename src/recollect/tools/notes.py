@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from recollect.core.memory import Memory
 from recollect.errors import NotFoundError
+from recollect.memory.memory import Memory
 from recollect.records import Duplicate, Hit, Record, Refused, new_id
 from recollect.text import fold
+from recollect.tools.formatting import marked, said
 from recollect.tools.parameters import Arg
-from recollect.tools.phrasing import marked, said
 from recollect.tools.tool import Answer, Scope, outcome_of, record_of, refused, tool
 
 _FIELDS = {"ref": "note_id"}

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 from recollect.errors import InvalidInputError, NotFoundError
 from recollect.records import Hit, Outcome, Record, Refused
 from recollect.text import fold
+from recollect.tools.formatting import marked, moment, said
 from recollect.tools.parameters import Arg, ArgumentsError
-from recollect.tools.phrasing import marked, moment, said
 from recollect.tools.tool import Answer, Scope, outcome_of, record_of, refused, tool
 
 Category = Literal["finding", "insight", "lesson"]

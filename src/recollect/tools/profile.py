@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from recollect.core.chats import CONSENT
+from recollect.memory.chat_scope import CONSENT
 from recollect.records import Fact, Record
 from recollect.tools.facts import UserId, recalled, remembered, shown_fact
+from recollect.tools.formatting import marked, moment, said
 from recollect.tools.parameters import Arg
-from recollect.tools.phrasing import marked, moment, said
 from recollect.tools.tool import Answer, Scope, tool
 
 _HEADINGS = {

@@ -11,8 +11,8 @@ from typing import Annotated, Any
 from recollect.errors import InvalidInputError, NotFoundError
 from recollect.records import CATEGORIES, OBSERVATION_CATEGORIES, Duplicate, Message, Outcome, Record, Refused, new_id
 from recollect.times import to_text
+from recollect.tools.formatting import MAX_OUTPUT, marked, moment, said
 from recollect.tools.parameters import Arg, ArgumentsError
-from recollect.tools.phrasing import MAX_OUTPUT, marked, moment, said
 from recollect.tools.tool import Answer, Scope, tool
 
 _SESSION = "The session, as memory_list_sessions calls it"

@@ -21,20 +21,20 @@ from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from recollect.core.aio import in_thread
-from recollect.core.chats import group
-from recollect.core.memory import Memory
-from recollect.core.workers import WORKERS
-from recollect.core.writing import DoneAlreadyError, masked_session
 from recollect.errors import InvalidInputError, NotFoundError, RecollectError
+from recollect.memory.async_memory import in_thread
+from recollect.memory.chat_scope import group
+from recollect.memory.memory import Memory
+from recollect.memory.thread_pool import WORKERS
+from recollect.memory.write import DoneAlreadyError, masked_session
 from recollect.records import ToolCall, new_id
 from recollect.times import Clock, utc_now
+from recollect.tools.deferred import Answers, Late, Patience
+from recollect.tools.formatting import MAX_OUTPUT as MAX_OUTPUT
+from recollect.tools.formatting import harmless, phrased
 from recollect.tools.functions import function_of
-from recollect.tools.late import Answers, Late, Patience
 from recollect.tools.log import CallLog
 from recollect.tools.parameters import ArgumentsError, Parameter, read_arguments
-from recollect.tools.phrasing import MAX_OUTPUT as MAX_OUTPUT
-from recollect.tools.phrasing import harmless, phrased
 from recollect.tools.results import Result as Result
 from recollect.tools.results import Status, crashed, failed, shown, told
 from recollect.tools.tool import Answer, Scope, Tool

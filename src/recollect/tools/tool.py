@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from recollect.core.memory import Memory
+from recollect.memory.memory import Memory
 from recollect.records import Outcome, Record, Refused
 from recollect.tools.parameters import Parameter, parameters_of, schema_of
 

@@ -19,10 +19,10 @@ from datetime import datetime, timedelta
 from typing import Any, Literal, Self
 
 from recollect.errors import NotFoundError, RecollectError
-from recollect.figures import QueueFigures
 from recollect.times import Clock, utc_now
-from recollect.work.owners import is_dead
-from recollect.work.watching import Watcher, Watchers
+from recollect.usage_metrics import QueueFigures
+from recollect.work.lease_owners import is_dead
+from recollect.work.wakeup import Watcher, Watchers
 
 State = Literal["ready", "running", "done", "dead"]
 STATES: tuple[State, ...] = ("ready", "running", "done", "dead")

@@ -42,7 +42,7 @@ from recollect.work.rows import (
     to_rows,
 )
 from recollect.work.sql_queue import Dialect, SqlQueue, queries
-from recollect.work.watching import Watcher
+from recollect.work.wakeup import Watcher
 
 if TYPE_CHECKING:
     from psycopg import Connection

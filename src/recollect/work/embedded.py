@@ -42,7 +42,7 @@ from recollect.work.rows import (
     to_rows,
 )
 from recollect.work.sql_queue import Dialect, SqlQueue, queries
-from recollect.work.watching import PollingWatcher, Watcher
+from recollect.work.wakeup import PollingWatcher, Watcher
 
 _HERE = Path(__file__).parent
 _SQL = queries(

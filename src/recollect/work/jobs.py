@@ -14,8 +14,8 @@ from typing import Any
 from recollect.agents.conclude import conclude, idle
 from recollect.agents.extract import NOT_YET, Extracted, Extractor, by_rules, extract
 from recollect.config import Config
-from recollect.core.memory import Memory
 from recollect.errors import QueueFullError
+from recollect.memory.memory import Memory
 from recollect.policy.topics import Topic, strings_in
 from recollect.times import Clock, from_text, utc_now
 from recollect.work.contract import GiveUpError, Handler, Job, Queue, RetryLaterError, Task

@@ -12,10 +12,10 @@ from datetime import datetime
 from typing import Any
 
 from recollect.errors import InvalidInputError, NotFoundError
-from recollect.figures import QueueFigures, spread
 from recollect.records import new_id
 from recollect.store.tenants import prefix_of
 from recollect.times import from_text, parse_moment, to_text
+from recollect.usage_metrics import QueueFigures, spread
 from recollect.userid import check_user_id
 from recollect.work.contract import Job, Lease, Settlement, Task
 

@@ -14,9 +14,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
-from recollect.figures import BOUNDS, QueueFigures
 from recollect.store.rows import load_queries
 from recollect.times import from_text, to_text
+from recollect.usage_metrics import BOUNDS, QueueFigures
 from recollect.work.contract import STATES, Job, Lease, Queue, State, Wanted
 from recollect.work.rows import COLUMNS, SOME, from_row, lease_from_row, told, whose
 

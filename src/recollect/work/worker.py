@@ -34,10 +34,10 @@ from recollect.work.contract import (
     RetryLaterError,
     Returned,
 )
-from recollect.work.owners import new_owner
+from recollect.work.lease_owners import new_owner
 from recollect.work.rows import RESULT_BYTES, dump
 from recollect.work.schedule import Schedule
-from recollect.work.watching import Watcher
+from recollect.work.wakeup import Watcher
 
 _log = logging.getLogger("recollect.work")
 _IDLE_SECONDS = 1.0

@@ -2,8 +2,8 @@
 module that names their library, which is loaded when a model is opened and not before.
 """
 
+from recollect.agents.models.budget import Account, check_budget, spend
 from recollect.agents.models.model import Limits, Model, Reply, Turn, configured_model, open_model
-from recollect.agents.models.spending import Account, check_budget, spend
 from recollect.agents.models.structured import json_in
 
 __all__ = [

@@ -21,8 +21,8 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Literal
 
+from recollect.agents.models.budget import Account
 from recollect.agents.models.provider import Called, Failed, Offered, Provider, Said
-from recollect.agents.models.spending import Account
 from recollect.agents.models.structured import as_arguments, json_in, missing
 from recollect.config import Config, model_parts
 from recollect.errors import InvalidInputError, ModelError

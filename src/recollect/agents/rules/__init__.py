@@ -11,8 +11,8 @@ below `languages`, how a message is read in `reading`, what may fill a gap of a 
 from __future__ import annotations
 
 from recollect.agents.rules.explicit import explicit
+from recollect.agents.rules.extractor import learn
 from recollect.agents.rules.interests import interests
 from recollect.agents.rules.learned import Event, Explicit, Learned
-from recollect.agents.rules.learning import learn
 
 __all__ = ["Event", "Explicit", "Learned", "explicit", "interests", "learn"]

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 
 from recollect.agents.rules.learned import Explicit
-from recollect.agents.rules.reading import HIDDEN, Sentence, sentences
+from recollect.agents.rules.sentences import HIDDEN, Sentence, sentences
 from recollect.agents.rules.slots import capitalized
 from recollect.agents.rules.statements import in_order
 from recollect.agents.rules.tables import TRIGGER_CODES, language, triggers, union

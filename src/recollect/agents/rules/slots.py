@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from recollect.agents.rules.reading import HIDDEN
+from recollect.agents.rules.sentences import HIDDEN
 from recollect.agents.rules.tables import Language, word_set
 
 __all__ = ["capitalized", "fill", "phrase", "without_owner"]

@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass, replace
 
 from recollect.agents.rules.learned import SOFT, Action, Learned, sort_of
-from recollect.agents.rules.reading import HIDDEN
+from recollect.agents.rules.sentences import HIDDEN
 from recollect.agents.rules.slots import capitalized, fill, phrase, without_owner
 from recollect.agents.rules.tables import CODES, Language, Rule, language, union, wordings
 from recollect.document.labels import key_of

@@ -1,1 +1,1 @@
-"""The terminal chat: `chat` is the loop, `screen` draws, `lines` reads what is typed. The conversation is `talk`'s."""
+"""What a person sees and says, whatever the channel: pages, `/memory` commands, a conversation. Channels draw it."""

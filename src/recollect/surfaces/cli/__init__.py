@@ -1,7 +1,7 @@
 """The command line: every verb of the public API, for people and for scripts.
 
 Each command is a few lines over one public call. `program` holds the program itself and what all commands
-share, `writing`, `reading`, `removing` and `whole` the commands, `tour` the guided tour.
+share, `write_commands`, `read_commands`, `remove_commands` and `memory_commands` the commands, `tour` the guided tour.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ def main() -> None:
     from recollect.surfaces.cli import (  # noqa: F401
         bench,
         chat,
-        events,
-        figures,
+        extraction,
         identity,
+        interaction_commands,
         interests,
         keys,
-        learning,
         mcp,
-        reading,
-        removing,
+        memory_commands,
+        read_commands,
+        remove_commands,
         serve,
         telegram,
         tools,
         tour,
-        whole,
+        usage_metrics,
         work,
-        writing,
+        write_commands,
     )
 
     sys.exit(program.run(sys.argv[1:]))

@@ -23,10 +23,10 @@ def chat(
 ) -> None:
     """Talk with your memory, with a model if one is set."""
     from recollect.agents.models import configured_model
-    from recollect.surfaces.chat.chat import Chat
-    from recollect.surfaces.chat.lines import Lines, PipedLines
-    from recollect.surfaces.chat.screen import JsonScreen, Screen
-    from recollect.surfaces.talk.talk import Talk
+    from recollect.surfaces.chat.conversation import Talk
+    from recollect.surfaces.terminal.chat import Chat
+    from recollect.surfaces.terminal.lines import Lines, PipedLines
+    from recollect.surfaces.terminal.screen import JsonScreen, Screen
 
     app, identity = session.recollect, (TERMINAL, session.user)
     with suppress(LinkError):  # joined with another channel: then it is that user

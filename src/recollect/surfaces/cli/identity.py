@@ -14,7 +14,7 @@ from recollect.surfaces.cli.program import WHOLE, Group, app, command, command_b
 from recollect.surfaces.cli.session import DONE, NO, TERMINAL, Session
 
 if TYPE_CHECKING:
-    from recollect.identity.nouns import Identity, Known, Pending
+    from recollect.identity.identities import Identity, Known, Pending
 
 _Verb = TypeVar("_Verb", bound=Callable[..., int | None])
 _As = Annotated[
@@ -70,7 +70,7 @@ def enter(
 @_link_command("recollect link confirm", "recollect link confirm --yes --json")
 def confirm(session: Session, as_: _As = None, yes: Yes = False) -> int:
     """Agree to what is pending; both sides have to."""
-    from recollect.identity.nouns import Pending
+    from recollect.identity.identities import Pending
 
     session.may_ask(yes)
     who = _identity(session, as_)
@@ -159,7 +159,7 @@ def _identity(session: Session, given: str | None, *, begins: bool = False) -> I
     """The identity that was named, or the user as this terminal knows them."""
     if given is not None:
         return _parsed("--as", given)
-    from recollect.identity.nouns import check_identity
+    from recollect.identity.identities import check_identity
 
     who = check_identity((TERMINAL, session.user))
     if begins:
@@ -168,7 +168,7 @@ def _identity(session: Session, given: str | None, *, begins: bool = False) -> I
 
 
 def _parsed(option: str, given: str) -> Identity:
-    from recollect.identity.nouns import check_identity
+    from recollect.identity.identities import check_identity
 
     channel, colon, name = given.partition(":")
     if not colon:

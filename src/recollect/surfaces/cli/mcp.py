@@ -13,8 +13,8 @@ from recollect.surfaces.cli.program import AGENTS, command
 from recollect.surfaces.cli.session import Session
 
 if TYPE_CHECKING:
-    from recollect.surfaces.listening import Address
-    from recollect.surfaces.mcp.callers import Callers
+    from recollect.surfaces.http_server import Address
+    from recollect.surfaces.mcp.authentication import Callers
 
 
 @command(
@@ -53,7 +53,7 @@ def mcp(
         import mcp as _  # noqa: F401
     except ImportError:
         raise MissingExtraError("mcp", "recollect mcp") from None
-    from recollect.surfaces.mcp.callers import Caller, checked_suites
+    from recollect.surfaces.mcp.authentication import Caller, checked_suites
 
     log_to_stderr()
     suites = checked_suites(suite)
@@ -66,7 +66,7 @@ def mcp(
 
         stdio.run(session.recollect, Caller(session.user, suites))
         return
-    from recollect.surfaces.listening import Address
+    from recollect.surfaces.http_server import Address
     from recollect.surfaces.mcp import http as over_http
 
     address = Address.parse(http, "--http")
@@ -88,7 +88,7 @@ def _callers(
     address: Address,
 ) -> Callers:
     """How it is known who calls; an error where that would not be safe."""
-    from recollect.surfaces.mcp.callers import Caller, NamedByProxy, OneCaller, TokenFile
+    from recollect.surfaces.mcp.authentication import Caller, NamedByProxy, OneCaller, TokenFile
 
     if sum(given is not None for given in (user, tokens, user_header)) != 1:
         raise InvalidInputError("--http", "needs to know who the users are: one of --user, --tokens and --user-header")

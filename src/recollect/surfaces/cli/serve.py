@@ -62,9 +62,9 @@ def serve(
     except ImportError:
         raise MissingExtraError("web", "recollect serve") from None
     from recollect.surfaces.example import fill
-    from recollect.surfaces.listening import Address
-    from recollect.surfaces.mcp.callers import checked_suites
-    from recollect.surfaces.service.server import Server, run
+    from recollect.surfaces.http_server import Address
+    from recollect.surfaces.mcp.authentication import checked_suites
+    from recollect.surfaces.serve import Server, run
 
     log_to_stderr()
     if log_requests:

@@ -17,7 +17,7 @@ from recollect.surfaces.cli.output import Output, plain_data, shortened
 if TYPE_CHECKING:
     from recollect.app import Recollect
     from recollect.config import Config
-    from recollect.core.memory import Memory
+    from recollect.memory.memory import Memory
     from recollect.records import Outcome
 
 DONE, NO, INVALID, NOT_FOUND, STORAGE = 0, 1, 2, 3, 4

@@ -38,7 +38,7 @@ _EXIT = {"ok": DONE, "queued": DONE, "refused": NO, "limited": NO, "timeout": NO
 def tools(session: Session, suite: Suites = None, format: Format = None, strict: Strict = False) -> None:
     """List the tools for models, or print their declarations."""
     from recollect.tools.catalog import tools_of
-    from recollect.tools.pages import page
+    from recollect.tools.documentation import page
     from recollect.tools.wire import declarations
 
     chosen = tools_of(suite or ())

@@ -23,7 +23,7 @@ _SHORT = {"key": "-k", "category": "-c", "tags": "-t", "limit": "-l"}
 
 def verb_of(name: str) -> Verb:
     """Return a verb by its name. Loads the library: the help of the program does without."""
-    import recollect.core.memory  # noqa: F401  # fills the table
+    import recollect.memory.memory  # noqa: F401  # fills the table
     from recollect.verbs import VERBS
 
     return VERBS[name]

@@ -18,23 +18,23 @@ from urllib.parse import unquote
 from starlette.types import Receive, Scope, Send
 
 from recollect.app import Recollect
-from recollect.core.aio import in_thread
 from recollect.errors import InvalidInputError, RecollectError
+from recollect.memory.async_memory import in_thread
 from recollect.records import new_id
 from recollect.store.tenants import stored_id
 from recollect.surfaces.http import openapi
+from recollect.surfaces.http.admin_routes import Operators
 from recollect.surfaces.http.authentication import Authentication, Caller
 from recollect.surfaces.http.concurrency import ConcurrencyLimiter
-from recollect.surfaces.http.limits import Limits
-from recollect.surfaces.http.links import Links
-from recollect.surfaces.http.memories import Memories
+from recollect.surfaces.http.identity_routes import Links
 from recollect.surfaces.http.messages import JSON, Request, Response, Route
 from recollect.surfaces.http.metrics import Metrics
-from recollect.surfaces.http.operators import Operators
 from recollect.surfaces.http.problems import TYPE, Problem, problem_of
+from recollect.surfaces.http.rate_limits import Limits
 from recollect.surfaces.http.schema import read
 from recollect.surfaces.http.streams import Streams
-from recollect.surfaces.http.toolbox import Toolbox
+from recollect.surfaces.http.tool_routes import Toolbox
+from recollect.surfaces.http.verb_routes import Memories
 
 LOGGER = logging.getLogger("recollect.http")
 

@@ -14,10 +14,10 @@ from recollect.errors import InvalidInputError, StoreError
 from recollect.identity.signing import sign, verify
 from recollect.store.keys import DEFAULT_TENANT, SCOPES, Key, Keys
 from recollect.store.tenants import stored_id
-from recollect.surfaces.http.limits import Limits
 from recollect.surfaces.http.problems import Problem
-from recollect.surfaces.mcp.callers import Caller as McpCaller
-from recollect.surfaces.mcp.callers import Stranger
+from recollect.surfaces.http.rate_limits import Limits
+from recollect.surfaces.mcp.authentication import Caller as McpCaller
+from recollect.surfaces.mcp.authentication import Stranger
 from recollect.times import Clock, utc_now
 
 LONGEST_TOKEN = 24 * 60

@@ -11,9 +11,9 @@ import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from recollect.core.memory import Memory
-from recollect.core.writing import DoneAlreadyError
 from recollect.errors import InvalidInputError
+from recollect.memory.memory import Memory
+from recollect.memory.write import DoneAlreadyError
 from recollect.records import (
     Demoted,
     Edited,

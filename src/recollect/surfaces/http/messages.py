@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from recollect.client.plain import to_plain
+from recollect.client.json_values import to_plain
 from recollect.surfaces.http.authentication import Caller
 from recollect.surfaces.http.problems import Problem
 

@@ -12,10 +12,10 @@ from recollect.checks import MAX_SHORT
 from recollect.fields import STORABLE, reference
 from recollect.surfaces.http import argument_schemas
 from recollect.surfaces.http.idempotency import LONGEST, SHORTEST
-from recollect.surfaces.http.memories import ACTING_FIELDS
 from recollect.surfaces.http.messages import JSON, Route
 from recollect.surfaces.http.problems import TYPE
 from recollect.surfaces.http.schema import answered
+from recollect.surfaces.http.verb_routes import ACTING_FIELDS
 
 _ABOUT = """Long-term memory for AI agents, over HTTP. Each verb of the library has a route of its name, below the user
 it is about. What the policy decides (a duplicate, a conflict, a refusal) is no error: it is an outcome."""

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic import Field as Constraints
 
 from recollect import records
-from recollect.client.plain import names_of, outcome_types
+from recollect.client.json_values import names_of, outcome_types
 from recollect.errors import InvalidInputError
 from recollect.fields import Field
 from recollect.records import Hit, Hits, Outcome, Record
@@ -27,7 +27,7 @@ from recollect.surfaces.http.messages import Request, parse_json
 from recollect.verbs import PAGE, VERBS, Argument, Verb
 
 CURSOR = r"^[A-Za-z0-9_-]{1,2000}$"
-"""A place in a list, as `recollect.core.paging` writes it."""
+"""A place in a list, as `recollect.memory.paging` writes it."""
 _WHERE = "where to go on: ``next`` of the page before"
 _MOST_FIELDS = 200
 _CLEANED = frozenset({"query", "topic"})

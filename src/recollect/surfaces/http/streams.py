@@ -9,14 +9,14 @@ from typing import Any
 
 from pydantic import Field
 
-from recollect.core.aio import in_thread
-from recollect.core.transfer import ImportReport
+from recollect.memory.async_memory import in_thread
+from recollect.memory.transfer import ImportReport
 from recollect.surfaces.http import argument_schemas
-from recollect.surfaces.http.memories import Memories
 from recollect.surfaces.http.messages import Request, Response, Route, respond
 from recollect.surfaces.http.problems import Problem, as_things_are
 from recollect.surfaces.http.request_buffer import BufferFolder
 from recollect.surfaces.http.schema import Nothing, Strict
+from recollect.surfaces.http.verb_routes import Memories
 
 MOST = 512 * 1024 * 1024
 """The largest import, in bytes."""

@@ -26,11 +26,11 @@ from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
 from recollect.app import Recollect
-from recollect.core.aio import in_thread
-from recollect.surfaces.listening import Address, Listener
-from recollect.surfaces.mcp.callers import Caller, Callers, Stranger
+from recollect.memory.async_memory import in_thread
+from recollect.surfaces.http_server import Address, Listener
+from recollect.surfaces.mcp.authentication import Caller, Callers, Stranger
 from recollect.surfaces.mcp.server import MemoryServer
-from recollect.surfaces.stopping import on_signals
+from recollect.surfaces.shutdown import on_signals
 
 PATH = "/mcp"
 MAX_BODY = 4 * 1024 * 1024

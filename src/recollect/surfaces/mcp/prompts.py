@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import mcp_types as types
 
-from recollect.core.memory import Memory
+from recollect.memory.memory import Memory
 from recollect.surfaces.mcp.resources import context
 from recollect.tools.tool import Does, Tool
 

@@ -6,8 +6,8 @@ from urllib.parse import unquote
 
 import mcp_types as types
 
-from recollect.core.memory import Memory
 from recollect.errors import InvalidInputError
+from recollect.memory.memory import Memory
 from recollect.policy.injection import without_markup
 
 MEMORY, CONTEXT, DAILY = "memory://MEMORY.md", "memory://context", "memory://daily"

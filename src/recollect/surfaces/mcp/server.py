@@ -20,14 +20,14 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from recollect import __version__
 from recollect.app import Recollect
-from recollect.core.aio import in_thread
-from recollect.core.memory import Memory
 from recollect.errors import InvalidInputError, RecollectError
+from recollect.memory.async_memory import in_thread
+from recollect.memory.memory import Memory
 from recollect.records import new_id
 from recollect.surfaces.mcp import resources
-from recollect.surfaces.mcp.callers import Caller
-from recollect.surfaces.mcp.changes import Changes, digest
+from recollect.surfaces.mcp.authentication import Caller
 from recollect.surfaces.mcp.prompts import INSTRUCTIONS, PROMPTS, PromptError, prompt
+from recollect.surfaces.mcp.subscriptions import Changes, digest
 from recollect.tools.suite import Result, Suite
 from recollect.tools.tool import Tool
 

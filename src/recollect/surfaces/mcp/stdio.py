@@ -20,9 +20,9 @@ from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
 from recollect.app import Recollect
-from recollect.surfaces.mcp.callers import Caller
+from recollect.surfaces.mcp.authentication import Caller
 from recollect.surfaces.mcp.server import MemoryServer
-from recollect.surfaces.stopping import on_signals
+from recollect.surfaces.shutdown import on_signals
 
 _LONGEST_LINE = 16 * 1024 * 1024
 _MOST_WAITING = 64

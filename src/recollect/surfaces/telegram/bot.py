@@ -23,18 +23,18 @@ from recollect.agents.conclude import IDLE, conclude, idle
 from recollect.agents.extract import Extractor
 from recollect.agents.models import Model
 from recollect.app import Recollect
-from recollect.core.memory import Memory
 from recollect.errors import InvalidInputError, QueueFullError, RecollectError, StoreBusyError, StoreError
+from recollect.memory.memory import Memory
 from recollect.store.locks import FileLock
-from recollect.surfaces.talk.page import Line, page
-from recollect.surfaces.talk.talk import COMMANDS
-from recollect.surfaces.telegram.answering import CHANNEL, Answer, Answering
+from recollect.surfaces.chat.conversation import COMMANDS
+from recollect.surfaces.chat.page import Line, page
 from recollect.surfaces.telegram.connection import Connection
-from recollect.surfaces.telegram.drawing import parts
-from recollect.surfaces.telegram.hearing import KINDS, Event, Me, Pressed, Said, lane, read
+from recollect.surfaces.telegram.outbox import Sender, remove_documents, seconds_of
 from recollect.surfaces.telegram.posts import BUTTONS, Post, delivery_id
-from recollect.surfaces.telegram.sending import Sender, remove_documents, seconds_of
-from recollect.surfaces.telegram.sent import Sent
+from recollect.surfaces.telegram.rendering import parts
+from recollect.surfaces.telegram.replies import CHANNEL, Answer, Answering
+from recollect.surfaces.telegram.sent_log import Sent
+from recollect.surfaces.telegram.updates import KINDS, Event, Me, Pressed, Said, lane, read
 from recollect.surfaces.telegram.webhook import Webhook
 from recollect.times import Clock, utc_now
 from recollect.work.contract import Job, RetryLaterError, Task

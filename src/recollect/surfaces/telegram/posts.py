@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from recollect.core.memory import Memory
 from recollect.errors import InvalidInputError
+from recollect.memory.memory import Memory
 
 DISCUSS, SAVE = "post discuss", "post save"
 """What the buttons under a post carry."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from recollect.figures import BOUNDS, Spread
+from recollect.usage_metrics import BOUNDS, Spread
 
 _WIDTH, _HEIGHT = 640, 140
 _TOP, _FOOT, _LEFT = 16, 26, 60

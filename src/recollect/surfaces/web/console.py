@@ -29,7 +29,6 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from recollect.app import Recollect
-from recollect.core.aio import in_thread
 from recollect.errors import (
     AmbiguousError,
     InvalidInputError,
@@ -40,10 +39,11 @@ from recollect.errors import (
     UndoError,
 )
 from recollect.identity.login import Login, NotWelcomeError, Visitor
+from recollect.memory.async_memory import in_thread
 from recollect.policy.secrets import mask
-from recollect.surfaces.web import changing, operating, reading, settings
+from recollect.surfaces.web import edits, operator_views, settings, views
 from recollect.surfaces.web.live import Live
-from recollect.surfaces.web.pages import Asked, page, plain_page
+from recollect.surfaces.web.rendering import Asked, page, plain_page
 
 LOGGER = logging.getLogger("recollect.web")
 
@@ -128,30 +128,30 @@ class _Console:
     def starlette(self) -> Starlette:
         get, post = partial(self._route, methods=["GET"]), partial(self._route, methods=["POST"], writes=True)
         routes: list[BaseRoute] = [
-            get("/", reading.memory),
-            get("/edit", changing.editor, writes=True),
-            post("/edit", changing.edit),
-            post("/remember", changing.remember),
-            get("/search", reading.search),
-            get("/timeline", reading.timeline),
-            get("/daily", reading.daily),
-            get("/daily/{day}", reading.daily),
-            get("/daily/{day}/edit", changing.editor, writes=True),
-            post("/daily/{day}/edit", changing.edit),
-            *(get(f"/{path}", reading.records(*about)) for path, about in _LISTS.items()),
-            get("/conversations", reading.conversations),
-            get("/conversation", reading.conversation),
-            get("/working", reading.working),
-            get("/people", reading.people),
-            get("/runs", reading.runs),
-            get("/runs/{run:path}", reading.run),
-            get("/duplicates", reading.duplicates),
-            post("/merge", changing.merge),
-            post("/undo", changing.undo),
-            get("/record/{id}", reading.record),
-            post("/record/{id}/change", changing.change),
-            post("/record/{id}/pin", changing.pin),
-            post("/record/{id}/forget", changing.forget),
+            get("/", views.memory),
+            get("/edit", edits.editor, writes=True),
+            post("/edit", edits.edit),
+            post("/remember", edits.remember),
+            get("/search", views.search),
+            get("/timeline", views.timeline),
+            get("/daily", views.daily),
+            get("/daily/{day}", views.daily),
+            get("/daily/{day}/edit", edits.editor, writes=True),
+            post("/daily/{day}/edit", edits.edit),
+            *(get(f"/{path}", views.records(*about)) for path, about in _LISTS.items()),
+            get("/conversations", views.conversations),
+            get("/conversation", views.conversation),
+            get("/working", views.working),
+            get("/people", views.people),
+            get("/runs", views.runs),
+            get("/runs/{run:path}", views.run),
+            get("/duplicates", views.duplicates),
+            post("/merge", edits.merge),
+            post("/undo", edits.undo),
+            get("/record/{id}", views.record),
+            post("/record/{id}/change", edits.change),
+            post("/record/{id}/pin", edits.pin),
+            post("/record/{id}/forget", edits.forget),
             get("/record/{id}/erase", settings.erasing, writes=True),
             get("/settings", settings.settings),
             post("/settings/mode", settings.mode),
@@ -162,12 +162,12 @@ class _Console:
             get("/export", settings.export),
             post("/import", settings.import_, most=MOST_IMPORT),
             post("/example/remove", settings.remove_example),
-            get("/operator", operating.dashboard, operator=True),
-            get("/operator/users", operating.users, operator=True),
-            get("/operator/users/erase", operating.erasing, operator=True, writes=True),
-            post("/operator/users/erase", operating.erase, operator=True),
-            get("/operator/queue", operating.queue, operator=True),
-            post("/operator/queue/{id}", operating.dead_letter, operator=True),
+            get("/operator", operator_views.dashboard, operator=True),
+            get("/operator/users", operator_views.users, operator=True),
+            get("/operator/users/erase", operator_views.erasing, operator=True, writes=True),
+            post("/operator/users/erase", operator_views.erase, operator=True),
+            get("/operator/queue", operator_views.queue, operator=True),
+            post("/operator/queue/{id}", operator_views.dead_letter, operator=True),
             Route("/events", self._events),
             Route("/login", self._login, methods=["GET", "POST"]),
             Route("/logout", self._logout, methods=["POST"]),

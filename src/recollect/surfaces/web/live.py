@@ -14,8 +14,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import NamedTuple
 
 from recollect.app import Recollect
-from recollect.core.aio import in_thread
 from recollect.errors import RecollectError
+from recollect.memory.async_memory import in_thread
 
 LOGGER = logging.getLogger("recollect.web")
 

@@ -10,11 +10,11 @@ from typing import BinaryIO
 
 from starlette.responses import Response, StreamingResponse
 
-from recollect.core.aio import in_thread
 from recollect.errors import InvalidInputError, NotFoundError
+from recollect.memory.async_memory import in_thread
 from recollect.records import CONSENT_MEANINGS, CONSENTS, Receipt, new_id
 from recollect.surfaces import example
-from recollect.surfaces.web.pages import Asked, page, then
+from recollect.surfaces.web.rendering import Asked, page, then
 
 ENDINGS = (".zip", ".json", ".jsonl", ".md", ".txt")
 _MOST_SHOWN = 500

@@ -1,0 +1,54 @@
+"""What models cost: the daily budget of a user is looked at before a model is asked, and what it used is entered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from recollect.config import Config
+from recollect.errors import ModelError
+from recollect.memory.memory import Memory
+
+
+class Used(Protocol):
+    """Whatever carries tokens: a `Reply`, or a `ModelError` that came after some were used."""
+
+    @property
+    def tokens_in(self) -> int: ...
+
+    @property
+    def tokens_out(self) -> int: ...
+
+
+def check_budget(memory: Memory, config: Config) -> None:
+    """ModelError of the kind ``budget`` if the user has nothing left for today."""
+    if not config.daily_tokens and not config.daily_cost:
+        return
+    spent = memory.usage()
+    tokens, cost = sum(row.tokens_in + row.tokens_out for row in spent), sum(row.cost for row in spent)
+    if 0 < config.daily_tokens <= tokens:
+        raise ModelError("budget", f"the budget of {config.daily_tokens:,} tokens for today is used up")
+    if 0 < config.daily_cost <= cost:
+        raise ModelError("budget", f"the budget of {config.daily_cost:g} for today is used up")
+
+
+def spend(memory: Memory, operation: str, used: Used, config: Config) -> None:
+    """Enter what a model used into the ledger, at the prices of the settings."""
+    cost = (used.tokens_in * config.price_in + used.tokens_out * config.price_out) / 1e6
+    memory.spend(operation, tokens_in=used.tokens_in, tokens_out=used.tokens_out, cost=cost)
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Who pays for what. Given to a `Model`, every answer is entered at once, whatever comes after it."""
+
+    memory: Memory
+    operation: str
+    config: Config
+
+    def check(self) -> None:
+        check_budget(self.memory, self.config)
+
+    def charge(self, used: Used) -> None:
+        if used.tokens_in or used.tokens_out:
+            spend(self.memory, self.operation, used, self.config)

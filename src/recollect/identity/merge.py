@@ -1,0 +1,361 @@
+"""One memory becomes a part of another, through the ordinary write path and under one run; and back again.
+
+What is there already is recognised, so that it can be repeated after a kill at any point. Knows no codes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from recollect.errors import NotFoundError, UndoError
+from recollect.identity.erasure import carried, erased_before, keys_of, said_again
+from recollect.memory.erase import erase
+from recollect.memory.interaction_log import report
+from recollect.memory.journal import undo
+from recollect.memory.transaction import NO_HOOKS
+from recollect.memory.user_memory import Person
+from recollect.memory.write import Acting, Write, masked, tombstone_hashes
+from recollect.policy.secrets import mask
+from recollect.records import (
+    MODES,
+    USER_EDIT,
+    Conflict,
+    Duplicate,
+    Fact,
+    Interaction,
+    JournalEntry,
+    Record,
+    Spending,
+    ToolCall,
+    Written,
+)
+from recollect.store.contract import Query, Reader, State, Tombstone
+
+_BATCH = 500
+_INSTANT = timedelta(microseconds=1)
+Still = Callable[[], None]
+"""Raises if the joining was called off meanwhile; asked under the user's lock."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contents:
+    """All that a memory brings along."""
+
+    state: State
+    records: list[Record]
+    closed: dict[str, list[Record]]
+    """Earlier versions, by record."""
+    tombstones: list[Tombstone]
+    carried: list[Tombstone]
+    recalled: dict[str, datetime]
+    consents: set[str]
+    interactions: list[Interaction]
+    calls: list[ToolCall]
+    spending: list[Spending]
+
+    @property
+    def mark(self) -> dict[str, Any]:
+        """Tells whether the memory has changed since."""
+        return mark_of(self.state, self.consents, self.interactions)
+
+
+def mark_of(state: State, consents: Iterable[str], interactions: Sequence[Interaction]) -> dict[str, Any]:
+    return {
+        "secret": state.secret.hex(),
+        "seq": state.seq,
+        "mode": state.mode,
+        "consents": sorted(consents),
+        "interactions": len(interactions),
+    }
+
+
+def contents(reader: Reader, run: str, now: datetime) -> Contents:
+    """What there is, from one consistent view."""
+    records = reader.find(Query(alive_at=now))
+    return Contents(
+        state=reader.state(),
+        records=records,
+        closed={one.id: reader.versions(one.id)[:-1] for one in records if one.version > 1},
+        tombstones=reader.tombstones(),
+        carried=carried(reader, run, now),
+        recalled=reader.recalled(),
+        consents=set(reader.consents()),
+        interactions=reader.interactions(),
+        calls=reader.calls(),
+        spending=reader.spending(),
+    )
+
+
+class Merge:
+    """Of one memory's contents into another person's. ``name`` is the identity they come from."""
+
+    def __init__(self, person: Person, brought: Contents, run: str, name: str, still: Still) -> None:
+        self.person = person
+        self.brought = brought
+        self.counts: Counter[str] = Counter()
+        self._acting = Acting(actor=f"link:{name}", run=run)
+        self._run = run
+        self._reason = f"joined with {name}"
+        self._still = still
+        self._said: dict[tuple[str, str | None], list[Record]] = {}
+        self._there: set[str] = set()
+
+    def __call__(self) -> Counter[str]:
+        """All of it, in several transactions; the last one ends it."""
+        self._drop_what_was_erased_there()
+        records = sorted(self.brought.records, key=lambda one: (one.kind, one.session or "", one.valid_from, one.id))
+        for start in range(0, len(records), _BATCH):
+            part = records[start : start + _BATCH]
+            with self._write() as write:
+                self._look_up(write, part)
+                for record in part:
+                    self.counts[self._take(write, record)] += 1
+        self._end()
+        return self.counts
+
+    @contextmanager
+    def _write(self) -> Iterator[Write]:
+        with self.person.write(self._acting, hooks=NO_HOOKS) as write:
+            self._still()
+            # a pause stops what would be learned, not what is known already; it holds again after this
+            write.state = replace(write.state, mode="on")
+            yield write
+
+    def _drop_what_was_erased_there(self) -> None:
+        """The very record is erased here too; what merely says the same is forgotten, until it is said again."""
+        if not self.brought.tombstones:
+            return
+        keys = keys_of(self.brought.state, self.brought.tombstones)
+        by_hash: dict[str, list[Tombstone]] = {}
+        for tombstone in self.brought.tombstones:
+            by_hash.setdefault(tombstone.hash, []).append(tombstone)
+        gone = {tombstone.record_id for tombstone in self.brought.tombstones} - {one.id for one in self.brought.records}
+        with self._write() as write:
+            same = write.tx.find(Query(ids=sorted(gone), statuses=()))
+            if same:
+                erase(write, self.person.files, same)
+            for record in write.tx.find(Query()):
+                found = [one for key in keys for hash in tombstone_hashes(record, key) for one in by_hash.get(hash, ())]
+                if found and not said_again(record, found):
+                    write.forget(record, reason=f"erased on the other side, {self._reason}")
+
+    def _look_up(self, write: Write, part: Sequence[Record]) -> None:
+        """What is there of the kinds that the write path does not compare, where these would come to stand."""
+        self._said = {}
+        self._there = {one.id for one in write.tx.find(Query(ids=[one.id for one in part], statuses=()))}
+        sessions = {one.session for one in part if one.kind == "message"}
+        for session in sessions:
+            moments = [one.valid_from for one in part if one.kind == "message" and one.session == session]
+            query = Query(
+                kinds=("message",), session=session, said_from=min(moments), said_until=max(moments) + _INSTANT
+            )
+            self._said["message", session] = [one for one in write.tx.find(query) if one.session == session]
+        for day in {one.key for one in part if one.kind == "daily"}:
+            self._said["daily", day] = write.tx.find(Query(kinds=("daily",), key=day))
+
+    def _take(self, write: Write, record: Record) -> str:
+        """One record, and what became of it."""
+        if erased_before(write, record, lambda run: True):
+            return "erased before"
+        if record.id in self._there:
+            return "known"
+        record = replace(record, seq=0)
+        if (same := self._same(write, record)) is not None:
+            if record.kind == "scratch" and same.content != record.content and record.updated_at > same.updated_at:
+                return self._updated(write, same, {"content": record.content}, "correction")
+            return self._kept(write, same, record)
+        # one that is less sure is known all the same: it must not become a daily note now
+        sure = max(record.confidence, write.config.confidence_threshold)
+        outcome = write.remember(replace(record, confidence=sure))
+        if isinstance(outcome, Written):
+            if sure != record.confidence:
+                lowered = replace(outcome.record, confidence=record.confidence, updated_at=record.updated_at)
+                write.apply("update", outcome.record, lowered, reason=self._reason)
+            for version in self.brought.closed.get(record.id, ()):
+                if write.refusal(version) is None:
+                    write.tx.keep(replace(_clean(version), seq=outcome.record.seq))
+            return "written"
+        if isinstance(outcome, Duplicate):
+            return self._kept(write, outcome.record, record)
+        if isinstance(outcome, Conflict) and isinstance(outcome.record, Fact):
+            return self._settled(write, outcome.record, record)
+        return "refused"
+
+    def _same(self, write: Write, record: Record) -> Record | None:
+        """For the kinds that the write path does not compare: the same thing at the same place."""
+        if record.kind == "message":
+            known = self._said["message", record.session]
+            same = ((one.content, one.valid_from) == (record.content, record.valid_from) for one in known)
+        elif record.kind == "daily":
+            known = self._said["daily", record.key]
+            same = (one.content == record.content for one in known)
+        elif record.kind == "scratch":
+            known = write.tx.find(Query(kinds=("scratch",), key=record.key))
+            same = (True for _ in known)
+        elif record.kind in ("observation", "episode") and write.known.has_exactly(record):
+            known = [one for one in write.tx.find(Query(kinds=(record.kind,))) if one.content == record.content]
+            same = (True for _ in known)
+        else:
+            return None
+        return next((one for one, is_same in zip(known, same, strict=True) if is_same), None)
+
+    def _kept(self, write: Write, known: Record, record: Record) -> str:
+        """The same is there: it takes over what the other one mattered more in."""
+        known = write.tx.get(known.id) or known  # another of the same may have changed it just now
+        changes: dict[str, Any] = {}
+        if record.pinned and not known.pinned:
+            changes["pinned"] = True
+        if record.importance > known.importance:
+            changes["importance"] = record.importance
+        if known.expires_at is not None and (record.expires_at is None or record.expires_at > known.expires_at):
+            changes["expires_at"] = record.expires_at
+        if record.source == USER_EDIT != known.source:
+            changes["source"] = USER_EDIT
+        if changes and write.refusal(replace(known, **changes)) is None:
+            write.apply("update", known, replace(known, **changes), reason=self._reason)
+        return "known"
+
+    def _settled(self, write: Write, known: Fact, record: Record) -> str:
+        """Two values of one key: the newer holds, unless the person wrote the older one by hand."""
+        newer, older = sorted((known, record), key=lambda one: (one.valid_from, one.updated_at), reverse=True)
+        if older.source == USER_EDIT != newer.source:
+            newer, older = older, newer
+        if newer is record:
+            values = ("content", "source", "confidence", "expires_at", "excerpt", "messages", "agent", "trusted")
+            changes = {name: getattr(record, name) for name in (*values, "session", "metadata")}
+            changes["pinned"] = record.pinned or known.pinned
+            changes["importance"] = max(record.importance, known.importance)
+            changes["tags"] = tuple(dict.fromkeys((*known.tags, *record.tags)))
+            return self._updated(write, known, changes, "update", max(record.valid_from, known.valid_from))
+        lost = replace(
+            record,
+            status="superseded",
+            superseded_by=known.id,
+            valid_until=max(record.valid_from, known.valid_from),
+            tier="archive",
+        )
+        if write.refusal(lost) is not None:
+            return "refused"
+        write.apply("merge", None, _clean(lost), reason=self._reason)
+        return "superseded"
+
+    def _updated(
+        self, write: Write, known: Record, changes: dict[str, Any], reason: str, since: datetime | None = None
+    ) -> str:
+        outcome = write.update(known, changes, reason=reason, note=self._reason, since=since)
+        return "updated" if outcome.done else "refused"
+
+    def _end(self) -> None:
+        """What is not a record, once."""
+        brought = self.brought
+        with self._write() as write:
+            tx = write.tx
+            report(tx, brought.interactions, write.now)
+            tx.log_calls(brought.calls)
+            tx.set_recalled({ref: at for ref, at in brought.recalled.items() if tx.get(ref) is not None})
+            if brought.carried:
+                tx.bury(brought.carried)
+                write.know_tombstones()
+            if any(entry.op == "join" for entry in tx.entries(run=self._run, newest_first=True, limit=50)):
+                return
+            tx.charge(brought.spending)
+            self._take_over_state(write)
+            write.mark("join", "", reason=self._reason)
+
+    def _take_over_state(self, write: Write) -> None:
+        """The more careful of both: paused if either is, consented to what both consented to."""
+        mode = max(write.tx.state().mode, self.brought.state.mode, key=MODES.index)
+        if mode != write.tx.state().mode:
+            write.tx.set_mode(mode)
+            write.mark({"paused": "pause"}.get(mode, mode), "", reason=self._reason)
+        given, is_new = set(write.tx.consents()), write.tx.state().seq == 0 or self._was_empty(write)
+        for name in sorted(self.brought.consents - given if is_new else given - self.brought.consents):
+            (write.consent if is_new else write.withdraw)(name)
+
+    def _was_empty(self, write: Write) -> bool:
+        """Whether nothing but this joining ever happened here: then nobody has refused a consent."""
+        return all(entry.run == self._run for entry in write.tx.entries(limit=1))
+
+
+def take_back(person: Person, run: str, details: dict[str, Any], name: str) -> tuple[int, int]:
+    """Undo a joining in the surviving memory: how many changes were taken back, and how many stay.
+
+    What came by it alone is removed; what was changed again since was learned together, and stays.
+    """
+    acting = Acting(actor=f"link:{name}", run=f"{run}-undo")
+    with person.read() as reader:
+        numbers = [entry.seq for entry in reader.entries(run=run, newest_first=True) if entry.after is not None]
+    done = kept = 0
+    for start in range(0, len(numbers), _BATCH):
+        with person.write(acting, hooks=NO_HOOKS) as write:
+            gone: list[Record] = []
+            for number in numbers[start : start + _BATCH]:
+                entry = write.tx.entry(number)
+                if entry is None:
+                    continue
+                if _take_back(write, entry):
+                    done += 1
+                elif not write.tx.entries(undoes=number, limit=1):
+                    kept += 1
+                    continue
+                record = write.tx.get(entry.record_id)
+                if entry.before is None and record is not None and record.status == "archived":
+                    gone.append(record)
+            if gone:
+                erase(write, person.files, gone, bury=False)
+    with person.write(acting, hooks=NO_HOOKS) as write:
+        _restore_state(write, details)
+        if not any(entry.op == "unjoin" for entry in write.tx.entries(run=acting.run, newest_first=True, limit=50)):
+            write.mark("unjoin", "", reason=f"no longer joined with {name}")
+    return done, kept
+
+
+def _take_back(write: Write, entry: JournalEntry) -> bool:
+    try:
+        undo(write, entry.seq)
+    except (UndoError, NotFoundError):
+        return False
+    return True
+
+
+def _restore_state(write: Write, details: dict[str, Any]) -> None:
+    """Mode, consents and interactions as they were, as far as nobody changed them since."""
+    tx = write.tx
+    brought = set(details.get("interactions", ()))
+    if brought:
+        kept = [one for one in tx.interactions() if one.id not in brought]
+        tx.drop_interactions()
+        tx.put_interactions(kept)
+    before, joined = details.get("before", {}), details.get("mark", {})
+    mode = tx.state().mode
+    if mode != before.get("mode", mode) and mode == joined["mode"]:
+        tx.set_mode(before["mode"])
+        write.mark({"on": "resume", "paused": "pause"}.get(before["mode"], before["mode"]), "")
+    own, theirs = set(before.get("consents", ())), set(joined.get("consents", ()))
+    for name in sorted(own - theirs - set(tx.consents())):
+        write.consent(name)
+    for name in sorted(theirs & set(tx.consents()) - own):
+        write.withdraw(name)
+
+
+def state_before(reader: Reader, interactions: Sequence[Interaction]) -> dict[str, Any]:
+    """What a joining changes that no journal entry takes back."""
+    known = {one.id for one in reader.interactions(ids=[one.id for one in interactions])} if interactions else set()
+    return {
+        "before": {"mode": reader.state().mode, "consents": sorted(reader.consents())},
+        "interactions": [one.id for one in interactions if one.id not in known],
+    }
+
+
+def memory_of(person: Person) -> bool:
+    """Whether there is a memory at all, in the database or by hand in a file."""
+    return person.user.exists() or person.files.any_text()
+
+
+def _clean(record: Record) -> Record:
+    return replace(record, excerpt=record.excerpt and mask(record.excerpt), metadata=masked(record.metadata))

@@ -1,0 +1,110 @@
+"""The same verbs, awaited. One implementation: each call crosses into a thread and back.
+
+The threads are our own: those of the event loop are few, the host needs them too, and a user whose memory is locked
+would keep all of them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Coroutine
+from contextvars import copy_context
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from recollect.memory.memory import Memory
+from recollect.memory.thread_pool import WORKERS
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+async def in_thread(user_id: str, work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+    """Do this for a user in a thread, in the context of the caller; the event loop goes on meanwhile."""
+    import asyncio  # a third of the package's import time, and not needed by those who do not await
+
+    begun = WORKERS.submit(user_id, functools.partial(copy_context().run, work, *args, **kwargs))
+    return await asyncio.wrap_future(begun)
+
+
+def _awaited(
+    verb: Callable[Concatenate[Memory, _P], _T],
+) -> Callable[Concatenate[AsyncMemory, _P], Coroutine[Any, Any, _T]]:
+    async def crossing(self: AsyncMemory, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        # by its name: a memory on a server does some of them in its own way
+        bound: Callable[_P, _T] = getattr(self.memory, verb.__name__)
+        return await in_thread(self.memory._lane + self.memory.user_id, bound, *args, **kwargs)
+
+    functools.update_wrapper(crossing, verb)
+    return crossing
+
+
+class AsyncMemory:
+    """A `Memory`, here or on a server, whose verbs are awaited: ``await memory.remember("…")``.
+
+    The verbs are listed for type checkers; a test holds the list against the table of verbs.
+    """
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+
+    def __repr__(self) -> str:
+        return f"<AsyncMemory of {self.memory.user_id!r}>"
+
+    def acting(self, actor: str | None = None, **context: Any) -> AsyncMemory:
+        """See `Memory.acting`."""
+        return AsyncMemory(self.memory.acting(actor, **context))
+
+    remember = _awaited(Memory.remember)
+    note = _awaited(Memory.note)
+    observe = _awaited(Memory.observe)
+    episode = _awaited(Memory.episode)
+    say = _awaited(Memory.say)
+    jot = _awaited(Memory.jot)
+    set_scratch = _awaited(Memory.set_scratch)
+    scratch = _awaited(Memory.scratch)
+    update = _awaited(Memory.update)
+    edit = _awaited(Memory.edit)
+    forget = _awaited(Memory.forget)
+    merge = _awaited(Memory.merge)
+    pin = _awaited(Memory.pin)
+    mark_important = _awaited(Memory.mark_important)
+    pause = _awaited(Memory.pause)
+    resume = _awaited(Memory.resume)
+    consent = _awaited(Memory.consent)
+    spend = _awaited(Memory.spend)
+    report = _awaited(Memory.report)
+    report_many = _awaited(Memory.report_many)
+    note_run = _awaited(Memory.note_run)
+    undo = _awaited(Memory.undo)
+    erase = _awaited(Memory.erase)
+    erase_topic = _awaited(Memory.erase_topic)
+    clear = _awaited(Memory.clear)
+    get = _awaited(Memory.get)
+    read = _awaited(Memory.read)
+    count = _awaited(Memory.count)
+    search = _awaited(Memory.search)
+    context = _awaited(Memory.context)
+    show = _awaited(Memory.show)
+    daily = _awaited(Memory.daily)
+    days = _awaited(Memory.days)
+    history = _awaited(Memory.history)
+    why = _awaited(Memory.why)
+    similar = _awaited(Memory.similar)
+    rank = _awaited(Memory.rank)
+    sessions = _awaited(Memory.sessions)
+    numbers = _awaited(Memory.numbers)
+    numbered = _awaited(Memory.numbered)
+    consents = _awaited(Memory.consents)
+    calls = _awaited(Memory.calls)
+    usage = _awaited(Memory.usage)
+    interactions = _awaited(Memory.interactions)
+    unread = _awaited(Memory.unread)
+    runs = _awaited(Memory.runs)
+    export = _awaited(Memory.export)
+    import_ = _awaited(Memory.import_)
+    verify = _awaited(Memory.verify)
+    rebuild = _awaited(Memory.rebuild)
+    rebuild_index = _awaited(Memory.rebuild_index)
+    embed = _awaited(Memory.embed)
+    upkeep = _awaited(Memory.upkeep)
+    notices = _awaited(Memory.notices)

@@ -1,0 +1,143 @@
+"""Removing things for good: from the records, the journal, the files and what is known by heart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from recollect.memory.files.contract import Files
+from recollect.memory.interaction_log import interaction_hash
+from recollect.memory.mentions import Mentions, about, mentions
+from recollect.memory.write import Change, Write, tombstone_hashes
+from recollect.memory.write_cache import forget_statements
+from recollect.records import Erased, JournalEntry, Receipt, Record
+from recollect.store.contract import Query, Tombstone
+
+__all__ = ["about", "clear", "erase", "erase_topic"]
+
+
+def erase(
+    write: Write,
+    files: Files,
+    records: Sequence[Record],
+    *,
+    op: str = "erase",
+    bury: bool = True,
+    keeps_copies: bool = True,
+) -> Erased:
+    """Remove these records everywhere. With tombstones, so that they are not learned again.
+
+    A database that a repair set aside stays, unless ``keeps_copies`` says that the caller deletes it; the records are
+    overwritten in it.
+    """
+    ids = [record.id for record in records]
+    if any(record.kind == "daily" for record in records):
+        # an edit of a note that was not taken over yet would bring back what is erased below it
+        files.take_over_daily(write)
+        records = write.tx.find(Query(ids=ids, statuses=()))
+    if bury:
+        write.tx.bury([tombstone for record in records for tombstone in _tombstones(write, record)])
+    lines = files.erase(write, records)
+    write.erased = True
+    forget_statements()
+    places = write.places = {"records": len(ids), **write.tx.erase(ids), **lines}
+    for record in records:
+        write.mark(op, record.id)
+        write.known.drop(record.id)
+        write.changes.append(Change(record, None))
+    if bury:
+        write.know_tombstones()
+    for copy in files.damaged_copies() if keeps_copies else ():
+        write.notices.append(
+            f"{copy}, which a repair set aside in the person's folder, is still there. The erased"
+            " records were overwritten in it as far as they can be read; the history of other records may hold more."
+            " Delete the file to be sure"
+        )
+    return Erased(
+        message=f"Erased {len(ids)} record(s); only tombstones stay." if bury else f"Removed {len(ids)} record(s).",
+        receipt=Receipt(at=write.now, ids=tuple(ids), places=places),
+    )
+
+
+def erase_topic(write: Write, files: Files, words: str) -> tuple[list[Record], Receipt]:
+    """Remove all that speaks of a topic: records, earlier versions, what was reported, and lines of the files.
+
+    What is kept outside of the memory is removed when the write ends, by who keeps it: see `Write.topics`. The receipt
+    has no places if there was nothing.
+    """
+    files.take_over_daily(write)  # what was edited and not taken over yet would bring it back
+    found = mentions(write.tx, words)
+    write.topics.append(found.topic)
+    places = _erase_mentions(write, files, found) if found else {}
+    for place, number in files.erase_topic(write, found.topic).items():
+        places[place] = places.get(place, 0) + number
+    write.places = {place: number for place, number in places.items() if number}
+    if write.places:
+        # Last: a journal that ends with an erasure tells the store to finish it, whatever was killed.
+        write.erased = True
+        write.tx.redact([])
+        write.mark("erase", "")
+    ids = tuple(record.id for record in found.records)
+    return found.records, Receipt(at=write.now, ids=ids, places=write.places)
+
+
+def _erase_mentions(write: Write, files: Files, found: Mentions) -> dict[str, int]:
+    tx = write.tx
+    places = dict(erase(write, files, found.records).receipt.places)
+    gone = [one for entry in found.entries for one in _states(tx.entry(entry.seq), without=entry)]
+    tx.bury(tombstone for one in [*gone, *found.versions] for tombstone in _tombstones_of(write, one))
+    tx.bury(
+        Tombstone(hash=interaction_hash(write.state.secret, one.id), record_id="", at=write.now)
+        for one in found.interactions
+    )
+    write.know_tombstones()
+    tx.redact(found.entries)
+    for run in found.runs:
+        tx.put_run(run)
+    places["journal"] += len(found.entries)
+    places["versions"] += tx.drop_versions((one.id, one.version) for one in found.versions)
+    return places | {
+        "interactions": tx.drop_interactions(ids=[one.id for one in found.interactions]),
+        "tool calls": tx.drop_calls(ids=[call.id for call in found.calls]),
+        "runs": len(found.runs),
+    }
+
+
+def clear(write: Write, files: Files) -> Erased:
+    """Erase everything there is about this person, and start with an empty MEMORY.md.
+
+    The ledger stays: it is the operator's account of what was spent, and holds nothing of what was said.
+    """
+    told = {"interactions": write.tx.drop_interactions(), "runs": write.tx.drop_runs()}
+    beside = {"tool calls": write.tx.drop_calls(), **told, "consents": 0}
+    for name in write.tx.consents():
+        write.withdraw(name)
+        beside["consents"] += 1
+    write.cleared = True
+    outcome = erase(write, files, write.tx.find(Query(statuses=())), keeps_copies=False)
+    places = write.places = outcome.receipt.places | files.reset(write)
+    places.update({place: number for place, number in beside.items() if number})
+    return Erased(
+        message=f"Cleared: {len(outcome.receipt.ids)} record(s) erased.",
+        receipt=Receipt(at=write.now, ids=outcome.receipt.ids, places=places),
+    )
+
+
+def _tombstones(write: Write, record: Record) -> set[Tombstone]:
+    """One for everything the record ever said."""
+    said = [record, *write.tx.versions(record.id)]
+    said += [state for entry in write.tx.entries(record_id=record.id) for state in _states(entry)]
+    return {tombstone for state in said for tombstone in _tombstones_of(write, state)}
+
+
+def _tombstones_of(write: Write, record: Record) -> list[Tombstone]:
+    hashes = tombstone_hashes(record, write.state.secret)
+    return [Tombstone(hash=hash, record_id=record.id, at=write.now) for hash in hashes]
+
+
+def _states(entry: JournalEntry | None, without: JournalEntry | None = None) -> Iterable[Record]:
+    """The record before and after a change, as far as another version of the entry does not have it."""
+    if entry is not None:
+        if entry.before is not None and (without is None or without.before is None):
+            yield entry.before
+        if entry.after is not None and (without is None or without.after is None):
+            yield entry.after

@@ -1,0 +1,600 @@
+"""The files a person reads, brought into step with the store, both ways.
+
+Before a write, what the person edited is taken over and becomes ordinary changes in the journal. After it, MEMORY.md
+and the daily notes are written aside within the transaction and exchanged with the files in place right after the
+commit, all under the user's write lock.
+
+`recollect.memory.files.placement` says how a file gets into its place, and what is there if the process dies.
+
+A file on disk that we did not render was edited by a person, from one of the versions that somebody may have
+(`versions`). A version that nobody has read is not among them: where the file system notes that a file is read, that
+is seen when the file is replaced. Our own looking leaves no trace.
+
+Files are not synced to disk one by one: the database holds everything they show. After a loss of power a file may be
+older than the database believes; that is recognised by the machine having started anew since, and then a missing line
+is no proof that a person deleted it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import date, datetime
+from pathlib import Path
+
+from recollect.document.blocks import MAX_BYTES, decode, encode
+from recollect.errors import DocumentError, storage_error
+from recollect.memory.files import file_system
+from recollect.memory.files.contract import MEMORY, NoFiles, daily_name, day_of, is_daily, lines_of, page_of
+from recollect.memory.files.file_system import Content, fingerprint_of
+from recollect.memory.files.pages import MemoryPage, Page
+from recollect.memory.files.placement import Found, Place, Sheet, place_at, read_beside
+from recollect.memory.files.versions import Version, remembered
+from recollect.memory.write import Write
+from recollect.policy.topics import Topic
+from recollect.records import DailyEntry, Fact, Record
+from recollect.store.contract import FileState, Query, Reader, Transaction
+
+_RACY_SECONDS = 0.1
+_CALM_SECONDS = 2.0
+_EMPTY = fingerprint_of(b"")
+_UNREAD = "files not erased, because they cannot be read"
+_COPIES = "memory.db.damaged-*"
+
+
+class DiskFiles:
+    """MEMORY.md and ``memory/YYYY-MM-DD.md`` in the user's folder."""
+
+    def __init__(
+        self, folder: Path, erased_at: Callable[[], datetime | None] = lambda: None, *, only_writer: bool = True
+    ) -> None:
+        self.folder = folder
+        self._only_writer = only_writer  # or else other processes may change the memory without these files
+        self._followed = 0
+        self._erased_at = erased_at
+        """When a user of this name was erased, if ever: files of before are not theirs."""
+        self._seen: dict[str, Content] = {}
+        self._pages: dict[str, tuple[str, Page]] = {}
+        self._sheets: dict[str, Sheet | None] = {}
+        self._problems: dict[str, str] = {}
+        self._memory_state: FileState | None = None
+        self._applied, self._swept = 0, False
+        self._tells_reads: dict[Path, bool] = {}
+        self._busy: dict[str, list[Path]] = {}  # files that were replaced while some program had them open
+
+    def edited(self, reader: Reader, *, notes: bool = False) -> bool:
+        state = reader.file(MEMORY)
+        if not self._is_as_rendered(MEMORY, state) or self._missed_something(reader):
+            return True
+        if not notes:
+            return False
+        states = {state.name: state for state in reader.files()}
+        return any(not self._is_as_rendered(name, states.get(name)) for name in {*self._daily_names(), *states})
+
+    def take_over(self, write: Write) -> None:
+        self._sheets = {}
+        self._applied = 0
+        if not self._swept:
+            self._sweep(write.tx)
+        state = self._memory_state = write.tx.file(MEMORY)
+        if state is None:
+            self._open(write, MEMORY, state)
+            for name in self._daily_names():
+                self._open(write, name, None)
+        elif not self._is_as_rendered(MEMORY, state):
+            self._open(write, MEMORY, state)
+        if state is not None and self._missed_something(write.tx):
+            for name in [MEMORY, *self._daily_names()]:
+                sheet = self._sheet(write, name)
+                if sheet is not None and sheet.page.catch_up(write):
+                    sheet.dirty = sheet.erased = True
+            self._followed = write.state.seq
+
+    def _missed_something(self, reader: Reader) -> bool:
+        """Whether a process without files changed what the files show, after all that they show."""
+        shown = [] if self._only_writer else [state.seq for state in reader.files()]
+        last, since = reader.state().seq, max([self._followed, *shown])
+        if not shown or last <= since:
+            return False
+        missed = any(record_id.startswith(("fact-", "daily-")) for _, record_id in reader.changed(since))
+        self._followed = since if missed else last
+        return missed
+
+    def _sweep(self, tx: Transaction) -> None:
+        """Once: finish what a process that died had committed, and delete what it had not."""
+        names = {MEMORY}
+        for pattern in ("memory/.????-??-??.md.new", "memory/.????-??-??.md.old*"):
+            names |= {f"memory/{path.name[1:14]}" for path in self.folder.glob(pattern)}
+        for name in sorted(names):
+            if name != MEMORY and not is_daily(name):
+                continue
+            with suppress(OSError):
+                place, state = self._place(name), tx.file(name)
+                self._busy[name] = place.left_open()
+                if state is None:
+                    file_system.remove(place.new)
+                else:
+                    self._settle(name, place, state)
+        self._swept = True
+
+    def take_over_daily(self, write: Write) -> None:
+        states = {state.name: state for state in write.tx.files()}
+        for name in sorted({*self._daily_names(), *states} - {MEMORY}):
+            state = states.get(name)
+            if not self._is_as_rendered(name, state):
+                self._open(write, name, state)
+            elif state is not None and state.fingerprint == _EMPTY:
+                write.tx.drop_file(name)  # removed with its last entry, and gone
+
+    def _sheet(self, write: Write, name: str) -> Sheet | None:
+        """The file as this write sees it, the person's edits taken over; None if it cannot be read."""
+        if name not in self._sheets:
+            state = write.tx.file(name) if name != MEMORY else self._memory_state
+            seen, cached = self._seen.get(name), self._pages.get(name)
+            if state and seen and cached and seen.fingerprint == cached[0] == state.fingerprint and name == MEMORY:
+                # looked at when this write began
+                place = self._place(name)
+                self._sheets[name] = Sheet(
+                    place, cached[1].copy(), seen, _versions(state), state.fingerprint, state.seq
+                )
+            else:
+                self._open(write, name, state)
+        return self._sheets[name]
+
+    def _open(self, write: Write, name: str, state: FileState | None) -> None:
+        try:
+            place = self._place(name)
+            found = self._settle(name, place, state)
+            disk = found.disk
+            text = decode(disk.data) if disk else ""
+            rendered = state is not None and disk is not None and disk.fingerprint == state.fingerprint
+            if disk is not None and not rendered:
+                if file_system.is_being_saved(place.path):
+                    return self._blocked(write, name, "a program is just saving it")
+                if file_system.stat_of(place.path) != disk.stat:  # it was; half of a text says nothing
+                    return self._open(write, name, state)
+        except OSError as error:
+            return self._blocked(write, name, f"it cannot be read ({error.strerror})")
+        except DocumentError as error:
+            return self._blocked(write, name, str(error))
+        certain = state is None or state.boot == file_system.boot()
+        saved = self._take_over_late(write, name, place, found, certain=certain)
+        if rendered and disk is not None and state is not None:
+            cached = self._pages.get(name)
+            page = cached[1].copy() if cached and cached[0] == disk.fingerprint else page_of(name, text)
+            if saved is not None:  # the file says nothing of its own, so the person's text takes its place
+                page = saved
+            sheet = Sheet(place, page, disk, found.versions, state.fingerprint, state.seq, dirty=bool(found.late))
+            sheet.holds = len(write.changes) if saved is not None else 0
+            self._sheets[name] = sheet
+            return None
+        if state is None and disk is not None and self._is_erased(disk):
+            return self._blocked(
+                write, name, "it is older than the erasure of this user. Delete it, or save it again to have it read"
+            )
+        lost = not text.strip("\ufeff \t\r\n")
+        page = page_of(name, "" if lost else text)
+        sheet = self._sheets[name] = Sheet(
+            place, page, disk, found.versions, state.fingerprint if state else "", dirty=True
+        )
+        records = page.records(write)
+        if not lost:
+            versions = self._of_calm_hands(write, place, disk, state) or found.versions
+            with write.as_person():
+                version = page.adopt(write, records, versions if certain else None, name)
+            if version is not None:
+                sheet.versions = (*sheet.versions, version)
+            sheet.holds = len(write.changes)
+            return None
+        if saved is not None:
+            sheet.page = saved
+        else:
+            for record in records:
+                page.put(None, record)
+        sheet.holds = len(write.changes)
+        if state is not None and records and saved is None:
+            how = "was empty" if disk else "was missing"
+            write.notices.append(f"{name} {how} and was written again from memory; nothing was forgotten")
+        return None
+
+    def _settle(self, name: str, place: Place, state: FileState | None) -> Found:
+        """The file on disk and the versions it may come from, after finishing what a crash interrupted."""
+        disk = self._look(name, place)
+        if state is None:
+            return Found(disk, ((0,),))
+        found = Found(disk, _versions(state))
+        waiting = place.committed_aside(state.fingerprint, disk)
+        if waiting is not None:
+            if waiting != place.old:
+                self._make_room(name, place, "")
+                os.rename(waiting, place.old)
+            if (disk.fingerprint if disk else "") == state.previous_fingerprint:
+                place.exchange(state.previous_fingerprint, unread=True)
+                found.disk = self._look(name, place)
+            if not found.disk or found.disk.fingerprint != state.fingerprint:  # so nobody has ever seen it
+                found.versions = (*state.versions, (state.previous_seq,))
+        for old in [place.old, *self._busy.get(name, [])]:
+            busy = file_system.is_being_written(old)  # first: who has closed it will not write into it after this
+            content = read_beside(old)
+            if content is None or content.fingerprint == state.fingerprint:
+                self._let_go(name, place, old, content, found.disk, state)
+            elif not busy:
+                found.late.append((old, content))
+        if found.late:
+            found.versions = remembered([*state.versions, (state.previous_seq,), *found.versions])
+        if name != MEMORY and state.fingerprint == _EMPTY and found.disk and not found.disk.data:
+            place.remove_empty()
+            found.disk = self._look(name, place)
+        return found
+
+    def _let_go(
+        self, name: str, place: Place, old: Path, content: Content | None, disk: Content | None, state: FileState
+    ) -> None:
+        """A rendering of ours that is in place as well is deleted; one that is not stays until the next is."""
+        if content is not None and disk is not None and disk.fingerprint == state.fingerprint:
+            file_system.remove(old)
+        if old != place.old and not os.path.lexists(old):
+            self._busy[name].remove(old)
+
+    def _of_calm_hands(
+        self, write: Write, place: Place, disk: Content | None, state: FileState | None
+    ) -> tuple[Version, ...]:
+        """The present version, if it was opened and saved by somebody who took their time.
+
+        It was read a while after it was written, so not by a program that reads whatever changes, and saved in place
+        a while after it was read. Then nobody needs to guess which version the text was made from.
+        """
+        if state is None or disk is None or not state.seq or not self._notes_reads(place):
+            return ()
+        entry = write.tx.entry(state.seq)
+        read_at = disk.read_ns / 1e9
+        if entry is None or disk.stat[0] / 1e9 - read_at < _CALM_SECONDS:
+            return ()
+        return ((state.seq,),) if read_at - entry.at.timestamp() >= _CALM_SECONDS else ()
+
+    def _take_over_late(self, write: Write, name: str, place: Place, found: Found, *, certain: bool) -> Page | None:
+        """Make what somebody saved beside part of this write; the last of these pages, as it would be the file now."""
+        state = self._memory_state if name == MEMORY else write.tx.file(name)
+        saved: Page | None = None
+        versions = tuple(version for version in found.versions if state is None or version != (state.seq,))
+        for path, content in found.late:
+            try:
+                text = decode(content.data)
+            except DocumentError as error:
+                shown = file_system.spare_name(place.path.with_name(f"{place.path.name}.saved"))
+                os.rename(path, shown)
+                write.notices.append(f"{shown.name} was saved in the moment of a write and is left to you: {error}")
+                continue
+            if content.fingerprint != (state.previous_fingerprint if state else "") and text.strip("\ufeff \t\r\n"):
+                saved = page_of(name, text)
+                drafts = [saved.draft(write, item) for item in saved.items] if write.known.buried else []
+                # it was opened before that was erased
+                saved.wipe([one for one in drafts if write.tombstone_hash(one) in write.known.buried])
+                with write.as_person():
+                    version = saved.adopt(write, saved.records(write), versions if certain else None, name)
+                if version is not None:
+                    found.versions = (*found.versions, version)
+            write.tx.after_commit(lambda path=path: self._forget_old(name, path))  # type: ignore[misc]
+        return saved
+
+    def _forget_old(self, name: str, path: Path) -> None:
+        file_system.remove_whole(path)
+        self._busy[name] = [other for other in self._busy.get(name, []) if other != path]
+
+    def _blocked(self, write: Write, name: str, problem: str) -> None:
+        self._sheets[name] = None
+        self._problems[name] = problem
+        write.notices.append(
+            f"{name} was left as it is: {problem}. What you change meanwhile is stored, and goes into the file"
+            " once it can be read again"
+        )
+
+    def words_over(self, write: Write, limit: int) -> int:
+        self._bring_up_to_date(write)
+        sheet = self._sheets.get(MEMORY)
+        if sheet is None or not sheet.dirty:
+            return 0
+        assert isinstance(sheet.page, MemoryPage)
+        return sheet.page.word_count - limit
+
+    def publish(self, write: Write) -> None:
+        self._bring_up_to_date(write)
+        for name, sheet in list(self._sheets.items()):
+            if sheet is not None and sheet.dirty:
+                sheet.erased |= write.erased
+                sheet.tell_pending = write.add_pending if sheet.erased else None
+                try:
+                    self._write_aside(write.tx, name, sheet, write.last_seq, write.notices)
+                except OSError as error:
+                    ours = name == MEMORY and sheet.place.path.parent == self.folder
+                    if ours or error.errno not in file_system.IN_THE_WAY:
+                        raise storage_error(error, self.folder) from error
+                    self._blocked(write, name, f"it cannot be written ({error.strerror})")
+
+    def _bring_up_to_date(self, write: Write) -> None:
+        net: dict[str, dict[str, tuple[Record | None, Record | None]]] = {}
+        number = self._applied
+        while number < len(write.changes):  # opening a page can add changes of its own
+            change = write.changes[number]
+            record = change.after or change.before
+            if not change.written and isinstance(record, Fact | DailyEntry):
+                name = MEMORY if isinstance(record, Fact) else daily_name(record.day)
+                sheet = self._sheet(write, name)
+                if sheet is not None and number >= sheet.holds:
+                    changed = net.setdefault(name, {})
+                    first = changed[record.id][0] if record.id in changed else change.before
+                    changed[record.id] = (first, change.after)
+            number += 1
+        self._applied = number
+        for name, changed in net.items():
+            sheet = self._sheets[name]
+            if sheet is not None:
+                sheet.dirty |= sheet.page.put_all(list(changed.values()))
+
+    def _write_aside(self, tx: Transaction, name: str, sheet: Sheet, seq: int, notices: list[str]) -> None:
+        data = encode(sheet.page.render())
+        fingerprint = fingerprint_of(data)
+        previous = sheet.disk.fingerprint if sheet.disk else ""
+        if fingerprint != previous:
+            mode = sheet.disk.mode if sheet.disk else 0o644
+            file_system.create(sheet.place.new, data, mode, sync=not file_system.boot())
+        # Decided once: whoever reads it from here on, during the commit, is noticed when the files change places.
+        sheet.unread = self._is_unread(sheet)
+        versions = [version for version in sheet.versions if version != (sheet.shows,) or not sheet.unread]
+        state = FileState(
+            name=name,
+            fingerprint=fingerprint,
+            seq=seq,
+            previous_fingerprint=previous,
+            previous_seq=sheet.shows or 0,
+            boot=file_system.boot(),
+            versions=remembered([version for version in versions if version not in ((0,), (seq,))]),
+        )
+        tx.set_file(state)
+        self._pages[name] = (fingerprint, sheet.page)
+        if fingerprint != previous:
+            tx.after_commit(lambda: self._rename(name, sheet, data, fingerprint, notices))
+
+    def _is_unread(self, sheet: Sheet) -> bool:
+        """Whether nobody can have the version on disk before them, because nobody has read it."""
+        if sheet.disk is None or file_system.stat_of(sheet.place.path) != sheet.disk.stat:
+            return False
+        return file_system.is_unread(sheet.place.path) and self._notes_reads(sheet.place)
+
+    def _notes_reads(self, place: Place) -> bool:
+        folder = place.path.parent
+        if folder not in self._tells_reads:
+            self._tells_reads[folder] = file_system.tells_reads(folder)
+        return self._tells_reads[folder]
+
+    def _rename(self, name: str, sheet: Sheet, data: bytes, fingerprint: str, notices: list[str]) -> None:
+        place = sheet.place
+        try:
+            in_place = file_system.stat_of(place.path) == (sheet.disk.stat if sheet.disk else None)
+            if in_place:  # else it was edited in this very moment: the next write takes it over
+                self._make_room(name, place, sheet.committed)
+                made = file_system.stat_of(place.new)
+                os.rename(place.new, place.old)
+                previous = sheet.disk.fingerprint if sheet.disk else ""
+                in_place = place.exchange(previous, unread=sheet.unread, erased=sheet.erased)
+            if sheet.tell_pending is not None and (not in_place or os.path.lexists(place.old)):
+                sheet.tell_pending(
+                    f"{name} is open in another program, so what was erased may still be in it or in {place.old.name}"
+                    " beside it. It goes with the next read or write after that program has closed the file"
+                )
+            if not in_place:
+                self._seen.pop(name, None)
+                if sheet.given:
+                    notices.append(
+                        f"{name} was saved by someone else in the same moment; of your text its facts are kept"
+                    )
+                return
+            if not data and name != MEMORY:
+                place.remove_empty()
+            elif made is not None:
+                self._seen[name] = Content(
+                    made, time.time(), data, fingerprint, sheet.disk.mode if sheet.disk else 0o644, 0
+                )
+        except OSError as error:
+            self._seen.pop(name, None)
+            notices.append(f"{name} could not be brought up to date ({error.strerror}); the next write tries again")
+
+    def _make_room(self, name: str, place: Place, ours: str) -> None:
+        spare = place.make_room(ours)
+        if spare is not None:
+            self._busy.setdefault(name, []).append(spare)
+
+    def discard(self, *, keep: bool = False) -> None:
+        for sheet in self._sheets.values():
+            if not keep and sheet is not None:
+                with suppress(OSError):
+                    file_system.remove(sheet.place.new)
+        self._sheets, self._pages, self._seen = {}, {}, {}
+
+    def page(self, write: Write, name: str) -> Page:
+        self._bring_up_to_date(write)
+        sheet = self._sheet(write, name)
+        if sheet is None:
+            raise DocumentError(f"{name} cannot be edited here: {self._problems[name]}")
+        return sheet.page
+
+    def put_page(self, write: Write, name: str, page: Page) -> None:
+        sheet = self._sheet(write, name)
+        assert sheet is not None
+        sheet.page, sheet.dirty, sheet.given, sheet.holds = page, True, True, len(write.changes)
+
+    def erase(self, write: Write, records: Sequence[Record]) -> dict[str, int]:
+        self._bring_up_to_date(write)
+        removed = {"lines of MEMORY.md": 0, "lines of daily notes": 0}
+        names = {MEMORY} | {daily_name(record.day) for record in records if isinstance(record, DailyEntry)}
+        for name in sorted(names):
+            sheet = self._sheet(write, name)
+            if sheet is None:
+                write.notices.append(f"{name} could not be read, so look there yourself for what was to be erased")
+                continue
+            if taken := sheet.page.wipe(records):
+                sheet.dirty = sheet.erased = True
+                removed[lines_of(name)] += taken
+        return removed
+
+    def erase_topic(self, write: Write, topic: Topic) -> dict[str, int]:
+        self._bring_up_to_date(write)  # the lines of erased records are gone before the rest is looked at
+        removed = {"lines of MEMORY.md": 0, "lines of daily notes": 0}
+        for name in [MEMORY, *self._daily_names()]:
+            sheet = self._sheet(write, name)
+            if sheet is None:
+                write.notices.append(f"{name} could not be read, so look there yourself for what was to be erased")
+                removed[_UNREAD] = removed.get(_UNREAD, 0) + 1
+                continue
+            if taken := sheet.page.wipe_topic(topic):
+                sheet.dirty = sheet.erased = True
+                removed[lines_of(name)] += taken
+        return removed
+
+    def reset(self, write: Write) -> dict[str, int]:
+        self._sweep(write.tx)
+        names = self._daily_names()
+        for name in [MEMORY, *names]:
+            try:
+                place = self._place(name)
+                disk = self._look(name, place)
+            except OSError as error:
+                self._blocked(write, name, f"it cannot be read ({error.strerror})")
+                continue
+            state = write.tx.file(name)
+            committed = state.fingerprint if state else ""
+            self._sheets[name] = Sheet(place, page_of(name, ""), disk, (), committed, dirty=True)
+        self._applied = len(write.changes)
+        copies = list(self.folder.glob(_COPIES))
+        for copy in copies:  # everything is to go, and everything is what they hold
+            write.tx.after_commit(lambda copy=copy: file_system.remove_whole(copy))  # type: ignore[misc]
+        return {"daily notes": len(names), "MEMORY.md": 1} | ({"damaged copies": len(copies)} if copies else {})
+
+    def damaged_copies(self) -> list[str]:
+        return sorted(path.name for path in self.folder.glob(_COPIES) if not path.name.endswith(("-wal", "-shm")))
+
+    def text(self, reader: Reader) -> str:
+        seen = self._look_or_none(MEMORY, as_reader=True)
+        if seen is None or (reader.file(MEMORY) is None and self._is_erased(seen)):
+            return NoFiles().text(reader)
+        return seen.data.decode("utf-8", errors="replace")
+
+    def daily_text(self, reader: Reader, day: date) -> str:
+        seen = self._look_or_none(daily_name(day), as_reader=True)
+        if seen is not None and reader.file(daily_name(day)) is None and self._is_erased(seen):
+            return NoFiles().daily_text(reader, day)
+        return seen.data.decode("utf-8", errors="replace") if seen else ""
+
+    def contents(self, reader: Reader) -> dict[str, bytes]:
+        seen = {name: self._look_or_none(name, as_reader=True) for name in [MEMORY, *self._daily_names()]}
+        known = {state.name for state in reader.files()}
+        found = {
+            name: file.data
+            for name, file in seen.items()
+            if file is not None and (name in known or not self._is_erased(file))
+        }
+        return {MEMORY: encode(NoFiles().text(reader))} | found
+
+    def restore(self, tx: Transaction, files: Mapping[str, bytes]) -> None:
+        for name, data in files.items():
+            if name != MEMORY and not is_daily(name):
+                continue
+            place, seq = self._place(name), tx.state().seq
+            try:
+                page = page_of(name, decode(data))
+            except DocumentError:  # it could not be read when it was exported either; it is what the person has
+                tx.after_commit(lambda place=place, data=data: place.put(data))  # type: ignore[misc]
+            else:
+                sheet = Sheet(place, page, self._look(name, place), (), shows=seq)
+                try:
+                    self._write_aside(tx, name, sheet, seq, [])
+                except OSError as error:
+                    raise storage_error(error, self.folder) from error
+
+    def any_text(self) -> bool:
+        seen = (self._look_or_none(name) for name in [MEMORY, *self._daily_names()])
+        return any(file is not None and not self._is_erased(file) for file in seen)
+
+    def _is_erased(self, file: Content) -> bool:
+        """Whether a file that was not rendered here is from before the user was erased, as from a backup."""
+        at = self._erased_at()
+        return at is not None and file.stat[0] / 1e9 <= at.timestamp()
+
+    def problems(self, reader: Reader) -> list[str]:
+        found: list[str] = []
+        for state in reader.files():
+            seen = self._look_or_none(state.name)
+            if state.name != MEMORY and seen is None and state.fingerprint == _EMPTY:
+                continue
+            if seen is None or seen.fingerprint != state.fingerprint:
+                found.append(f"{state.name}: not as it was last rendered")
+                continue
+            page = page_of(state.name, decode(seen.data))
+            if state.name == MEMORY:
+                records = reader.find(Query(kinds=("fact",), tier="file"))
+            else:
+                records = reader.find(Query(kinds=("daily",), key=day_of(state.name).isoformat()))
+            found += [f"{state.name}: does not show {record.id}" for record in records if not page.shows(record)]
+        return found
+
+    def _is_as_rendered(self, name: str, state: FileState | None) -> bool:
+        if state is None:
+            disk = self._look_or_none(name)
+            return not os.path.lexists(self.folder / name) if disk is None else self._is_erased(disk)
+        try:
+            place = self._place(name)
+            if self._is_something_beside(name, place):
+                self._seen.pop(name, None)  # so that the next write looks again, and settles it
+                return False
+            seen = self._seen.get(name)
+            fresh = seen is None or seen.at - seen.stat[0] / 1e9 < _RACY_SECONDS  # its time proves nothing yet
+            known = seen is not None and not fresh and seen.fingerprint == state.fingerprint
+            if seen and known and seen.stat == file_system.stat_of(place.path):
+                return True
+            disk = self._look(name, place)
+        except OSError:
+            return False
+        if disk is None:
+            return name != MEMORY and state.fingerprint == _EMPTY
+        if disk.fingerprint == state.fingerprint and os.path.lexists(place.new):
+            self._seen.pop(name, None)
+            return False
+        return disk.fingerprint == state.fingerprint
+
+    def _is_something_beside(self, name: str, place: Place) -> bool:
+        """Whether there are old files that nobody writes into any more, so that they can be settled."""
+        if name not in self._busy:  # another process may have left some
+            self._busy[name] = place.left_open()
+        for old in (place.old, *self._busy[name]):
+            if file_system.stat_of(old) is not None and not file_system.is_being_written(old):
+                return True
+        return False
+
+    def _look(self, name: str, place: Place, *, as_reader: bool = False) -> Content | None:
+        seen = file_system.read(place.path, MAX_BYTES, as_reader=as_reader)
+        if seen is not None:
+            self._seen[name] = seen
+        return seen
+
+    def _look_or_none(self, name: str, *, as_reader: bool = False) -> Content | None:
+        try:
+            return self._look(name, self._place(name), as_reader=as_reader)
+        except OSError:
+            return None
+
+    def _place(self, name: str) -> Place:
+        path = file_system.target_of(self.folder / name)
+        return place_at(path)
+
+    def _daily_names(self) -> list[str]:
+        names = []
+        for path in (self.folder / "memory").glob("????-??-??.md"):
+            if is_daily(name := f"memory/{path.name}"):
+                names.append(name)
+        return sorted(names)
+
+
+def _versions(state: FileState) -> tuple[Version, ...]:
+    return (*state.versions, (state.seq,))

@@ -1,0 +1,92 @@
+"""A file given anew: MEMORY.md or a daily note gets another text, as if it had been saved in an editor.
+
+Takes the path of every edit of a file (`Page.adopt`), within one write. The person may write what they like; whoever
+else edits is held to the policy, and where it says no to one line, nothing of the text is taken. Knows no disk.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from recollect.document.blocks import parse_blocks
+from recollect.memory.files.contract import Files
+from recollect.memory.files.pages import Page
+from recollect.memory.write import Acting, Change, Write, code_in, secret_in
+from recollect.records import Edited, Outcome, Record, Refused, Unchanged, new_id
+
+
+def edit(write: Write, files: Files, acting: Acting, name: str, text: str, expect: str | None) -> Outcome:
+    """Replace the text of a file; ``expect`` is what it must have said before."""
+    acting = replace(acting, run=acting.run or new_id("run"))
+    page = files.page(write, name)
+    before = page.render()
+    if not acting.is_person and (paused := write.paused()):
+        return paused
+    if expect is not None and before != expect:
+        message = f"Not edited: {name} has changed meanwhile. Read it again and make your change in what it says now."
+        return Refused(reason="changed", message=message)
+    if text == before:
+        return Unchanged(message=f"{name} says exactly this already.")
+    edited, begun = page.saying(text), len(write.changes)
+    with write.on_behalf(acting):
+        # a line of the person's own that is not remembered stays in their file, and where there is none, it cannot
+        if (files.folder is None or not acting.is_person) and (refused := _refusal(write, page, edited)):
+            return refused
+        edited.adopt(write, edited.records(write), [(write.last_seq,)], name)
+    files.put_page(write, name, edited)
+    if files.folder is None and (lines := _prose(edited)):
+        write.notices.append(
+            f"{name}: {lines} passage(s) of your text are not facts and were not kept: this memory has no files"
+        )
+        if len(write.changes) == begun:
+            return Unchanged(message=f"{name}: no fact changed, and without files nothing else is kept.")
+    return _edited(name, write.changes[begun:], acting.run)
+
+
+def _refusal(write: Write, page: Page, edited: Page) -> Refused | None:
+    """Why the policy would not have the first new passage it objects to, and in which line that begins."""
+    there = {block.text.strip() for block in parse_blocks(page.render())}
+    items = {item.line: item for item in edited.items}
+    line = 1
+    for block in parse_blocks(edited.render()):
+        if block.text.strip() not in there:
+            item = items.get(line)
+            if item:
+                refused = write.refusal(edited.draft(write, item))
+            else:
+                refused = None if write.acting.is_person else secret_in(block.text) or code_in(block.text)
+            if refused:
+                why = refused.message.removeprefix("Not stored: ")
+                return replace(refused, message=f"Not edited, because of line {line}: {why}")
+        line += block.lines
+    return None
+
+
+def _prose(page: Page) -> int:
+    """How many passages of a page are neither headings nor anything that is remembered."""
+    blocks = parse_blocks(page.render())
+    said = sum(block.kind not in ("blank", "heading") and not block.is_mark for block in blocks)
+    return said - len(page.items)
+
+
+def _edited(name: str, changes: list[Change], run: str | None) -> Edited:
+    added: list[Record] = []
+    updated: list[Record] = []
+    removed: list[Record] = []
+    for change in changes:
+        record = change.after
+        if record is None:
+            continue
+        if record.status != "active":
+            removed.append(record)
+        else:
+            (added if change.before is None else updated).append(record)
+    counts = {"added": len(added), "changed": len(updated), "removed": len(removed)}
+    told = ", ".join(f"{number} {what}" for what, number in counts.items() if number)
+    return Edited(
+        message=f"Edited {name}: {told or 'no fact changed'}.",
+        added=tuple(added),
+        updated=tuple(updated),
+        removed=tuple(removed),
+        run=run if changes else None,
+    )

@@ -1,0 +1,600 @@
+"""A file in the hands of the core: which records it shows, how a change of a record changes it, and what a
+person's edit of it means for the records.
+
+Knows the Markdown only through `recollect.document`, and the disk not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Any, Protocol
+
+from recollect.document import daily_md
+from recollect.document.matching import Known, compare
+from recollect.document.memory_md import SECTIONS, TITLE, Document, Item, one_block, section_key, section_of
+from recollect.memory.files.page_changes import (
+    Words,
+    folded,
+    followed,
+    is_corrected,
+    is_shown,
+    section_in_file,
+    words_of,
+)
+from recollect.memory.files.versions import Base, Shown, Version, find_base, following
+from recollect.memory.write import Write
+from recollect.policy.retention import daily_expiry
+from recollect.policy.topics import Topic
+from recollect.records import USER_EDIT, DailyEntry, Fact, Record, new_id
+from recollect.store.contract import Query
+
+_HEADINGS = frozenset({TITLE, *(f"## {heading}" for heading in SECTIONS.values())})
+"""What MEMORY.md has of its own."""
+
+
+class Page(Protocol):
+    """MEMORY.md or one daily note."""
+
+    def render(self) -> str:
+        """The text of the file."""
+        ...
+
+    def copy(self) -> Page:
+        """A page that can be changed without changing this one."""
+        ...
+
+    def records(self, write: Write) -> list[Record]:
+        """The records it ought to show."""
+        ...
+
+    def shows(self, record: Record) -> bool:
+        """Whether it says what the record says."""
+        ...
+
+    def put(self, before: Record | None, after: Record | None) -> None:
+        """Follow a change of a record."""
+        ...
+
+    def put_all(self, changes: Sequence[tuple[Record | None, Record | None]]) -> bool:
+        """`put` for changes of different records; whether the text changed."""
+        ...
+
+    def wipe(self, records: Iterable[Record]) -> int:
+        """Take out every line that says what these records say, and tell how many lines those were."""
+        ...
+
+    def wipe_topic(self, topic: Topic) -> int:
+        """Take out every line that speaks of a topic, and tell how many lines those were."""
+        ...
+
+    def catch_up(self, write: Write) -> bool:
+        """Show what the records say, after somebody changed them who does not keep files; whether that was needed."""
+        ...
+
+    def adopt(
+        self, write: Write, records: Sequence[Record], versions: Sequence[Version] | None, name: str
+    ) -> Version | None:
+        """Make the records say what the file was made to say, on whose behalf the write acts.
+
+        It was made from one of these versions; None if that is not certain. What others changed since that version
+        stays, and the page says it afterwards. Returns the version that the text is now.
+        """
+        ...
+
+    def saying(self, text: str) -> Page:
+        """The same file with another text."""
+        ...
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        """What it says that can be remembered, from top to bottom."""
+        ...
+
+    def draft(self, write: Write, item: Item) -> Record:
+        """The record that a new line of it would become."""
+        ...
+
+
+class MemoryPage:
+    """MEMORY.md."""
+
+    def __init__(self, document: Document) -> None:
+        self._current = document
+        self._waiting: dict[str, tuple[Record | None, Record | None]] = {}  # changes to follow, by record
+        self._said: tuple[Document, dict[Words, list[Item]]] | None = None  # what that document says
+
+    @classmethod
+    def parse(cls, text: str) -> MemoryPage:
+        return cls(Document.parse(text))
+
+    def render(self) -> str:
+        return self._document.render()
+
+    def copy(self) -> MemoryPage:
+        return MemoryPage(self._document)
+
+    def saying(self, text: str) -> MemoryPage:
+        return MemoryPage.parse(text)
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        return self._document.items
+
+    @property
+    def word_count(self) -> int:
+        """How long the file is."""
+        return self._document.word_count
+
+    def records(self, write: Write) -> list[Record]:
+        shown = filter(write.shows, write.known.in_file.values())
+        return sorted(shown, key=lambda fact: (fact.created_at, fact.id))
+
+    def shows(self, record: Record) -> bool:
+        return self._item(record) is not None
+
+    def put(self, before: Record | None, after: Record | None) -> None:
+        # followed when somebody looks: many changes, one by one, cost no more than all of them at once
+        record = after or before
+        if record is not None:
+            if record.id in self._waiting:
+                self._apply_waiting()
+            self._waiting[record.id] = before, after
+
+    def put_all(self, changes: Sequence[tuple[Record | None, Record | None]]) -> bool:
+        before = self._document
+        self._document = followed(before, changes)
+        return self._document is not before
+
+    def _apply_waiting(self) -> None:
+        """Follow the changes that wait."""
+        waiting, self._waiting = self._waiting, {}
+        if waiting:
+            self._current = followed(self._current, list(waiting.values()))
+
+    @property
+    def _document(self) -> Document:
+        self._apply_waiting()
+        return self._current
+
+    @_document.setter
+    def _document(self, document: Document) -> None:
+        self._apply_waiting()
+        self._current = document
+
+    def wipe(self, records: Iterable[Record]) -> int:
+        said = {one_block(form) for record in records for form in (record.content, record.text)}
+        gone = [
+            item
+            for item in self._document.items
+            if item.content in said or (item.label and f"{item.label}: {item.content}" in said)
+        ]
+        if gone:
+            self._document = self._document.remove_all(gone)
+        return len(gone)
+
+    def catch_up(self, write: Write) -> bool:
+        facts = {words_of(fact): fact for fact in write.known.in_file.values()}
+        unknown = [item for item in self.items if (item.key, folded(item.content)) not in facts]
+        with write.as_person():  # what the policy does not remember stays in the person's file
+            gone = [item for item in unknown if write.refusal(self.draft(write, item)) is None]
+        if gone:
+            self._document = self._document.remove_all(gone)
+        missing = [fact for fact in facts.values() if not self.shows(fact)]
+        for fact in missing:
+            self.put(None, fact)
+        return bool(gone or missing)
+
+    def wipe_topic(self, topic: Topic) -> int:
+        text, taken = topic.without_lines(self._document.render(), _HEADINGS)
+        if taken:
+            self._document = Document.parse(text)
+        return taken
+
+    def adopt(
+        self, write: Write, records: Sequence[Record], versions: Sequence[Version] | None, name: str
+    ) -> Version | None:
+        now = {fact.id: fact for fact in records if isinstance(fact, Fact)}
+        begun = write.last_seq
+        lines: dict[Hashable, Item] = {
+            _line_of(_place_of(item), item.key, item.content): item for item in self._document.items
+        }
+        shown = Shown("fact", is_shown, _shown_line, _alike(lines))
+        found = None if versions is None else find_base(write.tx, now, versions, lines.keys(), shown)
+        if found is None:
+            base = dict(now)
+            self._drop_outdated(write, now)
+        else:
+            base = {record_id: fact for record_id, fact in found.records.items() if isinstance(fact, Fact)}
+        changes = compare([_known(fact) for fact in base.values()], self._document.items)
+        merged = _Merged(name)
+        added = self._drop_erased(write, changes.added, found, merged)
+        for record_id, _ in changes.same:
+            was, current = base[record_id], now.get(record_id)
+            if current is not was:
+                self.put(was, current)
+                if current is None or _shown_line(current) != _shown_line(was):
+                    merged.note(was, current)
+        for record_id, item in [*changes.moved, *changes.changed]:
+            edited = now.get(record_id) or write.tx.get(record_id)
+            if isinstance(edited, Fact):
+                only_moved = words_of(base[record_id]) == (item.key, folded(item.content))
+                if only_moved and record_id in now and words_of(edited) != words_of(base[record_id]):
+                    item = self._reword(item, edited)
+                    merged.note(base[record_id], edited)
+                self._edited(write, edited, item, name)
+        for record_id in changes.removed:
+            if record_id not in now:
+                continue
+            if found is None or record_id not in found.deletable:
+                self.put(None, now[record_id])
+                merged.added += versions is not None
+            else:
+                gone = replace(now[record_id], status="archived")
+                write.apply("forget", now[record_id], gone, reason=f"deleted from {name}", written=True)
+        fresh = {words_of(fact): fact for record_id, fact in now.items() if record_id not in base}
+        rivals = {(fact.key, fact.category): words for words, fact in fresh.items() if fact.key}
+        for item in added:
+            if fresh.pop((item.key, folded(item.content)), None) is None:
+                # no fact stands beside another under one key: both wrote the same thing down, the person in their words
+                rival = rivals.get((item.key, item.category or "key_fact")) if item.key else None
+                if rival is not None and rival in fresh:
+                    self._edited(write, fresh.pop(rival), item, name)
+                else:
+                    self._added(write, item, name)
+        for fact in fresh.values():
+            self.put(None, fact)
+            merged.added += 1
+        merged.tell(write)
+        return None if found is None else following(found.version, begun, write.last_seq)
+
+    def _drop_outdated(self, write: Write, now: Mapping[str, Fact]) -> None:
+        """The file may be any old one: what facts used to say is no edit."""
+        said = {words_of(fact) for fact in now.values()}
+        old = {words_of(e.before) for e in write.tx.entries() if isinstance(e.before, Fact)} - said
+        outdated = [item for item in self._document.items if (item.key, folded(item.content)) in old]
+        if outdated:
+            self._document = self._document.remove_all(outdated)
+
+    def _drop_erased(self, write: Write, added: Sequence[Item], base: Base | None, merged: _Merged) -> list[Item]:
+        """Lines that look new, but were erased since the version they come from, leave the file."""
+        if not write.known.buried:
+            return list(added)
+        since = _since(base)
+        erased = [item for item in added if _was_erased(write, self.draft(write, item), since)]
+        if erased:
+            self._document = self._document.remove_all(erased)
+            merged.erased += len(erased)
+        gone = {id(item) for item in erased}
+        return [item for item in added if id(item) not in gone]
+
+    def _reword(self, item: Item, fact: Fact) -> Item:
+        """The line of a fact that the person moved and somebody else reworded: there, in the new words."""
+        document = self._document
+        if fact.key is not None and fact.key != item.key:
+            document = document.rename(item, fact.key, fact.label)
+            item = item._replace(key=fact.key)
+        if folded(fact.content) != folded(item.content):
+            document = document.replace(item, fact.content)
+        self._document = document
+        return item._replace(label=fact.label, content=fact.content)
+
+    def _edited(self, write: Write, fact: Fact, item: Item, name: str) -> None:
+        said = _said(item)
+        reworded = (said["key"], said["content"]) != (fact.key, fact.content)
+        changed = replace(fact, **said, **_signed(write, fact, reworded), status="active", tier="file")
+        if _unfit(write, changed, item, name):
+            write.apply("forget", fact, replace(fact, status="archived"), reason=f"replaced in {name}", written=True)
+            return
+        if changed.content != fact.content:
+            changed = replace(changed, valid_from=write.now)
+            write.tx.keep(replace(fact, status="superseded", valid_until=write.now))
+        write.apply("update", fact, changed, reason=f"edited in {name}", written=True)
+
+    def draft(self, write: Write, item: Item) -> Fact:
+        return Fact(id=new_id("fact"), tier="file", **_made(write), **_said(item))
+
+    def _added(self, write: Write, item: Item, name: str) -> None:
+        fact = self.draft(write, item)
+        if _unfit(write, fact, item, name):
+            return
+        known = write.same_key(fact) or write.archived_copy(fact)
+        if known is not None and known.tier == "archive":
+            self._edited(write, known, item, name)
+        else:
+            write.apply("remember", None, fact, reason=f"written into {name}", written=True)
+
+    def _item(self, record: Record) -> Item | None:
+        """The line that says what a record says, of its own section if there are several."""
+        document = self._document
+        if self._said is None or self._said[0] is not document:
+            said: dict[Words, list[Item]] = {}
+            for item in document.items:
+                said.setdefault((item.key, folded(item.content)), []).append(item)
+            self._said = document, said
+        found = self._said[1].get((record.key, folded(one_block(record.content))), [])
+        section = section_in_file(record) if isinstance(record, Fact) else None
+        return next((item for item in found if item.section == section), found[0] if found else None)
+
+
+class DayPage:
+    """One daily note: only ever appended to, except when something is erased or has expired."""
+
+    def __init__(self, day: date, text: str) -> None:
+        self._day = day
+        self._current = text
+        self._waiting: list[tuple[str, str]] = []  # sections and texts to append
+        self._said: set[str] | None = None  # its entries, if somebody asked
+
+    def render(self) -> str:
+        return self._text
+
+    def copy(self) -> DayPage:
+        return DayPage(self._day, self._text)
+
+    def saying(self, text: str) -> DayPage:
+        return DayPage(self._day, text)
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        return daily_md.entries(self._text)
+
+    def draft(self, write: Write, item: Item) -> DailyEntry:
+        return DailyEntry(
+            id=new_id("daily"),
+            content=item.content,
+            day=self._day,
+            key=self._day.isoformat(),
+            section=item.section,
+            expires_at=daily_expiry(self._day, write.config.daily_retention_days),
+            **_made(write),
+        )
+
+    def records(self, write: Write) -> list[Record]:
+        return write.tx.find(Query(kinds=("daily",), key=self._day.isoformat()))
+
+    def shows(self, record: Record) -> bool:
+        if self._said is None:
+            self._said = {item.content for item in daily_md.entries(self._text)}
+        return one_block(record.content) in self._said
+
+    def put(self, before: Record | None, after: Record | None) -> None:
+        if after is None:
+            if before is not None:
+                self.wipe([before])
+        elif isinstance(after, DailyEntry) and after.status == "active" and (before is None or not self.shows(after)):
+            self._waiting.append((after.section, after.content))  # appended when somebody looks, all at once
+            if self._said is not None:
+                self._said.add(one_block(after.content))
+
+    def put_all(self, changes: Sequence[tuple[Record | None, Record | None]]) -> bool:
+        text = self._text
+        leaving = [before for before, after in changes if before is not None and after is None]
+        if leaving:
+            self.wipe(leaving)
+        for before, after in changes:
+            if after is not None:
+                self.put(before, after)
+        return self._text != text
+
+    @property
+    def _text(self) -> str:
+        if self._waiting:
+            waiting, self._waiting = self._waiting, []
+            self._current = daily_md.append_all(self._current, self._day, waiting)
+        return self._current
+
+    def wipe(self, records: Iterable[Record]) -> int:
+        before = len(daily_md.entries(self._text))
+        self._current = daily_md.remove(self._text, {one_block(record.content) for record in records})
+        self._said = None
+        after = len(daily_md.entries(self._text))
+        self._drop_if_empty()
+        return before - after
+
+    def catch_up(self, write: Write) -> bool:
+        # a forgotten entry keeps its line
+        known = write.tx.find(Query(kinds=("daily",), key=self._day.isoformat(), statuses=()))
+        said = {folded(one_block(entry.content)) for entry in known}
+        unknown = [self.draft(write, item) for item in self.items if folded(item.content) not in said]
+        with write.as_person():
+            taken = self.wipe([entry for entry in unknown if write.refusal(entry) is None])
+        missing = [entry for entry in self.records(write) if not self.shows(entry)]
+        for entry in missing:
+            self.put(None, entry)
+        return bool(taken or missing)
+
+    def wipe_topic(self, topic: Topic) -> int:
+        title = f"# {self._day.isoformat()}"
+        text, taken = topic.without_lines(self._text, {title, *(f"## {name}" for name in daily_md.SECTIONS)})
+        if taken:
+            self._current, self._said = text, None
+            self._drop_if_empty()
+        return taken
+
+    def _drop_if_empty(self) -> None:
+        if not daily_md.entries(self._text) and self._text.strip("\ufeff \t\r\n") == f"# {self._day.isoformat()}":
+            self._current, self._said = "", None
+
+    def adopt(
+        self, write: Write, records: Sequence[Record], versions: Sequence[Version] | None, name: str
+    ) -> Version | None:
+        begun = write.last_seq
+        # a forgotten entry keeps its line, so it is known too, and the line does not bring it back
+        known = write.tx.find(Query(kinds=("daily",), key=self._day.isoformat(), statuses=()))
+        entries = {entry.id: entry for entry in known if isinstance(entry, DailyEntry)}
+        lines: dict[Hashable, Item] = {folded(item.content): item for item in self.items}
+        shown = Shown("daily", self._ever_showed, lambda record: folded(one_block(record.content)), _alike(lines))
+        found = None if versions is None else find_base(write.tx, entries, versions, lines.keys(), shown)
+        were: Mapping[str, Record] = entries if found is None else found.records
+        base = {record_id: entry for record_id, entry in were.items() if isinstance(entry, DailyEntry)}
+        changes = compare([_known(entry) for entry in base.values()], self.items)
+        merged = _Merged(name)
+        for record_id, _ in changes.same:
+            now = entries.get(record_id)
+            if now is not None and now.content != base[record_id].content:
+                self.wipe([base[record_id]])
+                self.put(None, now)
+                merged.note(base[record_id], now)
+        for record_id, item in [*changes.moved, *changes.changed]:
+            entry = entries.get(record_id)
+            if entry is not None and entry.status == "active":
+                signed = _signed(write, entry, item.content != entry.content)
+                edited = replace(entry, content=item.content, section=item.section, **signed)
+                if not _unfit(write, edited, item, name):
+                    write.apply("update", entry, edited, reason=f"edited in {name}", written=True)
+        for record_id in changes.removed:
+            entry = entries.get(record_id)
+            if entry is not None and entry.status == "active" and found is not None and record_id in found.deletable:
+                write.apply(
+                    "forget", entry, replace(entry, status="archived"), reason=f"deleted from {name}", written=True
+                )
+        fresh = {folded(one_block(entry.content)) for record_id, entry in entries.items() if record_id not in base}
+        for item in changes.added:
+            entry = self.draft(write, item)
+            if _was_erased(write, entry, _since(found)):
+                self.wipe([entry])
+                merged.erased += 1
+            elif folded(item.content) not in fresh and not _unfit(write, entry, item, name):
+                write.apply("remember", None, entry, reason=f"written into {name}", written=True)
+        for record in self.records(write):
+            if not self.shows(record):
+                self.put(None, record)
+                merged.added += versions is not None
+        merged.tell(write)
+        return None if found is None else following(found.version, begun, write.last_seq)
+
+    def _ever_showed(self, record: Record) -> bool:
+        return isinstance(record, DailyEntry) and record.day == self._day
+
+
+@dataclass(slots=True)
+class _Merged:
+    """What a person's save did not have yet, and what was therefore kept."""
+
+    name: str
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    erased: int = 0
+
+    def note(self, before: Record, after: Record | None) -> None:
+        """One line that the saved text has as it was before."""
+        if after is None:
+            self.removed += 1
+        elif (after.key, after.content) != (before.key, before.content):
+            self.changed += 1
+
+    def tell(self, write: Write) -> None:
+        """Say it; without the words, because whoever is told may not be allowed to know them."""
+        counts = {"added": self.added, "changed": self.changed, "removed": self.removed}
+        if said := ", ".join(f"{number} {what}" for what, number in counts.items() if number):
+            write.notices.append(
+                f"{self.name} was saved from an earlier version and was merged. Lines that had changed since then stay"
+                f" as they are now: {said}. If you deleted one of these on purpose, use forget"
+            )
+        if self.erased:
+            write.notices.append(
+                f"{self.name} was saved from an earlier version with {self.erased} line(s) that have been erased since;"
+                " they were taken out again. To have one remembered again, use remember"
+            )
+
+
+def _shown_line(record: Record) -> tuple[str, str | None, str]:
+    assert isinstance(record, Fact)
+    return _line_of(section_in_file(record), record.key, one_block(record.content))
+
+
+def _known(record: Record) -> Known:
+    if isinstance(record, Fact):
+        place, key = section_in_file(record), record.key
+        return Known(id=record.id, section=place, category=record.category, key=key, content=record.content)
+    assert isinstance(record, DailyEntry)
+    return Known(id=record.id, section=record.section, category=None, key=None, content=record.content)
+
+
+def _alike(items: Mapping[Hashable, Item]) -> Callable[[Sequence[Record], Set[Hashable]], int]:
+    """How many records are certainly one of these lines: in another place, with another value, or slightly corrected.
+
+    Two lines that merely resemble each other say nothing: somebody may have stored the one while the other was written.
+    """
+
+    def count(records: Sequence[Record], lines: Set[Hashable]) -> int:
+        new = [item for line, item in items.items() if line in lines]
+        said = {record.id: record for record in records}
+        changes = compare([_known(record) for record in records], new)
+        return len(changes.moved) + sum(is_corrected(said[record_id], item) for record_id, item in changes.changed)
+
+    return count
+
+
+def _said(item: Item) -> dict[str, Any]:
+    """The fields of a fact as the person wrote them."""
+    return {
+        "content": item.content,
+        "key": item.key,
+        "label": item.label,
+        "category": item.category or "key_fact",
+        "section": None if item.category else item.section,
+    }
+
+
+def _made(write: Write) -> dict[str, Any]:
+    """The fields of a record that tell when it was written into a file, and by whom."""
+    by, now = write.acting, write.now
+    return {
+        "created_at": now,
+        "updated_at": now,
+        "valid_from": now,
+        "source": by.edits_as,
+        "session": by.session,
+        "agent": by.agent,
+        "trusted": by.trusted,
+    }
+
+
+def _signed(write: Write, record: Record, reworded: bool) -> dict[str, Any]:
+    """The fields that tell who says it now: the person all that they touch, a tool only the words that are its own."""
+    by = write.acting
+    if by.is_person:
+        return {"source": USER_EDIT, "confidence": 1.0, "excerpt": None, "agent": None, "trusted": True}
+    if not reworded:
+        return {}
+    signed = {"source": by.edits_as, "excerpt": None, "messages": (), "agent": by.agent, "trusted": by.trusted}
+    return signed | {"session": by.session or record.session}
+
+
+def _unfit(write: Write, record: Record, item: Item, name: str) -> bool:
+    """A line the policy refuses stays in the person's file and is not remembered."""
+    refused = write.refusal(record)
+    if refused is not None:
+        what = refused.message.removeprefix("Not stored: ")
+        write.notices.append(f"{name} line {item.line} stays in your file but is not remembered: {what}")
+    return refused is not None
+
+
+def _since(base: Base | None) -> int:
+    """From when on an erasure is newer than a text; if it is not known what the text was made from, all are."""
+    return -1 if base is None else base.since
+
+
+def _was_erased(write: Write, record: Record, since: int) -> bool:
+    """Whether a line of the person's was erased after a version that they may have started from."""
+    if not write.acting.is_person or not write.known.buried:
+        return False
+    hash = write.tombstone_hash(record)
+    if hash not in write.known.buried:
+        return False
+    ids = {tombstone.record_id for tombstone in write.tx.tombstones([hash])}
+    last = [write.tx.entries(record_id=record_id, newest_first=True, limit=1) for record_id in ids]
+    return any(entries and entries[0].seq > since for entries in last)
+
+
+def _place_of(item: Item) -> str:
+    return section_of(item.category) if item.category else item.section
+
+
+def _line_of(section: str, key: str | None, content: str) -> tuple[str, str | None, str]:
+    """A line of MEMORY.md as it is compared."""
+    return section_key(section), key, folded(content)

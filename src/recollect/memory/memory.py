@@ -1,0 +1,541 @@
+"""The memory of one user: the one façade over the core. Short methods; the work is done below.
+
+memory = recollect.open("data/memory").user("u1")
+memory.remember("Senior engineer at Stripe", key="role", category="work_context")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from recollect import fields
+from recollect.errors import ConfigError, InvalidInputError, NotFoundError
+from recollect.fields import as_day, as_moment
+from recollect.memory.erase import about, clear, erase, erase_topic
+from recollect.memory.files.contract import MEMORY, daily_name
+from recollect.memory.files.edit import edit
+from recollect.memory.journal import Progress, last_target, undo, verify
+from recollect.memory.rebuild import RebuildReport, rebuild
+from recollect.memory.record_builders import Drafts
+from recollect.memory.references import find_record, find_records, find_to_change
+from recollect.memory.report_verbs import Reporting
+from recollect.memory.transfer import ImportReport, export_archive, import_any, own_folders
+from recollect.memory.upkeep import UpkeepReport, mark_important, remove_expired, would_remove
+from recollect.memory.write import Write
+from recollect.records import Erased, Outcome, Receipt, Record, Undone
+from recollect.store.contract import Query
+from recollect.verbs import verb
+
+_O = TypeVar("_O", bound=Outcome)
+
+
+class Memory(Reporting):
+    """One user's memory. Get it from `Recollect.user`; it is safe to share between threads."""
+
+    @verb(scope="read", elsewhere="the header Recollect-Acting")
+    def acting(
+        self,
+        actor: fields.Actor | None = None,
+        *,
+        agent: fields.Agent | None = None,
+        session: fields.Conversation | None = None,
+        chat: fields.Chat | None = None,
+        run: fields.RunId | None = None,
+        call: fields.CallId | None = None,
+        trusted: fields.Trusted | None = None,
+    ) -> Self:
+        """The same memory on behalf of someone: what is written through it says so in the journal.
+
+        With a ``chat`` there is a wall: what was said in other chats is neither shown nor compared nor changed, unless
+        the person consented to that ("across_chats"). Others read along in a group, a chat whose name begins with
+        "group:", so nothing is seen there but what was said in it.
+        """
+        given = {"actor": actor, "agent": agent, "session": session, "chat": chat, "run": run, "call": call}
+        changed = {name: value for name, value in (given | {"trusted": trusted}).items() if value is not None}
+        return self._on_behalf(changed)
+
+    def _unless(self, may_be_done: Callable[[], bool]) -> Memory:
+        """The same memory for a call that another process may do too: `DoneAlreadyError` if it has done it."""
+        return Memory(self._person, replace(self._acting, may_be_done=may_be_done), self._open)
+
+    @verb(scope="write", elsewhere="POST /v1/users/{user}/batch")
+    @contextmanager
+    def batch(self) -> Iterator[Memory]:
+        """Many changes in one transaction: all of them are durable at the end, or none is."""
+        if self._open is not None:
+            yield self
+            return
+        if self._acting.is_person:  # they may erase, and what waits to be logged cannot be written inside of a batch
+            self._person.settle()
+        with self._opened() as write:
+            yield Memory(self._person, self._acting, write)
+
+    # writing
+
+    @verb(scope="write", batch=True)
+    def remember(
+        self,
+        content: fields.FactText,
+        *,
+        key: fields.Key | None = None,
+        category: fields.FactCategory | None = None,
+        type: fields.FactType | None = None,
+        durability: fields.Durability = "durable",
+        confidence: fields.Confidence = 1.0,
+        importance: fields.Importance = 0.5,
+        source: fields.Source = "explicit",
+        excerpt: fields.Excerpt | None = None,
+        messages: fields.Messages = (),
+        tags: fields.Tags = (),
+        valid_from: fields.ValidFrom | None = None,
+        expires_at: fields.ExpiresAt | None = None,
+        pinned: fields.Pinned = False,
+        day: fields.NoteDay | None = None,
+        metadata: fields.Metadata | None = None,
+    ) -> Outcome:
+        """A fact about the person, under a key or as a sentence.
+
+        What is not durable, or not sure enough, goes to the daily note of ``day``, today's unless another is given.
+        """
+        fact = self._drafts.fact(
+            content,
+            key=key,
+            category=category,
+            type=type,
+            pinned=pinned,
+            valid_from=as_moment(valid_from),
+            expires_at=as_moment(expires_at),
+            confidence=confidence,
+            importance=importance,
+            source=source,
+            excerpt=excerpt,
+            messages=messages,
+            tags=tags,
+            metadata=metadata,
+        )
+        return self._remember(fact, durable=durability == "durable", day=as_day(day))
+
+    @verb(scope="write", batch=True)
+    def note(
+        self,
+        content: fields.Text,
+        *,
+        title: fields.Title | None = None,
+        tags: fields.Tags = (),
+        source: fields.Source = "explicit",
+        importance: fields.Importance = 0.5,
+        metadata: fields.Metadata | None = None,
+    ) -> Outcome:
+        """A free text with a stable id."""
+        note = self._drafts.note(
+            content, title=title, tags=tags, source=source, importance=importance, metadata=metadata
+        )
+        return self._remember(note)
+
+    @verb(scope="write", batch=True)
+    def observe(
+        self,
+        content: fields.Text,
+        category: fields.ObservationCategory,
+        *,
+        source: fields.Source = "explicit",
+        confidence: fields.Confidence = 1.0,
+        excerpt: fields.Excerpt | None = None,
+        messages: fields.Messages = (),
+        tags: fields.Tags = (),
+        said_at: fields.SaidAt | None = None,
+        metadata: fields.Metadata | None = None,
+    ) -> Outcome:
+        """A finding, an insight or a lesson."""
+        observation = self._drafts.observation(
+            content,
+            category,
+            said_at=as_moment(said_at),
+            source=source,
+            confidence=confidence,
+            excerpt=excerpt,
+            messages=messages,
+            tags=tags,
+            metadata=metadata,
+        )
+        return self._remember(observation)
+
+    @verb(scope="write", batch=True)
+    def episode(
+        self,
+        topic: fields.EpisodeTopic,
+        summary: fields.Summary,
+        *,
+        importance: fields.Importance = 0.7,
+        valence: fields.Valence = "neutral",
+        tags: fields.Tags = (),
+        messages: fields.Messages = (),
+        participants: fields.Participants = (),
+        source: fields.Source = "explicit",
+        metadata: fields.Metadata | None = None,
+    ) -> Outcome:
+        """A stretch of conversation worth remembering as a whole."""
+        episode = self._drafts.episode(
+            topic,
+            summary,
+            valence=valence,
+            participants=participants,
+            importance=importance,
+            tags=tags,
+            messages=messages,
+            source=source,
+            metadata=metadata,
+        )
+        return self._remember(episode)
+
+    @verb(scope="write", batch=True)
+    def say(
+        self,
+        content: fields.Text,
+        *,
+        session: fields.Conversation | None = None,
+        role: fields.Role = "user",
+        speaker: fields.Speaker | None = None,
+        said_at: fields.SaidAt | None = None,
+        source: fields.Source = "conversation",
+        metadata: fields.Metadata | None = None,
+    ) -> Outcome:
+        """One message of a conversation. Secrets in it are masked."""
+        when = as_moment(said_at)
+        message = self._drafts.message(
+            content, session=session, role=role, speaker=speaker, said_at=when, source=source, metadata=metadata
+        )
+        return self._remember(message)
+
+    @verb(scope="write", batch=True)
+    def jot(
+        self,
+        content: fields.FactText,
+        *,
+        section: fields.Section | None = None,
+        day: fields.NoteDay | None = None,
+        source: fields.Source = "explicit",
+        confidence: fields.Confidence = 1.0,
+        metadata: fields.Metadata | None = None,
+    ) -> Outcome:
+        """An entry in a daily note, today's unless another day is given."""
+        when = as_day(day)
+        entry = self._drafts.daily(
+            content, section=section, day=when, source=source, confidence=confidence, metadata=metadata
+        )
+        return self._remember(entry)
+
+    @verb(scope="write", batch=True)
+    def set_scratch(self, key: fields.ScratchKey, value: fields.ScratchText) -> Outcome:
+        """Keep a value under a key as working memory, in place of what was there."""
+        item = self._drafts.scratch(key, value)
+        with self._writing() as write:
+            known = write.tx.find(Query(kinds=("scratch",), key=key))
+            said = {"content": item.content}
+            outcome = write.update(known[0], said, reason="correction") if known else write.remember(item)
+        return self._told(outcome, write)
+
+    def _remember(self, record: Record, *, durable: bool = True, day: date | None = None) -> Outcome:
+        with self._writing() as write:
+            outcome = write.remember(record, durable=durable, day=day)
+        return self._told(outcome, write)
+
+    @verb(scope="write", batch=True)
+    def update(
+        self,
+        ref: fields.Ref,
+        content: fields.NewText | None = None,
+        *,
+        category: fields.AnyCategory | None = None,
+        type: fields.FactType | None = None,
+        key: fields.Key | None = None,
+        confidence: fields.Confidence | None = None,
+        importance: fields.Importance | None = None,
+        pinned: fields.Pinned | None = None,
+        tags: fields.Tags | None = None,
+        source: fields.NewSource | None = None,
+        excerpt: fields.Excerpt | None = None,
+        messages: fields.Messages | None = None,
+        reason: fields.ChangeReason = "update",
+        note: fields.Note | None = None,
+        valid_from: fields.ValidFrom | None = None,
+        metadata: fields.Metadata | None = None,
+    ) -> Outcome:
+        """A new version of a record, by id or key. If there is no such record, the error names the nearest keys.
+
+        The reason says what happens to the old value: after an update or contradiction it held until now,
+        after a correction or refinement it never did. Category and type narrow down which record is meant
+        if several have the key; otherwise they are changed.
+        """
+        given = {
+            "content": content,
+            "category": category,
+            "type": type,
+            "key": key,
+            "confidence": confidence,
+            "importance": importance,
+            "pinned": pinned,
+            "tags": tags,
+            "source": source,
+            "excerpt": excerpt,
+            "messages": messages,
+            "metadata": metadata,
+        }
+        with self._writing() as write:
+            record = find_to_change(write.tx, ref, category, type)
+            changes = self._drafts.changes(record, given, reason)
+            outcome = write.update(record, changes, reason=reason, note=note, since=as_moment(valid_from))
+        return self._told(outcome, write)
+
+    @verb(scope="write")
+    def edit(
+        self, text: fields.FileText, *, day: fields.NoteDay | None = None, expect: fields.FileSeen | None = None
+    ) -> Outcome:
+        """Another text for MEMORY.md, or for the daily note of a day, as if saved in an editor.
+
+        Lines added, changed, moved and missing become changes of records, undone together by the run of the
+        outcome; what is not a fact stays in the file as given, byte for byte, and is not undone. With ``expect``, the
+        text this one was made from, nothing happens if the file has changed since. The person's own edit always
+        holds; from others the policy refuses the whole text for one line. A memory without files keeps only the
+        records, so a notice says what else was dropped, and a line that is refused refuses the text for anyone.
+        """
+        when = as_day(day)
+        name = MEMORY if when is None else daily_name(when)
+        with self._writing() as write:
+            outcome = edit(write, self._files(write.tx), self._acting, name, text, expect)
+        return self._told(outcome, write)
+
+    @verb(scope="write", batch=True)
+    def forget(
+        self,
+        ref: fields.Ref,
+        *,
+        category: fields.AnyCategory | None = None,
+        type: fields.FactType | None = None,
+        reason: fields.Reason | None = None,
+        replaced_by: fields.ReplacedBy | None = None,
+    ) -> Outcome:
+        """Out of recall, kept in the journal; `undo` brings it back."""
+        with self._writing() as write:
+            record = find_record(write.tx, ref, category=category, fact_type=type)
+            outcome = write.forget(record, reason=reason, replaced_by=replaced_by)
+        return self._told(outcome, write)
+
+    @verb(scope="write", batch=True)
+    def merge(
+        self,
+        refs: fields.MergedRefs,
+        content: fields.MergedText,
+        *,
+        confidence: fields.Confidence | None = None,
+        reason: fields.Reason | None = None,
+    ) -> Outcome:
+        """Several facts, or several notes, become one. It takes over the key of the first that has one."""
+        with self._writing() as write:
+            named = [find_record(write.tx, ref) for ref in refs]
+            records = list({record.id: record for record in named}.values())
+            if len(records) < 2 or len({record.kind for record in records}) > 1:
+                raise InvalidInputError("refs", "must name at least two different records of the same kind")
+            for record in records:
+                if record.status != "active":
+                    raise NotFoundError(f"{record.id} is no longer active")
+            merged = self._drafts.merged(records, content, confidence)
+            outcome = write.merge(records, merged, reason=reason)
+        return self._told(outcome, write)
+
+    @verb(scope="write", batch=True)
+    def pin(self, ref: fields.Ref, pinned: fields.Pinned = True) -> Outcome:
+        """Keep a fact in MEMORY.md whatever happens, or no longer."""
+        return self.update(ref, pinned=pinned)
+
+    @verb(scope="write", batch=True)
+    def mark_important(
+        self, messages: fields.MarkedMessages, level: fields.Level, *, reason: fields.Reason | None = None
+    ) -> list[Record]:
+        """Keep messages for longer: high 60 days, critical 365."""
+        with self._writing() as write:
+            found = [find_record(write.tx, ref) for ref in messages]
+            return mark_important(write, found, level, reason)
+
+    @verb(scope="write", batch=True)
+    def pause(self, *, incognito: fields.Incognito = False) -> None:
+        """Store nothing more until `resume`; incognito, recall nothing either."""
+        self._switch("incognito" if incognito else "paused")
+
+    @verb(scope="write", batch=True)
+    def resume(self) -> None:
+        """Store and recall again."""
+        self._switch("on")
+
+    def _switch(self, mode: str) -> None:
+        with self._writing() as write:
+            if write.state.mode != mode:
+                write.tx.set_mode(mode)
+                write.state = replace(write.state, mode=mode)
+                write.mark({"on": "resume", "paused": "pause"}.get(mode, mode), "")
+
+    @verb(scope="write", batch=True)
+    def consent(self, name: fields.ConsentName, given: fields.Given = True) -> None:
+        """The person consents to something, or no longer does.
+
+        "across_chats": facts learned in one chat may be recalled in another. "trends": memories may be counted
+        into aggregates over many users.
+        """
+        with self._writing() as write:
+            if given != (name in write.tx.consents()):
+                (write.consent if given else write.withdraw)(name)
+
+    # taking back and removing
+
+    @verb(scope="write", batch=True)
+    def undo(self, target: fields.EntryOrRun | None = None) -> Undone:
+        """Take back a journal entry by number, a run by id, or the last change."""
+        with self._writing() as write:
+            outcome = undo(write, last_target(write.tx) if target is None else target)
+        return self._told(outcome, write)
+
+    @verb(scope="write", batch=True, erases=True)
+    def erase(self, *refs: fields.Ref) -> Erased:
+        """Remove records everywhere, for good. Only tombstones stay, so that they are not learned again."""
+        self._outside_chats("erase")
+        with self._writing() as write:
+            found = {r.id: r for ref in refs for r in find_records(write.tx, ref, any_status=True)}
+            outcome = erase(write, self._person.files, list(found.values()))
+        return self._told(outcome, write)
+
+    @verb(scope="write", erases=True)
+    def erase_topic(
+        self, topic: fields.Topic, *, dry_run: fields.DryRun = False
+    ) -> tuple[list[Record], Receipt | None]:
+        """Remove all that speaks of a topic, everywhere. A dry run tells which records that would be."""
+        self._outside_chats("erase_topic")
+        if dry_run or not self.exists:
+            with self._reading(notes=True) as reader:
+                return about(reader, topic), None
+        self._person.settle()
+        with self._writing() as write:
+            found, receipt = erase_topic(write, self._person.files, topic)
+        return found, receipt if receipt.places else None
+
+    @verb(scope="write", erases=True)
+    def clear(self) -> Erased:
+        """Erase everything about this person and start again with an empty MEMORY.md."""
+        self._outside_chats("clear")
+        self._person.settle()  # else a tool call that is not logged yet would be logged afterwards
+        with self._writing() as write:
+            outcome = clear(write, self._person.files)
+        return self._told(outcome, write)
+
+    # the whole memory
+
+    @verb(scope="read", elsewhere="GET /v1/users/{user}/export, a stream")
+    def export(self, path: fields.PathName, *, progress: Progress | None = None) -> Path:
+        """The whole memory as one archive of Markdown and JSON Lines."""
+        self._outside_chats("export")
+        return export_archive(self._person, Path(path), progress, outside=own_folders(self._person))
+
+    @verb(scope="write", elsewhere="POST /v1/users/{user}/import, a stream")
+    def import_(
+        self,
+        path: fields.PathName,
+        *,
+        from_user: fields.FromUser | None = None,
+        dry_run: fields.DryRun = False,
+        progress: Progress | None = None,
+    ) -> ImportReport:
+        """An archive made by `export`, a folder of Markdown, an MCP memory.jsonl, or mem0's export.
+
+        If a mem0 export holds several users, ``from_user`` says whose memories to take.
+        """
+        self._outside_chats("import_")
+        return import_any(
+            self._person, self._acting, Path(path), from_user=from_user, dry_run=dry_run, progress=progress
+        )
+
+    @verb(scope="read", method="GET")
+    def verify(self, *, progress: Progress | None = None) -> list[str]:
+        """What does not agree between database, journal and files; an empty list if all is well."""
+        self._outside_chats("verify")
+        return verify(self._person, progress)
+
+    @verb(scope="admin")
+    def rebuild(self, *, force: fields.Force = False) -> RebuildReport:
+        """Repair a damaged or lost database: keep all that can be read, fill in from the files, say what is lost."""
+        self._outside_chats("rebuild")
+        return rebuild(self._person, force=force)
+
+    @verb(scope="admin")
+    def rebuild_index(self) -> int:
+        """Build the search index anew from the records; how many there are. Search does that itself when it must."""
+        self._outside_chats("rebuild_index")
+        return self._person.catalogue.rebuild(self._person.user)
+
+    @verb(scope="admin")
+    def embed(self, *, progress: Progress | None = None) -> int:
+        """Make all vectors that are missing now, instead of in the background; how many that were."""
+        self._outside_chats("embed")
+        if self._person.meaning is None:
+            raise ConfigError("no embedder is set; MEMORY_EMBEDDER names one")
+        return self._person.meaning.embed_all(progress)
+
+    @verb(scope="admin")
+    def upkeep(self, *, dry_run: fields.DryRun = False) -> UpkeepReport:
+        """Remove what has expired, keep MEMORY.md short, settle the files. A dry run tells what has expired.
+
+        Of the log of tool calls, what is older than MEMORY_CALL_RETENTION_DAYS is removed, and of interactions what
+        is older than MEMORY_INTERACTION_RETENTION_DAYS.
+        """
+        self._outside_chats("upkeep")
+        if dry_run:
+            with self._reading(notes=True) as reader:
+                return would_remove(reader, self._person.config, self._person.clock())
+        upkeep = replace(self._acting, actor="upkeep")
+        with self._person.write(upkeep) as write:
+            self._person.files.take_over_daily(write)
+            report = remove_expired(write, self._person.files)
+        return replace(report, notices=tuple(write.notices))
+
+    @verb(scope="write")
+    def notices(self) -> list[str]:
+        """What the person should know and no outcome told, because it came up while reading; each once."""
+        if self._acting.chat is not None:
+            return []
+        told, self._person.notices = self._person.notices, []
+        return list(dict.fromkeys(told))
+
+    # inside
+
+    def _on_behalf(self, changed: dict[str, Any]) -> Self:
+        return type(self)(self._person, replace(self._acting, **changed), self._open)
+
+    @contextmanager
+    def _writing(self) -> Iterator[Write]:
+        """An open write, behind the wall of the chat. Every verb that changes something goes through here."""
+        with self._opened() if self._open is None else nullcontext(self._open) as write, write.inside(self._acting):
+            yield write
+
+    @contextmanager
+    def _opened(self) -> Iterator[Write]:
+        with self._person.write(self._acting) as write:
+            if self._acting.chat is not None:  # what the person's edits of their files led to is told to them, not here
+                self._person.notices += write.notices
+                write.notices.clear()
+            yield write
+
+    def _outside_chats(self, verb: str) -> None:
+        """Complain if this acts in a chat: what is done to the whole memory is done by the person."""
+        if self._acting.chat is not None:
+            raise InvalidInputError("chat", f"must not be given: {verb} is about the whole memory and not about a chat")
+
+    @staticmethod
+    def _told(outcome: _O, write: Write) -> _O:
+        return replace(outcome, notices=tuple(write.notices)) if write.notices else outcome
+
+    @property
+    def _drafts(self) -> Drafts:
+        return Drafts(self._acting, self._person.config, self._now)

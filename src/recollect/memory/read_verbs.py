@@ -1,0 +1,510 @@
+"""The reading half of a memory: what is known, found, shown and explained. Changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import date, datetime
+from functools import partial
+from typing import Annotated, Any, Self
+
+from recollect import checks as check
+from recollect import fields
+from recollect.config import Config
+from recollect.document.memory_md import key_of
+from recollect.errors import NotFoundError
+from recollect.fields import as_day, as_moment
+from recollect.memory.chat_scope import reader_in, seen_by
+from recollect.memory.context import context
+from recollect.memory.files.contract import Files, NoFiles
+from recollect.memory.interests import Ranked, rank
+from recollect.memory.journal import Why, why
+from recollect.memory.paging import Place, Walk
+from recollect.memory.references import find_record, id_of
+from recollect.memory.search import MEMORY_KINDS, Asked, asked, search
+from recollect.memory.similar import similar
+from recollect.memory.unprocessed import Mark, Unread, unread
+from recollect.memory.user_memory import Person
+from recollect.memory.write import Acting, Write
+from recollect.records import (
+    CONSENTS,
+    DailyEntry,
+    ExtractionRun,
+    Hits,
+    Interaction,
+    JournalEntry,
+    Record,
+    Session,
+    Spending,
+    ToolCall,
+)
+from recollect.search.filters import Filter
+from recollect.store.contract import Query, Reader
+from recollect.times import Clock, from_text, to_text
+from recollect.verbs import Verb, verb
+
+
+class Recalling:
+    """What one can ask a memory."""
+
+    _lane = ""
+    """Goes before the user id when verbs are done in threads: there, users take turns."""
+
+    def __init__(
+        self, person: Person, acting: Acting | None = None, write: Write | None = None, walk: Walk | None = None
+    ) -> None:
+        self._person = person
+        self._acting = acting or Acting()
+        self._open = write
+        self._walk = walk
+        """If there is one, verbs that list give this page of what they would give."""
+
+    def __repr__(self) -> str:
+        return f"<Memory of {self.user_id!r}>"
+
+    @property
+    def user_id(self) -> str:
+        """Whose memory this is."""
+        return self._person.user.user_id
+
+    @property
+    def config(self) -> Config:
+        """The settings in force."""
+        return self._person.config
+
+    @property
+    def clock(self) -> Clock:
+        """What tells the time here."""
+        return self._person.clock
+
+    @property
+    def in_chat(self) -> bool:
+        """Whether it is behind the wall of a chat, because it acts in one."""
+        return self._acting.chat is not None
+
+    @property
+    def exists(self) -> bool:
+        """Whether anything was ever stored for this user, in the database or by hand in a file."""
+        return self._person.user.exists() or self._person.files.any_text()
+
+    @property
+    def mode(self) -> str:
+        """on, paused or incognito. Paused too if memory is off for everyone (MEMORY_ENABLED)."""
+        with self._person.user.read() as reader:
+            mode = reader.state().mode
+        return "paused" if mode == "on" and not self._person.config.enabled else mode
+
+    @verb(scope="read")
+    def scratch(self, key: fields.ScratchKey) -> str | None:
+        """The value kept under a key with `set_scratch`."""
+        found = self.read(kind="scratch", key=key)
+        return found[0].content if found else None
+
+    @verb(scope="read")
+    def get(self, ref: fields.Ref) -> Record:
+        """One record, by id, by the key of a fact, or by the ending of an id."""
+        with self._reading() as reader:
+            return find_record(reader, ref)
+
+    @verb(scope="read", paged=True)
+    def read(
+        self,
+        *,
+        kind: fields.Kind | None = None,
+        category: fields.OnlyCategory | None = None,
+        type: fields.OnlyType | None = None,
+        key: fields.OnlyKey | None = None,
+        tags: fields.Tags = (),
+        session: fields.StoredSession | None = None,
+        source: fields.StoredSource | None = None,
+        status: fields.Status = "active",
+        since: fields.Since | None = None,
+        until: fields.Until | None = None,
+        as_of: fields.AsOf | None = None,
+        newest_first: fields.NewestFirst = False,
+        limit: fields.Limit | None = None,
+        offset: fields.Offset = 0,
+    ) -> list[Record]:
+        """Records by what they are. ``as_of`` gives what held at another time.
+
+        ``since`` and ``until`` bound when something was said, or has held since: from the one on, before the other.
+        """
+        query = Query(
+            kinds=(kind,) if kind else (),
+            categories=(category,) if category else (),
+            types=(type,) if type else (),
+            key=(key if kind in ("scratch", "daily") else key_of(key)) if key else None,
+            tags=tuple(tags),
+            session=session,
+            source=source,
+            statuses=() if status == "all" else (status,),
+            said_from=as_moment(since),
+            said_until=as_moment(until),
+            alive_at=self._person.clock(),
+            valid_at=as_moment(as_of),
+            newest_first=newest_first,
+            limit=limit,
+            offset=offset,
+        )
+        with self._reading(notes=kind in (None, "daily")) as reader:
+            if reader.state().mode == "incognito":
+                return []
+            if self._walk is None:
+                return reader.find(query)
+
+            def find(place: Place | None, most: int) -> list[Record]:
+                if place is None:
+                    return reader.find(replace(query, limit=most))
+                return reader.find(replace(query, after=(from_text(place[0]), place[1]), limit=most, offset=0))
+
+            return self._walk.page(find, lambda record: [to_text(record.created_at), record.id], query.limit)
+
+    @verb(scope="read", method="GET")
+    def count(self) -> dict[str, int]:
+        """How many active records of each kind there are."""
+        with self._reading(notes=True) as reader:
+            found = reader.count()
+        return {kind: number for (kind, status), number in sorted(found.items()) if status == "active"}
+
+    @verb(scope="read")
+    def search(
+        self,
+        query: fields.Question,
+        *,
+        limit: fields.Limit = 5,
+        kinds: fields.Kinds = (),
+        include_conversation: fields.Conversations = False,
+        category: fields.OnlyCategory | None = None,
+        type: fields.OnlyType | None = None,
+        tags: fields.Tags = (),
+        source: fields.OnlySource | None = None,
+        session: fields.OnlySession | None = None,
+        speaker: fields.OnlySpeaker | None = None,
+        status: fields.Status = "active",
+        since: fields.Since | None = None,
+        until: fields.Until | None = None,
+        min_score: fields.MinScore = 0.0,
+        now: fields.AskedAt | None = None,
+    ) -> Hits:
+        """Records that answer a question or speak of something, best first.
+
+        Conversations are searched if asked for, by ``include_conversation`` or by kind. ``since`` and ``until``
+        bound when something was said; ``now`` is when the question is asked, if that is another time.
+        """
+        where = Filter(
+            kinds=tuple(kinds) or (*MEMORY_KINDS, *(("message",) if include_conversation else ())),
+            statuses=() if status == "all" else (status,),
+            categories=(category,) if category else (),
+            types=(type,) if type else (),
+            tags=tuple(tags),
+            source=source,
+            session=session,
+            speakers=() if speaker is None else (speaker,),
+            said_from=as_moment(since),
+            said_until=as_moment(until),
+            alive_at=self._person.clock(),
+        )
+        moment = as_moment(now)
+        with self._asking(query, moment) as (reader, vector, within):
+            return search(
+                self._person, reader, query, where, limit, asked=vector, now=moment, min_score=min_score, within=within
+            )
+
+    @verb(scope="read")
+    def context(
+        self,
+        topic: fields.ContextTopic = "",
+        *,
+        max_tokens: fields.MaxTokens | None = None,
+        include_conversation: fields.Conversations = False,
+        now: fields.ContextAt | None = None,
+    ) -> str:
+        """What an agent should know before it answers, as a Markdown block for its prompt; empty if nothing is known.
+
+        The core profile, what is known of the topic, and what happened in the last seven days, never longer than
+        ``max_tokens`` (MEMORY_CONTEXT_MAX_TOKENS). Conversations are included if asked for.
+        """
+        room = self._person.config.context_max_tokens if max_tokens is None else max_tokens
+        moment = as_moment(now)
+        with self._asking(topic, moment) as (reader, vector, within):
+            return context(
+                self._person,
+                reader,
+                topic,
+                room,
+                now=moment,
+                conversation=include_conversation,
+                asked=vector,
+                within=within,
+            )
+
+    @verb(scope="read", method="GET")
+    def show(self) -> str:
+        """MEMORY.md as it is now."""
+        with self._reading() as reader:
+            return self._files(reader).text(reader)
+
+    @verb(scope="read", method="GET")
+    def daily(self, day: fields.ShownDay | None = None) -> str:
+        """The daily note of a day, today's by default; empty if there is none."""
+        when = as_day(day) or self._person.clock().date()
+        with self._reading(notes=True) as reader:
+            return self._files(reader).daily_text(reader, when)
+
+    @verb(scope="read", method="GET")
+    def days(self) -> list[date]:
+        """The days that have a daily note."""
+        entries = self.read(kind="daily")
+        return sorted({entry.day for entry in entries if isinstance(entry, DailyEntry)})
+
+    @verb(scope="read", paged=True)
+    def history(
+        self,
+        ref: fields.OnlyRef | None = None,
+        *,
+        run: fields.OnlyRun | None = None,
+        call: fields.OnlyCall | None = None,
+        before: fields.EntryNumber | None = None,
+        limit: fields.Limit | None = None,
+    ) -> list[JournalEntry]:
+        """What happened, oldest first: to one record, in one run, by one tool call, or at all (the last ``limit``).
+
+        ``before`` is the number of an entry: only what happened before it, to read a long journal page by page.
+        """
+        with self._reading() as reader:
+            record_id = None if ref is None else id_of(reader, ref)
+            entries = partial(reader.entries, record_id=record_id, run=run, call=call)
+            if self._walk is None:
+                return entries(before=before, newest_first=True, limit=limit)[::-1]
+
+            def find(place: Place | None, size: int) -> list[JournalEntry]:
+                if place is not None:
+                    return entries(after=place[0], before=place[1], limit=size)
+                oldest = entries(before=bound, newest_first=True, limit=1, offset=limit - 1) if limit else []
+                return entries(after=oldest[0].seq - 1 if oldest else 0, before=bound, limit=size)
+
+            bound = (
+                reader.state().seq + 1 if before is None else before
+            )  # what happens during the walk is not part of it
+            walk = self._walk
+            return walk.page(find, lambda entry: [entry.seq, walk.kept or bound], None)
+
+    @verb(scope="read", method="GET")
+    def numbers(self, ids: fields.RecordIds) -> dict[str, int]:
+        """Whole numbers to call records by, for those who cannot use ids: they never change."""
+        with self._reading() as reader:
+            return reader.numbers(ids)
+
+    @verb(scope="read", method="GET")
+    def numbered(self, number: fields.EntryNumber) -> Record:
+        """The record that is called by this number."""
+        with self._reading() as reader:
+            entry = reader.entry(number)
+            record = None if entry is None else reader.get(entry.record_id)
+        if record is None:
+            raise NotFoundError(f"there is no record with the number {number}")
+        return record
+
+    @verb(scope="read", method="GET")
+    def similar(
+        self, *, kinds: fields.Kinds = ("fact", "note"), limit: fields.Limit = 20
+    ) -> list[tuple[Record, Record]]:
+        """Pairs of records that say nearly the same, to be merged perhaps; the older of each first."""
+        with self._reading() as reader:
+            return [] if reader.state().mode == "incognito" else similar(self._person, reader, tuple(kinds), limit)
+
+    @verb(scope="read")
+    def rank(self, items: fields.Items, *, limit: fields.Limit | None = None) -> list[Ranked]:
+        """Items by what the person cares about: what they like and work on first, what they dislike last.
+
+        An item is a text, or has a ``title``, a ``text`` or ``topics``, as a mapping or as attributes. Each comes
+        back with a score from -1 to 1 and the reasons, which name the memories; equals stay in their order.
+        """
+        if self._open is None:
+            self._person.catalogue.prepare(self._person.user)
+        with self._reading(notes=True) as reader:
+            return rank(self._person, reader, items, limit, within=self._open.last_seq if self._open else None)
+
+    @verb(scope="read", method="GET", paged=True)
+    def sessions(self, *, limit: fields.Limit = 20, offset: fields.Offset = 0) -> list[Session]:
+        """The conversations whose messages are kept, the latest first."""
+        with self._reading() as reader:
+            if reader.state().mode == "incognito":
+                return []
+            if self._walk is None:
+                return reader.sessions(limit=limit, offset=offset)
+            # who speaks during the walk must not bring a conversation to the front, past those who look for it
+            newest = reader.find(Query(kinds=("message",), newest_first=True, limit=1))
+            now = newest[0].created_at if newest else self._person.clock()
+
+            def find(place: Place | None, size: int) -> list[Session]:
+                if place is None:
+                    return reader.sessions(limit=size, offset=offset, as_of=now)
+                after = from_text(place[0]), place[1]
+                return reader.sessions(limit=size, after=after, as_of=from_text(place[2]))
+
+            walk = self._walk
+            begun = to_text(now)
+            return walk.page(find, lambda one: [to_text(one.ended), one.id, walk.kept or begun], limit)
+
+    @verb(scope="read")
+    def why(self, ref: fields.Ref) -> Why:
+        """Why this is known."""
+        with self._reading() as reader:
+            return why(reader, find_record(reader, ref, any_status=True))
+
+    @verb(scope="read", method="GET")
+    def consents(self) -> tuple[str, ...]:
+        """What the person consented to, of `CONSENTS`."""
+        with self._reading() as reader:
+            given = reader.consents()
+        return tuple(name for name in CONSENTS if name in given)
+
+    # what was done on the person's behalf
+
+    @verb(scope="read", method="GET", paged=True)
+    def calls(
+        self,
+        *,
+        since: fields.Since | None = None,
+        until: fields.Until | None = None,
+        tool: fields.OnlyTool | None = None,
+        session: fields.OnlySession | None = None,
+        limit: fields.Limit | None = 100,
+        newest_first: fields.NewestFirst = True,
+    ) -> list[ToolCall]:
+        """The log of tool calls: what was called, how it ended, how long it took. Nothing of the content is in it."""
+        begin, end = as_moment(since), as_moment(until)
+        self._person.settle()
+        with self._reading() as reader:
+            calls = partial(reader.calls, since=begin, until=end, tool=tool, session=session, newest_first=newest_first)
+            if self._walk is None:
+                return calls(limit=limit)
+            return self._walk.page(
+                lambda place, size: calls(after=_moment_and_id(place), limit=size),
+                lambda made: [to_text(made.at), made.id],
+                limit,
+            )
+
+    @verb(scope="read", method="GET")
+    def usage(self, *, since: fields.FirstDay | None = None, until: fields.LastDay | None = None) -> list[Spending]:
+        """What was spent, by day and operation: from one day to another, both included, or today."""
+        first, last = as_day(since), as_day(until)
+        if first is None and last is None:
+            first = last = self._person.clock().date()
+        self._person.settle()
+        with self._reading() as reader:
+            return reader.spending(since=first, until=last)
+
+    @verb(scope="read", method="GET", paged=True)
+    def interactions(
+        self,
+        *,
+        since: fields.Since | None = None,
+        until: fields.Until | None = None,
+        kinds: fields.InteractionKinds = (),
+        session: fields.OnlySession | None = None,
+        limit: fields.Limit | None = None,
+        newest_first: fields.NewestFirst = False,
+    ) -> list[Interaction]:
+        """What the host reported, from ``since`` on and before ``until``, oldest first unless asked otherwise."""
+        begin, end = as_moment(since), as_moment(until)
+        with self._reading() as reader:
+            if reader.state().mode == "incognito":
+                return []
+            found = partial(
+                reader.interactions,
+                since=begin,
+                until=end,
+                kinds=tuple(kinds),
+                session=session,
+                newest_first=newest_first,
+            )
+            if self._walk is None:
+                return found(limit=limit)
+            return self._walk.page(
+                lambda place, size: found(after=_moment_and_id(place), limit=size),
+                lambda one: [to_text(one.at), one.id],
+                limit,
+            )
+
+    @verb(scope="read")
+    def unread(
+        self,
+        marks: Annotated[Iterable[Mark], fields.MARKS] = (),
+        *,
+        until: fields.Until,
+        session: fields.OnlySession | None = None,
+    ) -> Unread:
+        """Messages and interactions that happened before a moment and lie behind all of these marks.
+
+        It goes by when they were stored: what tells of last week is unread if it came after the mark was made.
+        """
+        end = as_moment(until)
+        assert end is not None
+        known = [_checked(mark) for mark in check.several("marks", marks, Mark)]
+        with self._reading() as reader:
+            hidden = reader.state().mode == "incognito"
+            found = unread(reader, known, until=end, session=session, alive_at=self._person.clock())
+        return replace(found, messages=(), interactions=()) if hidden else found
+
+    @verb(scope="read", method="GET")
+    def runs(
+        self,
+        *,
+        since: fields.FirstDay | None = None,
+        kind: fields.RunKind | None = None,
+        limit: fields.Limit | None = 20,
+    ) -> list[ExtractionRun]:
+        """How learning from each day went, the latest day first; of one kind, such as batch, or of all."""
+        with self._reading() as reader:
+            return reader.runs(since=as_day(since), kind=kind, newest_first=True, limit=limit)
+
+    # inside
+
+    def _run_verb(self, verb: Verb, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Do what a verb says, with its arguments checked."""
+        args = verb.checked(args, kwargs)
+        return verb.function(self, *args, **kwargs)
+
+    def _walking(self, walk: Walk) -> Self:
+        """The same memory, of whose lists one page is given: that of the walk, which says where the next begins."""
+        return type(self)(self._person, self._acting, self._open, walk)
+
+    @contextmanager
+    def _asking(self, query: str, now: datetime | None) -> Iterator[tuple[Reader, Asked, int | None]]:
+        """A view to search in, with the vector of the query. Within a batch there is none: nobody may wait in there."""
+        if self._open is not None:
+            note = (
+                "" if self._person.meaning is None else "searched by words alone: within a batch nothing else is asked"
+            )
+            with self._reading() as reader:
+                yield reader, Asked(note=note), self._open.last_seq
+            return
+        vector = asked(self._person, self._reading, query, now)
+        with self._reading(notes=True) as reader:
+            yield reader, vector, None
+
+    @contextmanager
+    def _reading(self, *, notes: bool = False) -> Iterator[Reader]:
+        """A consistent view, behind the wall of the chat; within a batch, one that sees what the batch did."""
+        acting = self._acting
+        if self._open is not None:
+            with self._open.inside(acting) as write:
+                yield write.tx
+        else:
+            with self._person.read(notes=notes) as reader:
+                yield reader_in(reader, acting.chat, acting.session)
+
+    def _files(self, reader: Reader) -> Files:
+        """The person's files; behind a wall, files that show what may be seen and nothing else."""
+        return self._person.files if seen_by(reader) is None else NoFiles()
+
+
+def _moment_and_id(place: Place | None) -> tuple[datetime, str] | None:
+    return None if place is None else (from_text(place[0]), place[1])
+
+
+def _checked(mark: Mark) -> Mark:
+    return Mark(**{name: field.check("marks", getattr(mark, name)) for name, field in fields.MARK.items()})

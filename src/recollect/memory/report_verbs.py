@@ -1,0 +1,106 @@
+"""What is kept beside a memory: what happened around it, how learning went, and what was spent. No file tells of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from datetime import datetime
+
+from recollect import fields
+from recollect.memory.chat_scope import stamped, transaction_in
+from recollect.memory.interaction_log import checked_run, interaction, interactions, report
+from recollect.memory.journal import Progress
+from recollect.memory.read_verbs import Recalling
+from recollect.memory.write import pause_of
+from recollect.records import ExtractionRun, Interaction, Outcome, Spending
+from recollect.store.contract import Transaction
+from recollect.verbs import verb
+
+
+class Reporting(Recalling):
+    """What one can tell a memory of what happens around it."""
+
+    @verb(scope="write", batch=True)
+    def spend(
+        self,
+        operation: fields.Operation,
+        *,
+        tokens_in: fields.Tokens = 0,
+        tokens_out: fields.Tokens = 0,
+        cost: fields.Cost = 0.0,
+    ) -> None:
+        """Enter a model call into the ledger, for hosts that make such calls on behalf of this user."""
+        spending = Spending(
+            day=self._now.date(),
+            operation=operation,
+            calls=1,
+            tokens_in=tokens_in,
+            tokens_out=tokens_out,
+            cost=cost,
+        )
+        with self._beside() as tx:
+            tx.charge([spending])
+
+    # what happened around the memory
+
+    @verb(scope="write", batch=True)
+    def report(
+        self,
+        kind: fields.InteractionKind,
+        *,
+        id: fields.InteractionId | None = None,
+        at: fields.ReportedAt | None = None,
+        item: fields.ReportedItem | None = None,
+        title: fields.ReportedTitle | None = None,
+        value: fields.ReportedValue | None = None,
+        topics: fields.Topics = (),
+        text: fields.ReportedText | None = None,
+        session: fields.Conversation | None = None,
+        metadata: fields.Metadata | None = None,
+    ) -> Outcome:
+        """Something the person did or was given: a delivery, read, reaction, save, command or discussion.
+
+        With an ``id`` of your own it is stored once, however often it is reported. Secrets in it are masked.
+        """
+        about = {"item": item, "title": title, "value": value, "topics": topics, "text": text}
+        around = {"id": id, "at": at, "session": session, "metadata": metadata}
+        drafted = interaction(kind, now=self._now, in_session=self._acting.session, **about, **around)
+        return self._report([drafted])[0]
+
+    @verb(scope="write", batch=True)
+    def report_many(self, events: fields.Events, *, progress: Progress | None = None) -> list[Outcome]:
+        """Many interactions, as mappings of what `report` takes: all of them are stored, or none is."""
+        return self._report(interactions(events, now=self._now, in_session=self._acting.session), progress)
+
+    def _report(self, drafted: list[Interaction], progress: Progress | None = None) -> list[Outcome]:
+        refused = pause_of("on", self._person.config)  # before a memory is made for nothing
+        if drafted and refused is None:
+            with self._beside() as tx:
+                refused = pause_of(tx.state().mode, self._person.config)
+                if refused is None:
+                    chat = self._acting.chat
+                    drafted = [replace(one, metadata=stamped(one.metadata, chat)) for one in drafted]
+                    return [*report(tx, drafted, self._now, progress)]
+        return [refused for _ in drafted if refused is not None]
+
+    @verb(scope="write")
+    def note_run(self, run: fields.Run) -> ExtractionRun:
+        """Write down how learning from a day goes, in place of what was written of that day and kind of run."""
+        checked = checked_run(run)
+        checked = replace(checked, details=stamped(checked.details, self._acting.chat))
+        with self._beside() as tx:
+            tx.put_run(checked)
+        return checked
+
+    # inside
+
+    @contextmanager
+    def _beside(self) -> Iterator[Transaction]:
+        """For what is kept beside the memory; within a batch, in its transaction."""
+        with self._person.write_beside() if self._open is None else nullcontext(self._open.tx) as tx:
+            yield transaction_in(tx, self._acting.chat, self._acting.session)
+
+    @property
+    def _now(self) -> datetime:
+        return self._person.clock() if self._open is None else self._open.now

@@ -1,0 +1,198 @@
+"""The one recall path: a query, the user's own index, the rows, hits that say why they matched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from datetime import datetime
+from itertools import compress
+from typing import TYPE_CHECKING, NamedTuple
+
+from recollect.memory.chat_scope import seen_by, whole
+from recollect.memory.user_memory import Person
+from recollect.records import Hit, Hits, Record
+from recollect.search.filters import Filter
+from recollect.search.passages import indexed_text
+from recollect.store.contract import Query, Reader
+from recollect.text import fold
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from recollect.search.index.index import Index
+    from recollect.search.question import Question
+    from recollect.search.ranking import Ranking
+
+MEMORY_KINDS = ("fact", "note", "observation", "episode", "daily")
+"""What is searched unless something else is asked for: everything but conversations and working memory."""
+
+_BEGINNING = 400
+_SPARE = 8  # ranked beyond what is asked for, in case some are the same or gone
+
+
+class _Found(NamedTuple):
+    """A document the index found; its row is still to be read."""
+
+    record_id: str
+    total: float
+    words: tuple[str, ...]
+    signals: dict[str, float]
+    passage: tuple[int, int | None]
+
+
+class Asked(NamedTuple):
+    """The vector of a query, or why there is none."""
+
+    vector: NDArray[np.float32] | None = None
+    note: str = ""
+
+
+def load() -> None:
+    """Load what a search needs: NumPy and the tables of words, which takes a moment."""
+    from recollect.search import events, question, ranking  # noqa: F401
+
+
+def asked(
+    person: Person, reading: Callable[[], AbstractContextManager[Reader]], query: str, now: datetime | None = None
+) -> Asked:
+    """Ask the embedder for the vector of a query, while no reader and no transaction is open: it may take long.
+
+    So may what the store must take in before a user too large to load can be searched.
+    """
+    person.catalogue.prepare(person.user)
+    if person.meaning is None or not query.strip():
+        return Asked()
+    from recollect.search.question import Question  # here, not above: it loads NumPy
+
+    with reading() as reader:
+        state = reader.state()
+        if state.mode == "incognito":
+            return Asked()
+        with person.catalogue.using(reader, state) as index:
+            names = index.names()
+    question = Question.of(query, now or person.clock(), names, person.config.language)
+    return Asked(*person.meaning.embedding.of_query(question.in_first_person()))
+
+
+def search(
+    person: Person,
+    reader: Reader,
+    query: str,
+    where: Filter,
+    limit: int,
+    *,
+    asked: Asked | None = None,
+    now: datetime | None = None,
+    min_score: float = 0.0,
+    within: int | None = None,
+) -> Hits:
+    """The best records for a query, each with a score from 0 to 1 and what spoke for it.
+
+    ``now`` is when the question is asked, for "yesterday" and "last week". If the reader is an open write,
+    ``within`` says how far it has come.
+    """
+    state = reader.state()
+    if within is not None:
+        state = replace(state, seq=within)
+    if state.mode == "incognito":
+        return Hits()
+    from recollect.search.events import with_event  # here, not above: they load NumPy
+    from recollect.search.question import Question
+    from recollect.search.ranking import rank
+
+    moment = person.clock()
+    where = replace(where, chats=seen_by(reader))
+    vector, note = asked or Asked()
+    most = limit + _SPARE
+    while True:
+        with person.catalogue.using(reader, state, in_write=within is not None) as index:
+            question = Question.of(query, now or moment, index.names(), person.config.language)
+            index.gather(question, where, most)
+            timed = with_event(
+                index, question, index.select(where), now or moment, person.weights, person.config.language
+            )
+            if timed is not question:
+                index.gather(question := timed, where, most)
+            similarity = usual = None
+            if person.meaning is not None and vector is not None:
+                similarity, usual, note = person.meaning.similar(index, whole(reader), vector, where)
+            fits = index.select(where)
+            ranking = rank(index, question, fits, most, similarity=similarity, usual=usual, weights=person.weights)
+            found = _described(index, question, ranking)
+        hits = _loaded(reader, found, limit, min_score)
+        if len(hits) == limit or len(found) < most or _normal(found[-1].total) < min_score:
+            break
+        most *= 4  # many say the same: what comes after them?
+    person.recalled.update({hit.record.id: moment for hit in hits})
+    return Hits(hits, mode="words" if similarity is None else "words and vectors", note=note)
+
+
+def _described(index: Index, question: Question, ranking: Ranking) -> list[_Found]:
+    """What there is to say of the documents that were found, while their numbers hold."""
+    own = list(dict.fromkeys(question.words))
+    other = [(other, word) for word in question.otherwise for other in question.otherwise[word]]
+    other += [(word, cause) for word, _, cause in question.related]
+    terms, causes = own + [word for word, _ in other], own + [cause for _, cause in other]
+    spelled = [question.spelled.get(cause, cause) for cause in causes]
+    names = list(ranking.signals)
+    described = zip(
+        ranking.numbers.tolist(),
+        index.ids(ranking.numbers),
+        ranking.totals.tolist(),
+        zip(*(values.tolist() for values in ranking.signals.values()), strict=True),
+        index.matching(ranking.numbers, terms).T.tolist(),
+        strict=True,
+    )
+    return [
+        _Found(
+            record_id,
+            total,
+            tuple(dict.fromkeys(compress(spelled, matched))),
+            {name: value for name, value in zip(names, values, strict=True) if value},
+            index.best_passage(number, terms) if index.passages_of(number) > 1 else (0, None),
+        )
+        for number, record_id, total, values, matched in described
+    ]
+
+
+def _loaded(reader: Reader, found: list[_Found], limit: int, min_score: float) -> list[Hit]:
+    """The hits with their records; what says the same as a better one, or is gone, makes room for the next."""
+    found = [each for each in found if _normal(each.total) >= min_score]
+    hits: list[Hit] = []
+    said: set[tuple[int, str]] = set()
+    for part in (found[:limit], found[limit:]):
+        if not part or len(hits) >= limit:
+            break
+        wanted = Query(ids=[each.record_id for each in part], statuses=())
+        records = {record.id: record for record in reader.find(wanted)}
+        for each in part:
+            record = records.get(each.record_id)
+            if record is not None and (content := _what_it_says(record)) not in said:
+                said.add(content)
+                hits.append(_hit(record, each))
+    return hits[:limit]
+
+
+def _hit(record: Record, found: _Found) -> Hit:
+    text = indexed_text(record)
+    begin, end = found.passage
+    return Hit(
+        record=record,
+        score=_normal(found.total),
+        raw_score=found.total,
+        words=found.words,
+        signals=found.signals,
+        passage=text[begin:end].strip() if begin or end else text,
+    )
+
+
+def _what_it_says(record: Record) -> tuple[int, str]:
+    """The same for records that say the same; of long texts the beginning and the length tell."""
+    return len(record.text), fold(record.text[:_BEGINNING])
+
+
+def _normal(score: float) -> float:
+    """Any score as 0 to 1, in the same order."""
+    return 1 - 1 / (1 + max(score, 0.0))

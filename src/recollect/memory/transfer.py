@@ -1,0 +1,475 @@
+"""A whole memory as one archive, and back.
+
+The archive is a zip of the files a person reads (``MEMORY.md``, ``memory/*.md``) and of everything else as
+JSON Lines, but for the log of tool calls and the ledger. Into an empty memory it comes back exactly as it was, ids,
+journal, consents and all; into one that is in use it is merged through the ordinary write path, interactions by
+their ids, and consents and extraction runs stay as they are there. Other formats are read by
+`recollect.memory.importers`.
+"""
+
+from __future__ import annotations
+
+import json
+import stat
+import struct
+import zipfile
+import zlib
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from recollect.errors import InvalidInputError, RecollectError, StoreBusyError
+from recollect.memory import interaction_log
+from recollect.memory.importers import Draft, read_drafts
+from recollect.memory.journal import Progress
+from recollect.memory.output import open_output
+from recollect.memory.user_memory import Person
+from recollect.memory.write import ERASED, Acting, Write, pause_of
+from recollect.records import (
+    CONSENTS,
+    MODES,
+    Conflict,
+    Duplicate,
+    Interaction,
+    JournalEntry,
+    Record,
+    Refused,
+    from_dict,
+    new_id,
+    to_dict,
+)
+from recollect.store.contract import Query, Reader, State, Tombstone
+from recollect.times import from_text, to_text
+
+_FORMAT = "recollect-memory"
+_VERSION = 1
+_STEP = 500  # records that are looked up together
+_LARGEST = 1 << 30
+"""How many bytes an archive may unpack to, how many of them a line may have, and one of the files a person reads."""
+_LONGEST_LINE = 16 << 20
+_LARGEST_FILE = 16 << 20
+_MOST_ROWS = 10_000_000
+_MOST_MEMBERS = 50_000
+_SMALL = 64 << 20
+_HIGHEST_RATIO = 100
+"""What unpacks to more than this many bytes may not be packed more tightly than this: text never is."""
+_MOST_NUMBER = 2**53
+"""A journal that went beyond would leave no numbers for what comes."""
+_UNREADABLE = (zipfile.BadZipFile, zlib.error, RuntimeError, struct.error, OverflowError, OSError)
+"""What a zip raises that is damaged, encrypted, or packed in a way this Python does not know."""
+_ZIP_BEGINS = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x06\x06")
+_LONGEST_SHOWN = 200
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+@dataclass(slots=True, kw_only=True)
+class ImportReport:
+    """What an import did. ``run`` undoes it as a whole, unless it restored an empty memory."""
+
+    format: str
+    run: str | None = None
+    written: int = 0
+    duplicates: int = 0
+    conflicts: int = 0
+    refused: int = 0
+    interactions: int = 0
+    skipped: list[str] = field(default_factory=list)
+    """One line for each thing that was not taken over, and why."""
+
+
+# out
+
+
+def export_archive(
+    person: Person, path: Path, progress: Progress | None = None, *, outside: Iterable[Path] = ()
+) -> Path:
+    """Write the archive, ``outside`` of these folders; a file is replaced only once the new one is complete."""
+    with (
+        open_output("path", path, outside) as file,
+        person.read(notes=True) as reader,
+        zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
+    ):
+        for name, text in _members(person, reader, progress):
+            # a fixed time, so that the same memory gives the same archive
+            archive.writestr(zipfile.ZipInfo(name, _EPOCH), text, zipfile.ZIP_DEFLATED)
+    return path
+
+
+def own_folders(person: Person) -> list[Path]:
+    """Where the memories of all users are kept: the databases, and the files people read."""
+    folder = person.files.folder
+    return [person.config.memory_dir, *([] if folder is None else [folder.parent])]
+
+
+def _members(person: Person, reader: Reader, progress: Progress | None) -> Iterator[tuple[str, str | bytes]]:
+    state = reader.state()
+    records = reader.find(Query(statuses=()))
+    files = person.files.contents(reader)
+    manifest = {"format": _FORMAT, "version": _VERSION, "user": state.user_id, "records": len(records)}
+    yield "manifest.json", json.dumps(manifest, ensure_ascii=False, indent=2) + "\n"
+    yield from files.items()
+    yield (
+        "state.json",
+        json.dumps(
+            {
+                "created_at": to_text(state.created_at),
+                "seq": state.seq,
+                "mode": state.mode,
+                "secret": state.secret.hex(),
+            }
+        ),
+    )
+    versions: list[dict[str, Any]] = []
+    for done, record in enumerate(records):
+        versions += [to_dict(version) for version in reader.versions(record.id)]
+        if progress and done % 500 == 0:
+            progress(done, len(records))
+    yield "records.jsonl", _lines(versions)
+    yield "journal.jsonl", _lines(_entry_to_dict(entry) for entry in reader.entries())
+    yield (
+        "tombstones.jsonl",
+        _lines({"hash": t.hash, "record_id": t.record_id, "at": to_text(t.at)} for t in reader.tombstones()),
+    )
+    yield "recalls.jsonl", _lines({"record_id": i, "at": to_text(at)} for i, at in sorted(reader.recalled().items()))
+    yield "consents.jsonl", _lines({"name": name, "at": to_text(at)} for name, at in reader.consents().items())
+    yield "interactions.jsonl", _lines(interaction_log.to_dict(one) for one in reader.interactions())
+    yield "runs.jsonl", _lines(interaction_log.to_dict(run) for run in reader.runs())
+    if progress:
+        progress(len(records), len(records))
+
+
+def _lines(rows: Iterable[dict[str, Any]]) -> str:
+    return "".join(json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n" for row in rows)
+
+
+def _entry_to_dict(entry: JournalEntry) -> dict[str, Any]:
+    data = {name: getattr(entry, name) for name in JournalEntry.__slots__}
+    data |= {
+        "at": to_text(entry.at),
+        "before": to_dict(entry.before) if entry.before else None,
+        "after": to_dict(entry.after) if entry.after else None,
+    }
+    return {name: value for name, value in data.items() if value not in (None, False)}
+
+
+def _entry_from_dict(data: dict[str, Any]) -> JournalEntry:
+    values = data | {"at": from_text(data["at"])}
+    for name in ("before", "after"):
+        values[name] = from_dict(data[name]) if data.get(name) else None
+    return JournalEntry(**values)
+
+
+# in
+
+
+def import_any(
+    person: Person, acting: Acting, path: Path, *, from_user: str | None, dry_run: bool, progress: Progress | None
+) -> ImportReport:
+    """Find out what kind of thing this is, and take it over."""
+    try:
+        return _import_any(person, acting, path, from_user, dry_run, progress)
+    except RecollectError as error:
+        refused = error
+    # what was read hangs on the frames of its traceback and on the errors before it; whoever keeps it keeps them too
+    refused.__context__ = refused.__cause__ = None
+    raise refused.with_traceback(None)
+
+
+def _import_any(
+    person: Person, acting: Acting, path: Path, from_user: str | None, dry_run: bool, progress: Progress | None
+) -> ImportReport:
+    check_source(path)
+    if path.is_file() and _is_zip(path):
+        return _import_archive(person, acting, path, dry_run, progress)
+    skipped: list[str] = []
+    kind, drafts = read_drafts(path, person.user.user_id, from_user, person.clock(), person.config, skipped)
+    report = ImportReport(format=kind, skipped=skipped)
+    return _merge(person, acting, drafts, report, dry_run, progress)
+
+
+def check_source(path: Path) -> None:
+    """Complain if there is no file or folder here that could be imported."""
+    try:
+        kind = stat.S_IFMT(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        raise InvalidInputError("path", f"there is nothing at {path}") from None
+    except OSError as error:
+        raise InvalidInputError("path", f"{_short(str(path))} cannot be read ({error.strerror})") from None
+    if kind not in (stat.S_IFREG, stat.S_IFDIR):
+        raise InvalidInputError("path", f"{path.name} is neither a file nor a folder")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
+
+
+def _is_zip(path: Path) -> bool:
+    """Whether this is a zip, also a damaged one."""
+    try:
+        with path.open("rb") as file:
+            return file.read(4) in _ZIP_BEGINS or zipfile.is_zipfile(file)
+    except zipfile.BadZipFile:  # a zip in its end, and so damaged that nothing more can be told
+        return True
+    except OSError as error:
+        raise InvalidInputError("path", f"{path.name} cannot be read ({error.strerror})") from None
+
+
+class _Archive:
+    """An export that is read member by member, never more of it at once than is needed."""
+
+    def __init__(self, path: Path, archive: zipfile.ZipFile) -> None:
+        self._name, self._archive = path.name, archive
+        members = archive.infolist()
+        size = sum(member.file_size for member in members)
+        if size > _LARGEST:
+            raise InvalidInputError("path", f"{path.name} unpacks to more than {_LARGEST >> 20} MB")
+        if len(members) > _MOST_MEMBERS or (size > _SMALL and size > _HIGHEST_RATIO * path.stat().st_size):
+            raise InvalidInputError("path", f"{path.name} is packed so tightly that it cannot be an export")
+        self._left, self._rows = _LARGEST, _MOST_ROWS
+
+    def document(self, name: str) -> Any:
+        """A member that is one JSON document."""
+        return _from_json(self.data(name))
+
+    def data(self, name: str) -> bytes:
+        """All of a member that is not large."""
+        with self._archive.open(name) as file:
+            data = file.read(_LARGEST_FILE + 1)
+        self._count(len(data), len(data) > _LARGEST_FILE, name)
+        return data
+
+    def rows(self, name: str, *, optional: bool = False) -> Iterator[dict[str, Any]]:
+        """The rows of a member, one after another."""
+        if optional and name not in self._archive.NameToInfo:
+            return
+        with self._archive.open(name) as file:
+            # only \n ends a line here: JSON escapes it inside of texts, but not the others Python takes for one
+            while line := file.readline(_LONGEST_LINE + 1):
+                self._rows -= 1
+                self._count(len(line), len(line) > _LONGEST_LINE or self._rows < 0, name)
+                if line.strip():
+                    yield _from_json(line)
+
+    def files(self) -> dict[str, bytes]:
+        """The files a person reads."""
+        names = self._archive.NameToInfo
+        return {name: self.data(name) for name in names if name == "MEMORY.md" or name.startswith("memory/")}
+
+    def _count(self, size: int, too_long: bool, name: str) -> None:
+        self._left -= size  # what is really there, whatever the headers say
+        if too_long or self._left < 0:
+            raise InvalidInputError("path", f"{name} in {self._name} is longer than any export's")
+
+
+def _from_json(data: bytes) -> Any:
+    """What is told here; `ValueError` if it holds half a character, which no store could keep."""
+    value = json.loads(data.decode("utf-8"))
+    if b"\\ud" in data.lower():
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+    return value
+
+
+def _import_archive(
+    person: Person, acting: Acting, path: Path, dry_run: bool, progress: Progress | None
+) -> ImportReport:
+    try:
+        with zipfile.ZipFile(path) as opened:
+            archive = _Archive(path, opened)
+            manifest = archive.document("manifest.json")
+            if manifest["format"] != _FORMAT:
+                raise KeyError("format")
+            if manifest["version"] > _VERSION:
+                raise InvalidInputError("path", f"{path.name} was exported by a newer Recollect; upgrade to import it")
+            told = archive.document("state.json")
+            if told["mode"] not in MODES:
+                raise ValueError("mode")
+            state = State(
+                user_id=person.user.user_id,
+                created_at=from_text(told["created_at"]),
+                seq=told["seq"],
+                mode=told["mode"],
+                secret=bytes.fromhex(told["secret"]),
+            )
+            versions = [from_dict(row) for row in archive.rows("records.jsonl")]
+            entries = [_entry_from_dict(row) for row in archive.rows("journal.jsonl")]
+            tombstones = [
+                Tombstone(hash=row["hash"], record_id=row["record_id"], at=from_text(row["at"]))
+                for row in archive.rows("tombstones.jsonl")
+            ]
+            recalls = {row["record_id"]: from_text(row["at"]) for row in archive.rows("recalls.jsonl")}
+            # not there in archives of before; what a newer Recollect may ask consent for means nothing here
+            consents = {
+                row["name"]: from_text(row["at"])
+                for row in archive.rows("consents.jsonl", optional=True)
+                if row["name"] in CONSENTS
+            }
+            told_rows = archive.rows("interactions.jsonl", optional=True)
+            interactions = [interaction_log.interaction_from_dict(row) for row in told_rows]
+            runs = [interaction_log.run_from_dict(row) for row in archive.rows("runs.jsonl", optional=True)]
+            files = archive.files()
+        for number in (*(entry.seq for entry in entries), *(version.seq for version in versions), state.seq):
+            if type(number) is not int or not 0 <= number <= min(state.seq, _MOST_NUMBER):
+                raise ValueError("seq")
+    except RecollectError:
+        raise
+    except (LookupError, ValueError, TypeError, AttributeError, EOFError, RecursionError, *_UNREADABLE):
+        raise InvalidInputError("path", f"{path.name} is not a Recollect export, or it is damaged") from None
+    latest = {version.id: version for version in versions}
+    report = ImportReport(format="recollect")
+    drafts = [Draft(path.name, record) for record in latest.values() if record.status == "active"]
+    if _in_use(person):
+        _merge_interactions(person, interactions, report, dry_run)
+        return _merge(person, acting, drafts, report, dry_run, progress)
+    report.written, report.interactions = len(latest), len(interactions)
+    if dry_run:
+        return report
+    with person.user.write() as tx:
+        if tx.state().seq:
+            raise StoreBusyError("this memory was begun by another process just now; import again to merge")
+        tx.set_state(state)
+        tx.put_many(latest.values())
+        for version in versions:
+            if version is not latest[version.id]:
+                tx.keep(version)
+        tx.log(entries)
+        tx.bury(tombstones)
+        tx.set_recalled(recalls)
+        for name, at in consents.items():
+            tx.set_consent(name, True, at)
+        tx.put_interactions(interactions)
+        for run in runs:
+            tx.put_run(run)
+        person.files.restore(tx, files)
+    person.start_over()
+    return report
+
+
+def _in_use(person: Person) -> bool:
+    """Whether there is anything; a database that was created but never written to does not count."""
+    with person.user.read() as reader:
+        return reader.state().seq > 0 or person.files.any_text()
+
+
+class _Stop(Exception):
+    """Ends a dry run so that nothing is kept of it."""
+
+
+def _merge(
+    person: Person,
+    acting: Acting,
+    drafts: list[Draft],
+    report: ImportReport,
+    dry_run: bool,
+    progress: Progress | None,
+) -> ImportReport:
+    """Through the ordinary write path, all records in one transaction and one run: all of it is kept, or nothing."""
+    run = acting.run or new_id("run")
+    try:
+        with person.write(replace(acting, run=run)) as write:
+            there = _There(write)
+            for start in range(0, len(drafts), _STEP):
+                if progress:
+                    progress(start, len(drafts))
+                step = drafts[start : start + _STEP]
+                there.look_up([draft.record.id for draft in step])
+                for draft in step:
+                    _take(write, there, draft, report)
+            if dry_run:
+                raise _Stop
+    except _Stop:
+        pass
+    if progress:
+        progress(len(drafts), len(drafts))
+    report.run = run if report.written and not dry_run else None
+    return report
+
+
+def _merge_interactions(person: Person, interactions: list[Interaction], report: ImportReport, dry_run: bool) -> None:
+    if not interactions:
+        return
+    try:
+        with person.write_beside() as tx:
+            if refused := pause_of(tx.state().mode, person.config):
+                report.refused += 1
+                report.skipped.append(f"interactions: {refused.message}")
+            else:
+                report.interactions = sum(
+                    outcome.fresh for outcome in interaction_log.report(tx, interactions, person.clock())
+                )
+            if dry_run:
+                raise _Stop
+    except _Stop:
+        pass
+
+
+def _take(write: Write, there: _There, draft: Draft, report: ImportReport) -> None:
+    record = replace(draft.record, version=1, seq=0, created_at=write.now, updated_at=write.now)
+    if write.was_erased(draft.record):
+        report.refused += 1
+        report.skipped.append(f"{draft.where}: {ERASED}")
+        return
+    if record in there:
+        report.duplicates += 1
+        return
+    outcome = write.remember(record)
+    if outcome.done:
+        there.add(getattr(outcome, "record", record))  # as it was stored: secrets are masked
+        report.written += 1
+    elif isinstance(outcome, Duplicate):
+        report.duplicates += 1
+    elif isinstance(outcome, Conflict):
+        report.conflicts += 1
+        report.skipped.append(f"{draft.where}: {outcome.message}")
+    elif isinstance(outcome, Refused):
+        report.refused += 1
+        report.skipped.append(f"{draft.where}: {outcome.message}")
+
+
+class _There:
+    """What is stored already, asked for each record of an import: each place is read once."""
+
+    def __init__(self, write: Write) -> None:
+        self._write = write
+        self._ids: set[str] = set()
+        self._said: dict[tuple[str, str | None], set[Hashable]] = {}
+
+    def look_up(self, ids: Sequence[str]) -> None:
+        """Know which of these ids are taken."""
+        self._ids = {record.id for record in self._write.tx.find(Query(ids=ids, statuses=()))}
+
+    def __contains__(self, record: Record) -> bool:
+        if record.id in self._ids:
+            return True
+        if record.kind in ("observation", "episode"):
+            return self._write.known.has_exactly(record)
+        # the other kinds that the write path does not compare: the same thing at the same place
+        place = _place(record)
+        return place is not None and _what(record) in self._at(place)
+
+    def add(self, record: Record) -> None:
+        """It was stored."""
+        place = _place(record)
+        if place is not None:
+            self._at(place).add(_what(record))
+            if record.kind == "message" and ("message", None) in self._said:
+                self._said["message", None].add(_what(record))
+
+    def _at(self, place: tuple[str, str | None]) -> set[Hashable]:
+        if place not in self._said:
+            kind, name = place
+            query = Query(kinds=(kind,), session=name) if kind == "message" else Query(kinds=(kind,), key=name)
+            self._said[place] = {_what(record) for record in self._write.tx.find(query)}
+        return self._said[place]
+
+
+def _place(record: Record) -> tuple[str, str | None] | None:
+    if record.kind == "message":
+        return record.kind, record.session
+    return (record.kind, record.key) if record.kind in ("scratch", "daily") else None
+
+
+def _what(record: Record) -> Hashable:
+    if record.kind == "scratch":
+        return record.key
+    return (record.content, record.valid_from) if record.kind == "message" else record.content

@@ -1,0 +1,69 @@
+"""What has to be done now and then: removing what has expired, old tool calls and interactions too, keeping
+MEMORY.md short."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from recollect.config import Config
+from recollect.memory.erase import erase
+from recollect.memory.files.contract import Files
+from recollect.memory.write import Write
+from recollect.policy.retention import IMPORTANT_DAYS
+from recollect.records import Record
+from recollect.store.contract import Query, Reader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpkeepReport:
+    """How many records of each kind had expired and were removed, and how many tool calls and interactions."""
+
+    expired: dict[str, int]
+    calls: int = 0
+    interactions: int = 0
+    notices: tuple[str, ...] = ()
+
+
+def remove_expired(write: Write, files: Files) -> UpkeepReport:
+    """Remove what has expired, from the files too. It can be learned again, so no tombstone stays."""
+    gone = expired(write.tx, write.now)
+    if gone:
+        erase(write, files, gone, op="expire", bury=False)
+    config, now = write.config, write.now
+    return UpkeepReport(
+        expired=by_kind(gone),
+        calls=write.tx.drop_calls(now - timedelta(days=config.call_retention_days)),
+        interactions=write.tx.drop_interactions(now - timedelta(days=config.interaction_retention_days)),
+    )
+
+
+def would_remove(reader: Reader, config: Config, now: datetime) -> UpkeepReport:
+    """What `remove_expired` would remove."""
+    calls = reader.calls(until=now - timedelta(days=config.call_retention_days))
+    interactions = reader.interactions(until=now - timedelta(days=config.interaction_retention_days))
+    return UpkeepReport(expired=by_kind(expired(reader, now)), calls=len(calls), interactions=len(interactions))
+
+
+def expired(reader: Reader, now: datetime) -> list[Record]:
+    """What has expired and is still stored."""
+    return reader.find(Query(statuses=(), expired_at=now))
+
+
+def by_kind(records: list[Record]) -> dict[str, int]:
+    """How many there are of each kind."""
+    return dict(Counter(record.kind for record in records))
+
+
+def mark_important(write: Write, messages: list[Record], level: str, reason: str | None) -> list[Record]:
+    """Keep these messages for longer: 60 days if their importance is high, 365 if it is critical."""
+    until = write.now + timedelta(days=IMPORTANT_DAYS[level])
+    kept = []
+    for message in messages:
+        if message.expires_at is not None and message.expires_at < until:
+            longer = replace(message, expires_at=until, importance=1.0 if level == "critical" else 0.8)
+            kept.append(write.apply("update", message, longer, reason=reason or f"marked {level}"))
+        else:
+            kept.append(message)
+    return kept

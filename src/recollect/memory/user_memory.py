@@ -1,0 +1,144 @@
+"""One user, as all handles on them share it: their part of the store, their files, what is known by heart."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+
+from recollect.config import Config
+from recollect.errors import StoreError, StoreFullError, StoreReadOnlyError
+from recollect.memory.files.contract import Files
+from recollect.memory.transaction import NO_HOOKS, Hooks, Participants, UserTransaction
+from recollect.memory.user_index import Catalogue
+from recollect.memory.vectors import Embedding, Meaning
+from recollect.memory.write import Acting, Write
+from recollect.memory.write_cache import Known, marks_of
+from recollect.search.weights import Weights
+from recollect.store.contract import Reader, Transaction, UserStore
+from recollect.store.forks import renew_after_forks
+from recollect.times import Clock
+
+
+class Person:
+    """What belongs to one user."""
+
+    def __init__(
+        self,
+        user: UserStore,
+        files: Files,
+        config: Config,
+        clock: Clock,
+        embedding: Embedding | None = None,
+        used: Callable[[Person], None] | None = None,
+        settle: Callable[[], None] = lambda: None,
+        hooks: Hooks = NO_HOOKS,
+    ) -> None:
+        self.user = user
+        self.files = files
+        self.config = config
+        self.clock = clock
+        self.catalogue = Catalogue(user.read, files.folder, config, marks_of)
+        self.known = Known(self.catalogue)
+        self.meaning = None if embedding is None else Meaning(embedding, user, self.catalogue)
+        self.weights = Weights().but(config.weight_changes())
+        self.recalled: dict[str, datetime] = {}
+        """Recalls not yet written down; the next write takes them along."""
+        self.notices: list[str] = []
+        """What came up while reading and was not told yet."""
+        self._writing: int | None = None
+        self._turn = threading.RLock()
+        """Held until a failed write is put right, which is longer than the user's lock."""
+        self._used = used
+        self._hooks = hooks
+        self.settle = settle
+        """Writes down what is waiting to be logged, so that who looks finds it."""
+        renew_after_forks(self, Person._renew)
+
+    @contextmanager
+    def write(self, acting: Acting, *, hooks: Hooks | None = None) -> Iterator[Write]:
+        """Open the one way to change anything of this user, with these hooks or the user's own.
+
+        `recollect.memory.transaction` says what happens in which order, and why.
+        """
+        self.check_no_batch()
+        hooks = self._hooks if hooks is None else hooks
+        try:
+            with self._in_turn(), self._transaction(acting, hooks).open() as write:
+                yield write
+        except BaseException as error:
+            hooks.on_error(error)
+            raise
+        self._tell_use()
+        hooks.after_commit(acting)
+
+    def _transaction(self, acting: Acting, hooks: Hooks) -> UserTransaction:
+        parts = Participants(self.files, self.known, self.catalogue, self.meaning, self.recalled)
+        return UserTransaction(self.user, parts, self.config, self.clock, acting, hooks)
+
+    @contextmanager
+    def _in_turn(self) -> Iterator[None]:
+        """Keep other threads out, and note which thread is at it."""
+        with self._turn:
+            self._writing = threading.get_ident()
+            try:
+                yield
+            finally:
+                self._writing = None
+
+    @contextmanager
+    def write_beside(self) -> Iterator[Transaction]:
+        """For what is kept beside the memory, the log of tool calls and the ledger: no file is read or made."""
+        self.check_no_batch()
+        with self.user.write() as tx:
+            yield tx
+
+    @property
+    def has_batch_here(self) -> bool:
+        """Whether this thread has a batch of this user open."""
+        return self._writing == threading.get_ident()
+
+    def check_no_batch(self) -> None:
+        """Complain if this thread has a batch of this user open: it would wait for itself."""
+        if self.has_batch_here:
+            raise StoreError("a batch of this user is open in this thread; use the memory that batch() gave you")
+
+    @contextmanager
+    def read(self, *, notes: bool = False) -> Iterator[Reader]:
+        """A consistent view, after what the person edited has been taken over, in the notes too if asked."""
+        with self.user.read() as reader:
+            if not (edited := self.files.edited(reader, notes=notes)):
+                yield reader
+        if not edited:
+            self._tell_use()
+            return
+        try:
+            with self.write(Acting()) as write:
+                if notes:
+                    self.files.take_over_daily(write)
+            self.notices += write.notices
+        except (StoreReadOnlyError, StoreFullError):
+            pass  # what cannot be written cannot be taken over either; the stored memory still answers
+        with self.user.read() as reader:
+            yield reader
+        self._tell_use()
+
+    def _tell_use(self) -> None:
+        """While no lock is held: to make room, other people's indexes may be put away."""
+        if self._used is not None and self.catalogue.is_loaded:
+            self._used(self)
+
+    def _renew(self) -> None:
+        """In a forked child: whatever other threads were doing, they are not here."""
+        self._turn, self._writing = threading.RLock(), None
+        self.catalogue.renew()
+        if self.meaning is not None:
+            self.meaning.renew()
+        self.known = Known(self.catalogue)
+
+    def start_over(self) -> None:
+        """The database was replaced: know nothing by heart."""
+        self.known = Known(self.catalogue)
+        self.catalogue.forget()
+        self.files.discard(keep=True)

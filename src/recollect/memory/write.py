@@ -1,0 +1,562 @@
+"""The one write path. Whoever wants to change a memory, a tool, an agent, a person or an edited file, does
+it through a `Write`: one transaction, one journal entry for every change, the policy in between.
+
+Knows nothing about Markdown; `recollect.memory.files.contract` brings the files up to date from what a write changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
+from functools import lru_cache
+from typing import Any
+
+from recollect.config import Config
+from recollect.errors import InvalidInputError, NotFoundError
+from recollect.memory.chat_scope import belonging, joint, moved, seen_by, transaction_in
+from recollect.memory.write_cache import COMPARED, Known, statement_of
+from recollect.policy.code import looks_like_code
+from recollect.policy.duplicates.comparison import Relation, Statement, relation, signature
+from recollect.policy.retention import daily_expiry
+from recollect.policy.secrets import find_secrets, mask
+from recollect.policy.topics import Topic
+from recollect.records import (
+    PENDING,
+    STILL_PENDING,
+    USER_EDIT,
+    Conflict,
+    DailyEntry,
+    Demoted,
+    Duplicate,
+    Fact,
+    Forgotten,
+    JournalEntry,
+    Merged,
+    Outcome,
+    Record,
+    Refused,
+    Updated,
+    Written,
+    new_id,
+)
+from recollect.store.contract import Query, Transaction
+from recollect.text import words
+
+ERASED = "Not stored: the person had this erased. Only they can ask to remember it again."
+_SHORT_LABEL = 12
+_PROSE = frozenset({"fact", "daily", "note", "observation", "episode"})
+_IN_PLACE = frozenset({"correction", "refinement"})
+_FEW, _MANY = 4, 500  # facts under one key that are read at once, first and then
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acting:
+    """On whose behalf something is done: who, in which conversation, run and tool call."""
+
+    actor: str = "person"
+    agent: str | None = None
+    session: str | None = None
+    chat: str | None = None
+    """The chat it is done in: what is read and written is bounded by its wall, see `recollect.memory.chat_scope`."""
+    run: str | None = None
+    call: str | None = None
+    trusted: bool = True
+    may_be_done: Callable[[], bool] | None = field(default=None, compare=False, repr=False)
+    """Whether another process may have done the same call meanwhile: what it has done is not done again."""
+
+    @property
+    def is_person(self) -> bool:
+        """Whether it is the person themselves, and no agent in their name."""
+        return self.actor == "person" and self.agent is None
+
+    @property
+    def edits_as(self) -> str:
+        """The source of what is written into a file on this behalf. Only the person's own is a `USER_EDIT`."""
+        if self.is_person:
+            return USER_EDIT
+        name = self.agent if self.actor == "person" else self.actor
+        return f"tool:{(name or '').removeprefix('tool:')}"
+
+
+class DoneAlreadyError(Exception):
+    """Another process has done this call; nothing was done here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One record before and after; ``written`` if it is in the file already, because it came from there."""
+
+    before: Record | None
+    after: Record | None
+    written: bool = False
+
+
+class Write:
+    """One open write. Made by `Person.write`; its methods are the verbs that change a memory."""
+
+    def __init__(self, tx: Transaction, known: Known, config: Config, now: datetime, acting: Acting) -> None:
+        self.tx = tx
+        """What the verbs see: within `inside`, no more than the chat does."""
+        self._whole = tx
+        self._chat: str | None = None
+        self.known = known
+        self.config = config
+        self.now = now
+        self.acting = acting
+        self.state = tx.state()
+        self.last_seq = self.state.seq
+        self.changes: list[Change] = []
+        self.notices: list[str] = []
+        self.erased = False
+        """Whether something was removed for good, by the person or because it had expired."""
+        self.has_buried = False
+        """Whether this write left tombstones: something was erased on request, and must go everywhere."""
+        self.places: dict[str, int] = {}
+        """Of the receipt of an erasure: who removes something of it elsewhere adds that."""
+        self.topics: list[Topic] = []
+        """What was erased by topic: it must go from what is kept outside of the memory as well."""
+        self.cleared = False
+        """Whether everything was erased: then all that is kept outside must go."""
+
+    def add_pending(self, why: str = STILL_PENDING) -> None:
+        """Say in the receipt that a log or a file still holds what was erased."""
+        self.places[PENDING] = self.places.get(PENDING, 0) + 1
+        if why not in self.notices:
+            self.notices.append(why)
+
+    # the verbs
+
+    def remember(self, record: Record, *, durable: bool = True, day: date | None = None) -> Outcome:
+        """A new record, if the policy agrees. What is no fact is noted on a day, today unless another is given."""
+        record = self._clean(record)
+        if refused := self.refusal(record):
+            return refused
+        if isinstance(record, Fact):
+            if not durable or record.confidence < self.config.confidence_threshold:
+                return self._to_daily_note(record, demoted=durable, day=day)
+            if known := self.same_key(record):
+                return self._known_key(record, known)
+        similar: list[Record] = []
+        if record.kind in COMPARED:
+            same, similar = self._compare(record)
+            if same is not None:
+                return Duplicate(message=f"Already known: {same.text}", record=same)
+        written = self.apply("remember", None, record)
+        message = f"Remembered: {written.text}"
+        if similar:
+            message += f" (similar to: {similar[0].text})"
+        return Written(message=message, record=written, similar=tuple(similar))
+
+    def update(
+        self,
+        record: Record,
+        changes: dict[str, Any],
+        *,
+        reason: str = "update",
+        note: str | None = None,
+        since: datetime | None = None,
+    ) -> Outcome:
+        """A new version of a record. A correction was always so; an update holds from ``since`` or now."""
+        if record.kind == "daily" and changes.get("content", record.content) != record.content:
+            raise InvalidInputError(
+                "content", "of a daily note is only ever added to; jot a new entry, or erase this one"
+            )
+        changed = self._clean(replace(record, **changes))
+        if refused := self.refusal(changed):
+            return refused
+        confident = not isinstance(record, Fact) or "confidence" not in changes or "content" not in changes
+        if not confident and changed.confidence < self.config.confidence_threshold:
+            assert isinstance(changed, Fact)
+            return self._to_daily_note(replace(changed, id=new_id("fact")), demoted=True)
+        if changed == record:
+            return Duplicate(message=f"Already so: {record.text}", record=record)
+        if changed.key != record.key and isinstance(changed, Fact):
+            taken = self.same_key(changed)
+            if taken is not None and taken.id != record.id:
+                return Conflict(message=_conflict(taken), record=taken)
+        moves_on = changed.content != record.content and reason not in _IN_PLACE
+        if moves_on:
+            # without a date it holds from now; a clock that is behind the one that wrote the old value does not matter
+            start = since or max(self.now, record.valid_from)
+            if start < record.valid_from:
+                raise InvalidInputError(
+                    "valid_from",
+                    f"is before {record.valid_from:%Y-%m-%d %H:%M} UTC, since when the present value holds",
+                )
+            changed = replace(changed, valid_from=start)
+        if isinstance(changed, Fact) and changed.tier == "archive" and changed.status == "active":
+            changed = replace(changed, tier="file")
+        updated = self.apply("update", record, changed, reason=note or reason)
+        if moves_on:
+            self.tx.keep(replace(record, status="superseded", valid_until=updated.valid_from))
+        return Updated(message=f"Updated: {updated.text}", record=updated, previous=record)
+
+    def forget(self, record: Record, *, reason: str | None = None, replaced_by: str | None = None) -> Outcome:
+        """Out of recall, into the archive."""
+        if record.status != "active":
+            raise NotFoundError(
+                f"{record.id} is already {'forgotten' if record.status == 'archived' else 'superseded'}"
+            )
+        if replaced_by is not None:
+            if self.tx.get(replaced_by) is None:
+                raise NotFoundError(f"there is no record {replaced_by} to take its place")
+            changed = replace(record, status="superseded", superseded_by=replaced_by, valid_until=self.now)
+        else:
+            changed = replace(record, status="archived")
+        forgotten = self.apply("forget", record, changed, reason=reason)
+        return Forgotten(message=f"Forgotten: {record.text}", record=forgotten)
+
+    def merge(self, records: Sequence[Record], merged: Record, *, reason: str | None = None) -> Outcome:
+        """Several records become one; they stay as superseded."""
+        merged = self._clean(merged)
+        if refused := self.refusal(merged):
+            return refused
+        merged = moved(merged, joint(records))
+        run = self.acting.run or new_id("run")
+        gone = []
+        for record in records:  # first, so that undoing the run in reverse frees the key before it is needed
+            superseded = replace(record, status="superseded", superseded_by=merged.id, valid_until=self.now)
+            gone.append(self.apply("merge", record, superseded, reason=reason, run=run))
+        kept = self.apply("merge", None, merged, reason=reason, run=run)
+        return Merged(
+            message=f"Merged {len(records)} into: {kept.text}",
+            record=kept,
+            merged=tuple(gone),
+            run=run,
+        )
+
+    # what the verbs are made of
+
+    @contextmanager
+    def inside(self, acting: Acting) -> Iterator[Write]:
+        """See and change for a while what the chat of this one may, and note it as said there."""
+        before = self.tx, self._chat
+        self.tx, self._chat = transaction_in(self._whole, acting.chat, acting.session), acting.chat
+        try:
+            yield self
+        finally:
+            self.tx, self._chat = before
+
+    @property
+    def is_walled(self) -> bool:
+        """Whether not everything may be seen."""
+        return seen_by(self.tx) is not None
+
+    def shows(self, record: Record) -> bool:
+        """Whether a record may be seen."""
+        chats = seen_by(self.tx)
+        return chats is None or record.chat in chats
+
+    def likely(self, statement: Statement, kind: str) -> list[tuple[Record, Statement]]:
+        """The few records of a kind that could say the same as a statement, of those that may be seen."""
+        return self.known.likely(statement, kind, self.shows if self.is_walled else None)
+
+    def archived_copy(self, fact: Fact) -> Fact | None:
+        """The same fact, word for word, where pruning put it, if it may be seen."""
+        return self.known.archived_copy(fact, self.shows if self.is_walled else None)
+
+    def as_person(self) -> AbstractContextManager[None]:
+        """Changes that come from a file are the person's, whoever caused it to be read."""
+        return self.on_behalf(Acting(actor="person", run=new_id("run")))
+
+    @contextmanager
+    def on_behalf(self, acting: Acting) -> Iterator[None]:
+        """Changes are this one's for a while."""
+        acting, self.acting = self.acting, acting
+        try:
+            yield
+        finally:
+            self.acting = acting
+
+    def apply(
+        self,
+        op: str,
+        before: Record | None,
+        after: Record,
+        *,
+        reason: str | None = None,
+        run: str | None = None,
+        undoes: int | None = None,
+        written: bool = False,
+    ) -> Record:
+        """One change of one record: store it and its journal entry."""
+        entry = self._entry(op, before, after, reason, run, undoes)
+        assert entry.after is not None
+        self.tx.put(entry.after)
+        self.tx.log([entry])
+        self.known.note(entry.after)
+        # the person's own file does not have yet what was written into the part of it that a chat sees
+        self.changes.append(Change(before, entry.after, written and not self.is_walled))
+        return entry.after
+
+    def apply_all(self, op: str, pairs: Sequence[tuple[Record, Record]], *, reason: str, run: str) -> None:
+        """`apply` for many records at once."""
+        entries = [self._entry(op, before, after, reason, run, None) for before, after in pairs]
+        changed = [entry.after for entry in entries if entry.after is not None]
+        self.tx.put_many(changed)
+        self.tx.log(entries)
+        for (before, _), after in zip(pairs, changed, strict=True):
+            self.known.note(after)
+            self.changes.append(Change(before, after))
+
+    def _entry(
+        self, op: str, before: Record | None, after: Record, reason: str | None, run: str | None, undoes: int | None
+    ) -> JournalEntry:
+        """The journal entry of a change, with the record's next version in it."""
+        self.last_seq = self.tx.next_seq()
+        version, updated = (before.version + 1, self.now) if before else (after.version, after.updated_at)
+        after = replace(after, seq=self.last_seq, version=version, updated_at=updated)
+        if op != "undo":  # what was is as it was
+            after = belonging(before, after, self._chat)
+        return JournalEntry(
+            seq=self.last_seq,
+            at=self.now,
+            actor=self.acting.actor,
+            op=op,
+            record_id=after.id,
+            before=before,
+            after=after,
+            reason=None if reason is None else _masked_label(reason),
+            source=after.source,
+            run=run or self.acting.run,
+            call=self.acting.call,
+            undoes=undoes,
+        )
+
+    def mark(self, op: str, record_id: str, *, reason: str | None = None) -> None:
+        """A journal entry about something that is not a change of a record's text: a pause, an erasure."""
+        self.last_seq = self.tx.next_seq()
+        entry = JournalEntry(
+            seq=self.last_seq,
+            at=self.now,
+            actor=self.acting.actor,
+            op=op,
+            record_id=record_id,
+            reason=None if reason is None else _masked_label(reason),
+            run=self.acting.run,
+            call=self.acting.call,
+        )
+        self.tx.log([entry])
+
+    def consent(self, name: str) -> None:
+        """Note that the person consents to something, in the journal too."""
+        self.tx.set_consent(name, True, self.now)
+        self.mark("consent", "", reason=name)
+
+    def withdraw(self, name: str) -> None:
+        """Note that they no longer do."""
+        self.tx.set_consent(name, False, self.now)
+        self.mark("withdraw", "", reason=name)
+
+    def tombstone_hash(self, record: Record) -> str:
+        """What recognises an erased record without telling what it said: with its key, if it has one."""
+        return tombstone_hashes(record, self.state.secret)[0]
+
+    def buried_hashes(self, record: Record) -> list[str]:
+        """The tombstones that recognise this record, with its key or without."""
+        return [one for one in tombstone_hashes(record, self.state.secret) if one in self.known.buried]
+
+    def know_tombstones(self) -> None:
+        """Recognise from here on what this write has erased. Call it after the tombstones were stored."""
+        self.known.buried = {tombstone.hash for tombstone in self.tx.tombstones()}
+        self.has_buried = True
+
+    def _clean(self, record: Record) -> Record:
+        """Messages and what surrounds a record are masked; the record itself is refused if it holds a secret."""
+        changes: dict[str, Any] = {}
+        if record.kind == "message" and (cleaned := mask(record.content)) != record.content:
+            changes["content"] = cleaned
+        if record.excerpt and (cleaned := mask(record.excerpt)) != record.excerpt:
+            changes["excerpt"] = cleaned
+        if (cleaned := _masked_label(record.source)) != record.source:
+            changes["source"] = cleaned
+        if record.metadata and (hidden := masked(record.metadata)) != record.metadata:
+            changes["metadata"] = hidden
+        return replace(record, **changes) if changes else record
+
+    def paused(self) -> Refused | None:
+        """Why nobody but the person may store anything now, or None."""
+        return pause_of(self.state.mode, self.config)
+
+    def refusal(self, record: Record) -> Refused | None:
+        """Why the policy would not have this record, or None."""
+        by_person = record.source == USER_EDIT and self.acting.is_person
+        if not by_person and (paused := self.paused()):
+            return paused
+        text = record.text
+        beside = _margin(record)
+        if refused := secret_in(f"{text}\n{beside}" if beside else text):
+            return refused
+        if record.session and (refused := _secret_in_name(record.session)):
+            return refused
+        if record.kind in _PROSE and (refused := code_in(text) or (code_in(record.content) if record.key else None)):
+            return refused
+        told = by_person or record.source.partition(":")[0] == "explicit"
+        if self.known.buried and not told and self.buried_hashes(record):
+            return Refused(reason="erased", message=ERASED)
+        return None
+
+    def was_erased(self, record: Record) -> bool:
+        """Whether the person had this erased after it was made, even if they had asked to remember it then."""
+        if not self.known.buried or not (known := self.buried_hashes(record)):
+            return False
+        return any(tombstone.at >= record.created_at for tombstone in self.tx.tombstones(known))
+
+    def _to_daily_note(self, fact: Fact, *, demoted: bool, day: date | None = None) -> Outcome:
+        today, kept = self.now.date(), self.config.daily_retention_days
+        if day is None or day > today or daily_expiry(day, kept) <= self.now:
+            day = today
+        when = "today" if day == today else day.isoformat()
+        entry = DailyEntry(
+            id=new_id("daily"),
+            content=fact.text,
+            day=day,
+            key=day.isoformat(),
+            section=section_of_day(fact),
+            created_at=self.now,
+            updated_at=self.now,
+            valid_from=fact.valid_from,
+            session=fact.session,
+            source=fact.source,
+            confidence=fact.confidence,
+            expires_at=fact.expires_at or daily_expiry(day, kept),
+            excerpt=fact.excerpt,
+            messages=fact.messages,
+            agent=fact.agent,
+            trusted=fact.trusted,
+            importance=fact.importance,
+            tags=fact.tags,
+            metadata=fact.metadata,
+        )
+        written = self.apply("remember", None, entry)
+        if not demoted:
+            return Written(message=f"Noted for {when}: {written.text}", record=written)
+        threshold = self.config.confidence_threshold
+        return Demoted(
+            message=f"Confidence {fact.confidence:.2f} is below {threshold:.2f}: noted for {when} only: {written.text}",
+            record=written,
+        )
+
+    def same_key(self, fact: Fact) -> Fact | None:
+        """The active fact that this one would stand beside under the same key."""
+        if fact.key is None:
+            return None
+        query = Query(kinds=("fact",), key=fact.key, alive_at=self.now, limit=_FEW)
+        while found := self.tx.find(query):  # a person may have written thousands under one key
+            for other in found:
+                if other.category == fact.category and (not other.type or not fact.type or other.type == fact.type):
+                    assert isinstance(other, Fact)
+                    return other
+            query = replace(query, after=(found[-1].created_at, found[-1].id), limit=_MANY)
+        return None
+
+    def _known_key(self, fact: Fact, known: Fact) -> Outcome:
+        if relation(statement_of(fact), statement_of(known)) is Relation.SAME:
+            return Duplicate(message=f"Already known: {known.text}", record=known)
+        return Conflict(message=_conflict(known), record=known)
+
+    def _compare(self, record: Record) -> tuple[Record | None, list[Record]]:
+        statement = statement_of(record)
+        similar: list[Record] = []
+        for known, theirs in self.likely(statement, record.kind):
+            if known.expires_at is not None and known.expires_at <= self.now:
+                continue
+            found = relation(statement, theirs)
+            if found is Relation.SAME:
+                return known, []
+            if found is Relation.NEAR:
+                similar.append(known)
+        return None, similar
+
+
+def pause_of(mode: str, config: Config) -> Refused | None:
+    """The refusal of whatever is to be stored while memory is off, or None while it is on."""
+    if mode == "incognito":
+        return Refused(reason="incognito", message="Not stored: this conversation is incognito.")
+    if mode == "paused" or not config.enabled:
+        return Refused(reason="paused", message="Not stored: memory is paused. Resume it to store again.")
+    return None
+
+
+def secret_in(text: str) -> Refused | None:
+    """The refusal of a text that holds a secret; it does not repeat the secret."""
+    secrets = find_secrets(text)
+    if not secrets:
+        return None
+    found = f"Not stored: it seems to hold a secret ({secrets[0].kind}). Leave the secret out and try again."
+    return Refused(reason="secret", message=found)
+
+
+@lru_cache(maxsize=256)
+def _secret_in_name(session: str) -> Refused | None:
+    """The refusal of a session whose name holds a secret. Many are named by a number, which may look like a card's."""
+    kinds = [secret.kind for secret in find_secrets(session) if secret.kind != "card number"]
+    if not kinds:
+        return None
+    told = f"Not stored: the name of the session seems to hold a secret ({kinds[0]}). Name the session otherwise."
+    return Refused(reason="secret", message=told)
+
+
+def masked_session(session: str | None) -> str | None:
+    """The name of a session without a secret in it, for what is logged beside the memory and not refused."""
+    return mask(session) if session and _secret_in_name(session) else session
+
+
+def code_in(text: str) -> Refused | None:
+    """The refusal of a text that is code."""
+    code = looks_like_code(text)
+    if not code:
+        return None
+    return Refused(reason="code", message=f"Not stored: it looks like {code}. Say in plain words what to remember.")
+
+
+def section_of_day(fact: Record) -> str:
+    """The section of a daily note where something belongs, by where it came from."""
+    origin = fact.source.partition(":")[0]
+    if fact.category == "reading_history" or origin == "reaction":
+        return "Reading Activity"
+    if origin == "discussion":
+        return "Discussions"
+    if origin in ("explicit", "explicit_mention", USER_EDIT):
+        return "Explicit Memories"
+    return "Extracted Insights"
+
+
+def _conflict(known: Fact) -> str:
+    return f"{known.key} is already known as {known.content!r}. Update it if that has changed."
+
+
+def tombstone_hashes(record: Record, secret: bytes) -> tuple[str, ...]:
+    """What recognises an erased record where this secret is: with its key, and then by what it says alone.
+
+    A single word says nothing without its key: after "pets: no" was erased, "children: no" is another statement.
+    """
+    key = record.key if record.kind == "fact" else None
+    said = [signature(record.content, key)]
+    if key and len(words(record.content)) > 1:
+        said.append(signature(record.content))
+    return tuple(hashlib.blake2b(one.encode("utf-8"), key=secret, digest_size=16).hexdigest() for one in said)
+
+
+def _margin(record: Record) -> str:
+    """What is written beside the text: the title of a note, and the tags."""
+    return "\n".join([*filter(None, [getattr(record, "title", None)]), *record.tags])
+
+
+def _masked_label(text: str) -> str:
+    """A source or a reason without secrets; most are too short to hold one."""
+    return mask(text) if len(text) > _SHORT_LABEL else text
+
+
+def masked(value: Any) -> Any:
+    """The same data without the secrets in its texts."""
+    if isinstance(value, str):
+        return mask(value)
+    if isinstance(value, dict):
+        return {key: masked(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [masked(item) for item in value]
+    return value

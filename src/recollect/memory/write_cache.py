@@ -1,0 +1,209 @@
+"""What a write must know of everything stored: which records could be the same as a new one, which facts MEMORY.md
+shows, and what was erased.
+
+Candidates come from the user's index, under marks that each record was put with: its signature, and its words as
+they are compared. What the open write itself changed is kept apart, until it is stored or given up. Knows no files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from heapq import nsmallest
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from recollect.memory.user_index import Catalogue
+from recollect.policy.duplicates.comparison import Statement
+from recollect.records import Fact, Record
+from recollect.store.contract import Query, Reader, State
+
+if TYPE_CHECKING:
+    from recollect.search.index.index import Index
+
+COMPARED = frozenset({"fact", "note"})
+"""The kinds of which the same is not stored twice, however it is said."""
+_EXACT = frozenset({"observation", "episode"})  # compared by their very words, and only when they are imported
+
+_MOST_POSTINGS = 32
+_MOST_CANDIDATES = 6
+_MOST_SEEN_THROUGH = 32
+
+
+@lru_cache(4096)
+def _statement(content: str, key: str | None) -> Statement:
+    return Statement.of(content, key)
+
+
+def statement_of(record: Record) -> Statement:
+    """A record as it is compared; a new one is looked up first and marked then, so it is kept for a while."""
+    return _statement(record.content, record.key if record.kind == "fact" else None)
+
+
+def marks_of(record: Record) -> Sequence[str]:
+    """What a record is found by when a new one is compared."""
+    if record.kind in COMPARED:
+        statement = statement_of(record)
+        return [_signed(statement), *map(_worded, statement.terms)]
+    return [f"!{record.content}"] if record.kind in _EXACT else ()
+
+
+def _signed(statement: Statement) -> str:
+    return f"={statement.signature}"
+
+
+def _worded(term: str) -> str:
+    return f"~{term}"
+
+
+class Known:
+    """Use it under the user's write lock."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._life: object = None  # of the user's lives; another one begins when they are erased or rebuilt
+        self._seq = -1
+        self.in_file: dict[str, Fact] = {}
+        self.buried: set[str] = set()
+        self._catalogue = catalogue
+        self._state: State | None = None
+        self._reader: Reader | None = None
+        self._changed: dict[str, Record | None] = {}  # by this write; None is gone
+        self._marks: dict[str, dict[str, None]] = {}  # of what it changed, as far as somebody asked
+        self._unmarked: dict[str, Record] = {}  # changed since then
+        self._has_archived: bool | None = None  # until somebody asks
+        self._before: tuple[dict[str, Fact], set[str]] | None = None
+        self._dirty = False  # the write has changed something, of whatever kind
+
+    def begin(self, reader: Reader, state: State) -> None:
+        """A write begins: know everything up to here. From here on `roll_back` can return to it."""
+        life = (state.secret, state.created_at)
+        if (self._life, self._seq) != (life, state.seq):
+            shown = reader.find(Query(kinds=("fact",), tier="file"))
+            self.in_file = {fact.id: fact for fact in shown if isinstance(fact, Fact)}
+            self.buried = {tombstone.hash for tombstone in reader.tombstones()}
+            self._life, self._seq = life, state.seq
+        self._reader, self._state = reader, state
+        self._before = dict(self.in_file), self.buried
+
+    def roll_back(self) -> None:
+        """Know again what was known at `begin`; nothing happens if there was none since `commit`."""
+        if self._before is not None:
+            self.in_file, self.buried = self._before
+            self._end()
+
+    def commit(self, seq: int) -> None:
+        """What was taken in since `begin` is stored."""
+        self._seq = seq
+        self._end()
+
+    def _end(self) -> None:
+        self._changed, self._marks, self._unmarked, self._dirty = {}, {}, {}, False
+        self._has_archived = None
+        self._before = self._reader = self._state = None
+
+    def note(self, record: Record) -> None:
+        """Take in a new version of a record."""
+        self._dirty = True
+        if isinstance(record, Fact) and record.tier == "file" and record.status == "active":
+            self.in_file[record.id] = record
+        else:
+            self.in_file.pop(record.id, None)
+        if record.tier == "archive":
+            self._has_archived = True
+        if record.kind not in COMPARED and record.kind not in _EXACT:
+            return
+        self._unmark(record.id)
+        self._changed[record.id] = record if record.status == "active" else None
+        if record.status == "active":
+            self._unmarked[record.id] = record
+
+    def drop(self, record_id: str) -> None:
+        """Let go of a record."""
+        self._dirty = True
+        self.in_file.pop(record_id, None)
+        self._unmark(record_id)
+        self._changed[record_id] = None
+
+    def _unmark(self, record_id: str) -> None:
+        known = self._changed.get(record_id)
+        if self._unmarked.pop(record_id, None) is None and known is not None:
+            for mark in marks_of(known):
+                self._marks[mark].pop(record_id, None)
+
+    def _mark(self) -> None:
+        """Make what this write changed findable. Only now that somebody asks: a file that is taken over never does."""
+        for record in self._unmarked.values():
+            for mark in marks_of(record):
+                self._marks.setdefault(mark, {})[record.id] = None
+        self._unmarked = {}
+
+    def archived_copy(self, fact: Fact, fits: Callable[[Record], bool] | None = None) -> Fact | None:
+        """The same fact, word for word, where pruning put it."""
+        if self._has_archived is None and self._reader is not None:
+            self._has_archived = bool(self._reader.find(Query(kinds=("fact",), tier="archive", limit=1)))
+        if not self._has_archived:
+            return None
+        for other, _ in self.likely(statement_of(fact), "fact", fits):
+            same = (other.key, other.content) == (fact.key, fact.content)
+            if same and isinstance(other, Fact) and other.tier == "archive":
+                return other
+        return None
+
+    def likely(
+        self, statement: Statement, kind: str, fits: Callable[[Record], bool] | None = None
+    ) -> list[tuple[Record, Statement]]:
+        """The few records of a kind, of those that fit, that could say the same as a statement, the likeliest first."""
+        self._mark()
+        words = frozenset(map(_worded, statement.terms))
+        signed = _signed(statement)
+        found = self._likely_stored(signed, words, kind, _MOST_CANDIDATES if fits is None else _MOST_SEEN_THROUGH)
+        found += [self._changed[record_id] for record_id in self._likely_changed(signed, words)]
+        likely = [
+            (record, statement_of(record))
+            for record in found
+            if record is not None and record.kind == kind and (fits is None or fits(record))
+        ]
+        shared = [(-len(words.intersection(map(_worded, theirs.terms))), n) for n, (_, theirs) in enumerate(likely)]
+        return [likely[place] for _, place in nsmallest(_MOST_CANDIDATES, shared)]
+
+    def has_exactly(self, record: Record) -> bool:
+        """Whether the very same is there: the same kind with the same words."""
+        self._mark()
+        mark = f"!{record.content}"
+        if any(other.kind == record.kind for other in map(self._changed.get, self._marks.get(mark, ())) if other):
+            return True
+        with self._catalogue.guard:
+            index = self._index()
+            kind = index.code("kind", record.kind)
+            ids = [index.id_of(number) for number in index.marked(mark).tolist() if index.kind[number] == kind]
+        return any(record_id not in self._changed for record_id in ids)
+
+    def _likely_stored(self, signed: str, words: frozenset[str], kind: str, most: int) -> list[Record | None]:
+        with self._catalogue.guard:
+            ids = self._index().alike([signed, *words], kind, most)
+        ids = [record_id for record_id in ids if record_id not in self._changed]
+        if not ids or self._reader is None:
+            return []
+        records = {record.id: record for record in self._reader.find(Query(ids=ids))}
+        return [records.get(record_id) for record_id in ids]
+
+    def _likely_changed(self, signed: str, words: frozenset[str]) -> Iterator[str]:
+        found = dict.fromkeys(self._marks.get(signed, ()))
+        lists = [self._marks.get(word, {}) for word in words]
+        for ids in sorted(lists, key=len):
+            if found and len(found) + len(ids) > _MOST_POSTINGS:
+                break
+            found.update(dict.fromkeys(islice(ids, _MOST_POSTINGS)))
+        for record_id in found:
+            if 2 * sum(record_id in self._marks.get(word, ()) for word in words) >= len(words):
+                yield record_id
+
+    def _index(self) -> Index:
+        """The index with all that was stored when the write began."""
+        assert self._reader is not None and self._state is not None
+        return self._catalogue.caught_up(self._reader, self._state, in_write=self._dirty)
+
+
+def forget_statements() -> None:
+    """Keep nothing of what was said in memory; after an erasure."""
+    _statement.cache_clear()

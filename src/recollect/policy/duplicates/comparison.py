@@ -1,0 +1,196 @@
+"""Is this the fact we already have, said differently?
+
+Two statements about one person are compared by rules: `relation` calls them SAME only when every word that is
+left once `Statement.of` has prepared them has its counterpart, and the order does not give it another role.
+Whatever a rule does not know counts as a difference: taking two facts for one loses a memory, taking one for
+two only keeps a second copy.
+
+It has no model, and knows nothing about stores, users or conflicts. A translation is recognised only where all
+its words are in the tables of `vocabulary`.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter
+from collections.abc import Callable
+from functools import lru_cache
+
+from recollect.policy.duplicates.statements import Form, Statement
+from recollect.policy.duplicates.vocabulary import CONFUSABLE
+from recollect.policy.duplicates.word_order import order_agrees
+from recollect.policy.duplicates.words import PAST, Word, skeleton
+
+__all__ = ["Relation", "Statement", "relation", "signature"]
+
+
+class Relation(enum.Enum):
+    """How a new statement stands to a known one."""
+
+    SAME = "same"
+    NEAR = "near"
+    DIFFERENT = "different"
+
+
+def signature(content: str, key: str | None = None) -> str:
+    """The canonical form of a statement: equal signatures are the SAME statement, in any process.
+
+    It still spells out what the statement says. Whoever keeps it after an erasure should keep a keyed hash.
+    """
+    return Statement.of(content, key).signature
+
+
+def relation(new: Statement, known: Statement) -> Relation:
+    """SAME, NEAR or DIFFERENT; the two may be given in either order.
+
+    With one key on both, the values are compared. Statements under two keys are never the SAME.
+    """
+    if new.signature == known.signature and new.signature:
+        return Relation.SAME
+    if new.key is not None and known.key is not None:
+        if new.key != known.key:
+            return Relation.NEAR if _same(new.value, known.value) else Relation.DIFFERENT
+        a, b = new.value, known.value
+    else:
+        a, b = new.whole, known.whole
+        for keyed, other in ((new, b), (known, a)):
+            if keyed.spoken is not None and _same(keyed.spoken, other):
+                return Relation.SAME
+    if _same(a, b):
+        return Relation.SAME
+    return Relation.NEAR if _close(a, b) else Relation.DIFFERENT
+
+
+def _close(a: Form, b: Form) -> bool:
+    """Whether they share a topic: most of their stems, or all of the shorter one's if it has several."""
+    shared = len(a.stems & b.stems)
+    if not shared:
+        return False
+    few, many = sorted((len(a.stems), len(b.stems)))
+    return shared >= 0.6 * (few + many) / 2 or (few >= 2 and shared == few)
+
+
+def _same(a: Form, b: Form) -> bool:
+    """Whether they say the same. The cheap questions come first: most pairs end there."""
+    if len(a.bag) != len(b.bag):
+        return False
+    # One beside a sentence is decoration; another one, or one beside a single word, is part of what is said.
+    if a.emoji != b.emoji and ((a.emoji and b.emoji) or len(a.bag) < 2):
+        return False
+    if not _genders_agree(a, b):
+        return False
+    if a.order == b.order:
+        return bool(a.bag or a.emoji) and (a.names == b.names or _names_agree(a, b))
+    swap: dict[str, str] = {}
+    if a.bag != b.bag:
+        found = _counterparts(a, b)
+        if found is None:
+            return False
+        swap = found
+    if a.links != b.links and not _compatible(a.links, b.links):
+        return False
+    # With a swap a name may be in another script, where its ending cannot be compared.
+    if a.names != b.names and not swap and not _names_agree(a, b):
+        return False
+    sequence = tuple(swap.get(form, form) for form in a.sequence) if swap else a.sequence
+    return order_agrees(sequence, b.sequence)
+
+
+def _genders_agree(a: Form, b: Form) -> bool:
+    """A statement that does not say he or she agrees with both."""
+    return a.genders == b.genders or not a.genders or not b.genders
+
+
+def _compatible(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
+    """One may leave out an "in", an "as" or a possessive that the other has; the rest must be the same."""
+    more, less = Counter(a), Counter(b)
+    if more.total() < less.total():
+        more, less = less, more
+    return not (less - more) and (more - less).keys() <= {"in", "as", "s"}
+
+
+def _names_agree(a: Form, b: Form) -> bool:
+    """Where names are declined, another ending is another part: Богдан керує, керує Богданом."""
+    written_a = {word.surface for word in a.words}
+    written_b = {word.surface for word in b.words}
+    return a.names <= written_b and b.names <= written_a
+
+
+def _counterparts(a: Form, b: Form) -> dict[str, str] | None:
+    """Pairs for the words that have no equal, by script or as a single slip of the pen; None if one has none.
+
+    The result maps forms of `a` to forms of `b`.
+    """
+    right = list(b.bag)
+    left: list[str] = []
+    for form in a.bag:
+        if form in right:
+            right.remove(form)
+        elif len(left) == 3:
+            return None  # so many differences are no accident
+        else:
+            left.append(form)
+    words_a = dict(zip(a.forms, a.words, strict=True))
+    words_b = dict(zip(b.forms, b.words, strict=True))
+    slips = 0
+    found: dict[str, str] = {}
+    for form in left:
+        one = words_a[form]
+        for other in right:
+            two = words_b[other]
+            if (form[0] == "!") is not (other[0] == "!") or form.endswith(PAST) != other.endswith(PAST):
+                continue
+            if one.known and two.known:
+                continue
+            if one.latin != two.latin and len(one.surface) > 2:  # a shorter one sounds like too many others
+                if skeleton(one.surface) != skeleton(two.surface):
+                    continue
+            elif one.known or two.known or slips or not _slip(one, two):
+                continue
+            else:
+                slips += 1
+            found[form] = other
+            right.remove(other)
+            break
+        else:
+            return None
+    return found
+
+
+@lru_cache(maxsize=1)
+def _distance() -> Callable[..., int]:
+    from rapidfuzz.distance import OSA  # compiled code: loaded only where a typo has to be told
+
+    return OSA.distance
+
+
+_VOWELS = frozenset("aeiouy")
+
+
+def _slip(one: Word, two: Word) -> bool:
+    """Whether two long words are one with a typing error inside.
+
+    Beginnings and ends must agree: that is where words of one family differ (Christian, Christina). A name
+    has to be longer, and no letter of it may be another one: Freiburg is not Freiberg.
+    """
+    a, b = one.surface, two.surface
+    short, long = sorted((a, b), key=len)
+    if len(short) < 7 or len(long) - len(short) > 1 or a[:3] != b[:3] or a[-1] != b[-1]:
+        return False
+    if a[-2:] != b[-2:] and (len(short) < 10 or len(long) == len(short)):
+        return False
+    if not a.isalpha() or not b.isalpha() or _distance()(a, b, score_cutoff=1) != 1:
+        return False
+    # "painting" and "panting": an ending adds letters, not evidence.
+    size = len(short) - (3 if a.endswith("ing") else 2 if a.endswith("ed") else 0)
+    if frozenset((a, b)) in CONFUSABLE:
+        return False
+    if one.capital or two.capital:
+        return len(short) >= 11 and (len(long) > len(short) or sorted(a) == sorted(b))
+    if len(long) > len(short):
+        at = next((i for i, (x, y) in enumerate(zip(short, long, strict=False)) if x != y), len(short))
+        doubled = long[at] == long[at - 1] or long[at] == long[at + 1 : at + 2]
+        return size >= (7 if doubled else 8)
+    if sorted(a) == sorted(b):
+        return size >= 7
+    return size >= 9 and all(x == y or (x in _VOWELS and y in _VOWELS) for x, y in zip(a, b, strict=True))

@@ -1,0 +1,531 @@
+"""A person in one place, a private chat, a thread of a group or the terminal: what they say in, pages out.
+
+What is under way here is asked of the memory each time, so a restart loses nothing: the messages of its sessions, the
+discussions that began and ended, and which of them were concluded. Only while nothing can be stored, because memory is
+paused or incognito, it is kept in the object, and gone with it. Knows no channel.
+"""
+
+from __future__ import annotations
+
+import difflib
+import logging
+import re
+import secrets
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from recollect import checks as check
+from recollect.agents.apply import source_of
+from recollect.agents.conclude import IDLE, conclude, idle
+from recollect.agents.discuss import Answer, Discussion, Heard, storable
+from recollect.agents.extract import Extractor
+from recollect.agents.models import Model
+from recollect.agents.remind import remind, reminders_are_on
+from recollect.app import Recollect
+from recollect.errors import InvalidInputError, RecollectError, StoreError
+from recollect.identity.identities import Identity, check_identity
+from recollect.memory.chat_scope import group
+from recollect.memory.memory import Memory
+from recollect.records import Demoted, Forgotten, Message, Outcome, Record, Reported, Updated, Written
+from recollect.surfaces.chat.commands import Commands
+from recollect.surfaces.chat.page import Choice, Line, Page, page
+from recollect.surfaces.chat.speaker import bring_back, told
+from recollect.surfaces.chat.text_fit import WIDTH, fitted
+from recollect.times import Clock, utc_now
+
+LOGGER = logging.getLogger("recollect.talk")
+
+NO_MODEL = "No model is set, so I answer from memory alone and learn by rules."
+COMMANDS = {
+    "/memory": "see and change what I remember; /memory help",
+    "/discuss": "begin a discussion: a title, a link or a text",
+    "/end": "end it, and see what I learned",
+    "/help": "this",
+}
+_COMMAND = re.compile(r"\s*/([A-Za-z][A-Za-z_]*)(?:@\w+)?(?:\s+(.*?))?\s*", re.DOTALL)
+_TOLD_NO_MODEL = "talk:told-no-model"
+_ENDED = "ended"
+_PAGE = 50
+_LONGEST_TITLE = 120
+_LONGEST_ARTICLE = 20_000
+_LONGEST_PLACE = 100
+_LONGEST_VERB = 20
+_MOST_LEARNED = 8
+_MOST_UNDO = 3
+_MOST_CONCLUDED = 20
+_MOST_WITNESSES = 20
+_ROOM = 3 * WIDTH
+
+
+@dataclass(frozen=True, slots=True)
+class _Here:
+    """The conversation that is under way."""
+
+    session: str
+    at: datetime
+    title: str | None = None
+    text: str | None = None
+
+
+class Talk:
+    """One person in one place. Make it anew or keep it, as you like; it is safe to share between threads.
+
+    ``place`` names the chat and the thread in it. In a group each person has a `Talk` of their own with the same
+    place, and a ``speaker``: their name. Others read along there, so nothing remembered is told to a model, and an
+    episode of what was discussed names those who took part: ``company`` says who else did.
+    """
+
+    def __init__(
+        self,
+        app: Recollect,
+        identity: tuple[str, str | int],
+        *,
+        place: str,
+        model: Model | None = None,
+        extractor: Extractor | None = None,
+        speaker: str | None = None,
+        company: Callable[[], Sequence[str]] = tuple,
+        suites: Sequence[str] = ("entries",),
+        clock: Clock = utc_now,
+    ) -> None:
+        self.identity: Identity = check_identity(identity)
+        self.place = check.line("place", place, _LONGEST_PLACE)
+        self._app = app
+        self._model = model
+        self._extractor = extractor
+        self._speaker = check.optional_line("speaker", speaker)
+        self._company = company
+        self._suites = tuple(suites)
+        self._clock = clock
+        self._commands = Commands(app, self.identity, clock=clock)
+        self._guard = threading.RLock()
+        self._unkept: _Here | None = None
+        self._discussion: Discussion | None = None
+        self._asked_until: datetime | None = None
+        self._told_no_model = False
+
+    @property
+    def memory(self) -> Memory:
+        """Whose memory it is; another, once two channels are joined. In a group, what was said in it and no more."""
+        return self._own.acting(chat=self._chat)
+
+    @property
+    def _own(self) -> Memory:
+        """All of it, for what the person has set: it must not be shown in a group."""
+        return self._app.identities.memory(self.identity)
+
+    @property
+    def _chat(self) -> str | None:
+        """Its wall, if others read along; a private chat is the person's own."""
+        return None if self._speaker is None else group(self.place)
+
+    # what the person does
+
+    def say(
+        self,
+        text: str,
+        *,
+        message: str | None = None,
+        forwarded: bool = False,
+        quoted: str | None = None,
+        on_text: Callable[[str], None] | None = None,
+    ) -> list[Page]:
+        """Answer what the person said: a command, or conversation.
+
+        With a ``message`` id it is stored, and answered by a model, once. What is ``forwarded``, and the text that is
+        ``quoted`` in a reply, is not the person's own: nothing of it is kept as theirs, and no command in it obeyed.
+        ``on_text`` gets the answer of a model in pieces as it comes; the whole of it is in the pages, too.
+        """
+        said, other = _usable("text", text), _usable("quoted", quoted or "")
+        name = None if message is None else f"{self.place}/{check.line('message', str(message), 60)}"
+        if not forwarded and Commands.owns(said):
+            return self._safely(lambda: self._memory_command(said, name), at_once=True)
+        return self._safely(lambda: self._said(said, name, forwarded, other, on_text))
+
+    def begin(self, title: str, text: str | None = None, *, item: str | None = None) -> list[Page]:
+        """Begin to discuss something; what was under way is concluded. ``text`` is what it is about."""
+        about, material = _titled(_usable("title", title)), _usable("text", text or "") or None
+        return self._safely(lambda: self._begin(about, material, item, None))
+
+    def end(self) -> list[Page]:
+        """End what is under way, and tell what was learned."""
+        return self._safely(self._end)
+
+    def leave(self) -> list[Page]:
+        """The person goes: keep what was learned so far, and tell it. Back within half an hour, they go on."""
+        return self._safely(self._leave)
+
+    def choose(self, command: str) -> list[Page]:
+        """What the person pressed: the command of a `Choice`."""
+        pressed = _usable("command", command)
+        return self.say(pressed if pressed.lstrip().startswith("/") else f"/memory {pressed}")
+
+    def rest(self) -> list[Page]:
+        """Conclude what has been silent here for half an hour; for a host to call now and then."""
+        return self._safely(lambda: self._rest(_MOST_CONCLUDED))
+
+    def waiting(self) -> list[Page]:
+        """What waits for this person: two channels to be joined."""
+        found = self._commands.waiting()
+        return [] if found is None else [found]
+
+    def greeting(self) -> list[Page]:
+        """What to tell somebody who comes: what is still under way, and what waits for them."""
+        return self._safely(self._greeting)
+
+    # inside: what is said
+
+    def _safely(self, act: Callable[[], list[Page]], *, at_once: bool = False) -> list[Page]:
+        """Whatever is wrong is told to the person, who can do something about it or at least knows.
+
+        One thing after the other, except for what is to be done at once, also while an answer is being made.
+        """
+        with nullcontext() if at_once else self._guard:
+            try:
+                return act()
+            except InvalidInputError as error:
+                return [page(Line(f"That does not work: {str(error).partition(': ')[2]}.", "bad"))]
+            except StoreError as error:
+                LOGGER.warning("the memory of a person cannot be used: %s", type(error).__name__)
+                return [page(Line((type(error).__doc__ or "").strip(), "bad"))]
+            except RecollectError as error:  # of the operator: a part that is not installed, a setting that is wrong
+                LOGGER.error("a talk met a problem: %s: %s", type(error).__name__, error)
+                return [page(Line("I cannot answer just now. What you said is kept.", "bad"))]
+
+    def _said(
+        self, text: str, name: str | None, forwarded: bool, quoted: str, on_text: Callable[[str], None] | None
+    ) -> list[Page]:
+        command = None if forwarded else _COMMAND.fullmatch(text)
+        if command is not None:
+            return self._command(command[1].lower(), (command[2] or "").strip(), name)
+        if not text.strip():
+            return []
+        memory = self.memory
+        goes_on = self._here(memory)
+        here = goes_on or self._new()
+        pages: list[Page] = []
+        discussion = self._discussion_of(memory, here)
+        heard = discussion.hear(text, speaker=self._speaker, own=not forwarded, quoted=quoted or None, once=name)
+        self._unkept = None if heard.message is not None else replace(here, at=self._clock())
+        if heard.answered is None and not forwarded:
+            pages += self._reminded(memory, text, here.session)
+        pages += self._answered(memory, heard, discussion.reply(heard, on_text=on_text))
+        if goes_on is None:  # only now: nobody should wait for an answer because of what was before
+            pages += self._rest()
+        return pages + self._anything_waiting()
+
+    def _answered(self, memory: Memory, heard: Heard, answer: Answer) -> list[Page]:
+        lines = [Line(line) for line in answer.text.strip().splitlines()]
+        choices: list[Choice] = []
+        before: list[Page] = []
+        if answer.degraded is not None:
+            why = answer.degraded.partition(":")[0].replace("_", " ")
+            lines.insert(0, Line(f"The model did not answer ({why}); this is from memory.", "bad"))
+        elif self._model is None and heard.answered is None and self._not_told_yet():
+            before.append(page(Line(NO_MODEL, "aside")))
+        if heard.captured is not None:
+            lines += _signs(memory, heard.captured.kept.outcomes)
+            if heard.run is not None:
+                choices.append(Choice("Undo", f"undo {heard.run}"))
+        for entry in self._kept_by_model(memory, answer):
+            lines.append(entry[0])
+            choices.append(entry[1])
+        lines += [Line(f"Done meanwhile: {fitted(result.text, _ROOM)}", "aside") for result in answer.finished]
+        return [*before, page(*lines, choices=[choices[:_MOST_UNDO]])] if lines else before
+
+    def _kept_by_model(self, memory: Memory, answer: Answer) -> Iterable[tuple[Line, Choice]]:
+        """What the model stored with its tools, as the journal tells it."""
+        for result in [] if answer.reply is None else answer.reply.calls:
+            entries = [one for one in memory.history(call=result.call) if one.after and one.after.kind != "scratch"]
+            for entry in entries[-1:]:
+                assert entry.after is not None
+                verb = {"remember": "Remembered", "forget": "Forgot"}.get(entry.op, "Updated")
+                number = memory.numbers([entry.record_id])[entry.record_id]
+                line = Line(f"{verb}: {fitted(told(entry.after), _ROOM)}", "good", number)
+                yield line, replace(bring_back(number, entry.after), label=f"Undo #{number}")
+
+    def _not_told_yet(self) -> bool:
+        """Whether the person has to be told that there is no model; once, whichever channel they are on."""
+        if self._told_no_model or self._own.scratch(_TOLD_NO_MODEL):
+            return False
+        self._told_no_model = True
+        self._own.acting("talk").set_scratch(_TOLD_NO_MODEL, "yes")
+        return True
+
+    def _reminded(self, memory: Memory, text: str, session: str) -> list[Page]:
+        if not reminders_are_on(self._own):
+            return []
+        found = remind(memory.acting("talk"), text, session=session, clock=self._clock)
+        return [] if found is None else [page(Line(fitted(found.text, 2 * _ROOM), "aside"))]
+
+    def _anything_waiting(self) -> list[Page]:
+        """The question that waits, once; it stands until it is answered."""
+        pages = self.waiting()
+        asked, self._asked_until = self._asked_until, None
+        if not pages:
+            return []
+        pending = self._app.identities.pending(self.identity)
+        self._asked_until = None if pending is None else pending.until
+        return pages if asked is None or asked != self._asked_until else []
+
+    # inside: commands
+
+    def _command(self, verb: str, rest: str, name: str | None) -> list[Page]:
+        if verb == "discuss":
+            return self._discuss(rest, name)
+        if verb == "end":
+            return self._end()
+        if verb in ("help", "start"):
+            return [page(Line("What you can do", "title"), *(Line(f"{one}  {COMMANDS[one]}") for one in COMMANDS))]
+        near = difflib.get_close_matches(f"/{verb}", COMMANDS, 1)
+        hint = f"Did you mean {near[0]}?" if near else "/help lists what there is."
+        return [page(Line(f"I do not know /{fitted(verb, WIDTH)}. {hint}", "bad"))]
+
+    def _memory_command(self, text: str, name: str | None) -> list[Page]:
+        memory, words = self.memory, text.split()[1:]
+        if name is not None and memory.exists and not self._is_new_command(memory, words, name):
+            return [page(Line("That was done already.", "aside"))]
+        answer = self._commands.run(text)
+        return [answer, *([] if words[:1] == ["link"] else self._anything_waiting())]
+
+    def _is_new_command(self, memory: Memory, words: list[str], name: str) -> bool:
+        """Whether it was not done before. Only taking back the last change, whichever that is, would hurt twice."""
+        verb = words[0].lower() if words and words[0].isalpha() and len(words[0]) < _LONGEST_VERB else ""
+        reported = memory.report("command", id=f"command:{name}", value=f"/memory {verb}".strip())
+        return not isinstance(reported, Reported) or reported.fresh or [word.lower() for word in words] != ["undo"]
+
+    def _discuss(self, rest: str, name: str | None) -> list[Page]:
+        if not rest:
+            return [page(Line("What about? Give a title, a link or a text: /discuss PostgreSQL 18 Released", "bad"))]
+        first, _, more = rest.partition("\n")
+        link = next((word for word in rest.split() if re.match(r"https?://\S", word)), None)
+        whole = rest if more.strip() or len(rest) > _LONGEST_TITLE else None
+        title = first.strip() if first.strip() != link else (more.strip().partition("\n")[0] or first)
+        return self._begin(_titled(title), whole, None if link is None else link[: check.MAX_SHORT], name)
+
+    # inside: discussions
+
+    def _begin(self, title: str, text: str | None, item: str | None, name: str | None) -> list[Page]:
+        memory, now = self.memory, self._clock()
+        known = None if name is None else self._begun_before(memory, name)
+        if known is None:
+            pages = self._switched(memory) if self._here(memory) is not None else self._rest()
+            here = _Here(self._named(now), now, title, text)
+            reported = memory.report(
+                "discussion",
+                id=None if name is None else f"discussion:{name}",
+                title=title,
+                item=item,
+                text=None if text is None else text[:_LONGEST_ARTICLE],
+                session=here.session,
+            )
+            self._unkept, self._discussion = None if reported.done else here, None
+            pages += self._reminded(memory, f"{title}\n{text or ''}"[:1000], here.session)
+        else:
+            pages = []
+        return [page(Line(f"📖 Discussing: {fitted(title, _ROOM)}", "title")), *pages]
+
+    def _begun_before(self, memory: Memory, name: str) -> str | None:
+        found = memory.interactions(kinds=("discussion",), newest_first=True, limit=_PAGE)
+        return next((one.session for one in found if one.id == f"discussion:{name}"), None)
+
+    def _switched(self, memory: Memory) -> list[Page]:
+        """The person turns to something else: the earlier conversation is concluded in passing."""
+        here = self._here(memory)
+        if here is None:
+            return []
+        learned = self._learned(memory, here.session)
+        memory.report("discussion", value=_ENDED, session=here.session)
+        return [page(Line("From what you said before:", "aside"), *one.lines, choices=one.choices) for one in learned]
+
+    def _end(self) -> list[Page]:
+        memory = self.memory
+        here = self._here(memory)
+        if here is None:
+            rested = self._rest()
+            return rested or [page(Line("Nothing is under way here. /discuss begins a discussion.", "aside"))]
+        learned = self._learned(memory, here.session)
+        memory.report("discussion", value=_ENDED, session=here.session)
+        self._unkept = self._discussion = None
+        about = f"Ended: {fitted(here.title, _ROOM)}" if here.title else "Ended."
+        if memory.mode != "on":
+            return [page(Line(about, "title"), Line("Memory is off, so nothing was learned.", "aside"))]
+        if not learned:
+            return [page(Line(about, "title"), Line("Nothing new to remember.", "aside"))]
+        first = learned[0]
+        return [page(Line(about, "title"), Line("What I learned:"), *first.lines, choices=first.choices)]
+
+    def _leave(self) -> list[Page]:
+        memory = self.memory
+        here = self._here(memory)
+        if here is None:
+            return self._rest()
+        learned = self._learned(memory, here.session)
+        return [page(Line("What I learned:"), *one.lines, choices=one.choices) for one in learned]
+
+    def _rest(self, most: int = 1) -> list[Page]:
+        """Conclude what is silent here, the latest first."""
+        memory = self.memory
+        if not memory.exists or memory.mode != "on":
+            return []
+        silent = [one for one in idle(memory, clock=self._clock) if _is_of(one, self.place)]
+        learned = [one for session in silent[:most] for one in self._learned(memory, session)]
+        lead = Line("After half an hour of silence I took this away:", "aside")
+        return [page(lead, *one.lines, choices=one.choices) for one in learned]
+
+    def _learned(self, memory: Memory, session: str) -> list[Page]:
+        """Conclude a session. What came of it, if anything did, as a page."""
+        if self._extractor is None:
+            self._extractor = self._app.extractor()
+        done = conclude(memory, session, extractor=self._extractor, clock=self._clock)
+        if done is not None and done.run is not None and done.skipped is None and self._speaker is not None:
+            self._note_episode(memory.acting("talk", session=session, run=done.run.id), session)
+        if done is None or done.run is None or not done.kept.changed:
+            return []
+        signs = _signs(memory, done.kept.outcomes)
+        more = len(signs) - _MOST_LEARNED
+        if more > 0:
+            signs = [*signs[:_MOST_LEARNED], Line(f"and {more} more", "aside")]
+        return [page(*signs, choices=[[Choice("Undo", f"undo {done.run.id}")]])]
+
+    def _note_episode(self, memory: Memory, session: str) -> None:
+        """What was discussed in a group, with who took part."""
+        title = self._known(memory, self._clock(), session).title
+        company = [check.line("company", name) for name in self._company()]
+        if title is None or not company or self._speaker is None:
+            return
+        own = [one for one in memory.read(kind="message", session=session) if isinstance(one, Message) and one.trusted]
+        said = next((one.content for one in own if one.role == "user"), "")
+        summary = f"Discussed with {', '.join(company)}." + (f" {self._speaker}: {fitted(said, _ROOM)}" if said else "")
+        memory.episode(
+            title,
+            summary,
+            importance=0.5,
+            participants=[self._speaker, *company],
+            messages=[one.id for one in own][:_MOST_WITNESSES],
+            source=source_of("discussion", session),
+        )
+
+    def _greeting(self) -> list[Page]:
+        memory = self.memory
+        mode = memory.mode
+        state = []
+        if mode == "paused":
+            state.append(Line("Memory is paused: I recall, and store nothing. /memory resume", "aside"))
+        elif mode == "incognito":
+            state.append(Line("Incognito: I neither recall nor store. /memory resume", "aside"))
+        here = self._here(memory)
+        pages = self._rest() if here is None else []
+        if here is not None:
+            about = f" “{fitted(here.title, _ROOM)}”" if here.title else " where you left off"
+            state.append(Line(f"Going on with{about}." if here.title else f"Going on{about}.", "aside"))
+        return [*([page(*state)] if state else []), *pages, *self._anything_waiting()]
+
+    # inside: which conversation it is
+
+    def _here(self, memory: Memory) -> _Here | None:
+        """What is under way here, unless it has been silent for half an hour."""
+        now = self._clock()
+        since = now - IDLE
+        events = [
+            one
+            for one in memory.interactions(kinds=("discussion",), since=since, newest_first=True)
+            if _is_of(one.session, self.place)
+        ]
+        ended = {one.session for one in events if one.value == _ENDED}
+        begun = next((one for one in events if one.session not in ended and one.at > since), None)
+        said = self._last_said(memory, since)
+        found = None
+        if begun is not None and (said is None or said[0] <= begun.at or said[1] in ended):
+            found = self._known(memory, begun.at, begun.session or "")
+        elif said is not None and said[1] not in ended:
+            found = self._known(memory, *said)
+        kept = self._unkept
+        if kept is None or kept.at <= since or (found is not None and kept.at <= found.at):
+            return found
+        # once memory is on again, what it knows goes on, unless something else was begun meanwhile
+        return found if found is not None and kept.title is None and memory.mode == "on" else kept
+
+    def _last_said(self, memory: Memory, since: datetime) -> tuple[datetime, str] | None:
+        for one in memory.read(kind="message", since=since, newest_first=True):
+            if one.valid_from > since and _is_of(one.session, self.place):
+                return one.valid_from, one.session or ""
+        return None
+
+    def _known(self, memory: Memory, at: datetime, session: str) -> _Here:
+        began = memory.interactions(kinds=("discussion",), session=session, limit=1)
+        title, text = (began[0].title, began[0].text) if began else (None, None)
+        return _Here(session, at, title, text)
+
+    def _new(self) -> _Here:
+        now = self._clock()
+        return _Here(self._named(now), now)
+
+    def _session_before(self, memory: Memory, session: str) -> str | None:
+        """The session that this place had before: the chat goes on, though a new session began."""
+        own = [one.id for one in memory.sessions(limit=_PAGE) if _is_of(one.id, self.place)]
+        if session in own:
+            own = own[own.index(session) + 1 :]
+        return own[0] if own else None
+
+    def _named(self, now: datetime) -> str:
+        return f"{self.place}@{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+
+    def _discussion_of(self, memory: Memory, here: _Here) -> Discussion:
+        user = memory.user_id
+        kept = self._discussion
+        if kept is not None and (kept.session, kept.memory.user_id) == (here.session, user):
+            return kept
+        tools = self._app.tools(user, *self._suites, session=here.session, chat=self._chat)
+        earlier = None if here.title is not None else self._session_before(memory, here.session)
+        self._discussion = Discussion(
+            tools,
+            self._model,
+            title=here.title,
+            text=here.text,
+            earlier=earlier,
+            private=self._speaker is None,
+            place=self.place,
+        )
+        return self._discussion
+
+
+def _is_of(session: str | None, place: str) -> bool:
+    return (session or "").rpartition("@")[0] == place
+
+
+def _signs(memory: Memory, outcomes: Iterable[Outcome]) -> list[Line]:
+    """What was remembered, changed and forgotten, each in a line."""
+    done: list[tuple[str, Record]] = []
+    for outcome in outcomes:
+        match outcome:
+            case Written(record=record) if record.kind == "daily":
+                done.append(("Noted for today", record))
+            case Written(record=record):
+                done.append(("Remembered", record))
+            case Updated(record=record):
+                done.append(("Updated", record))
+            case Forgotten(record=record):
+                done.append(("Forgot", record))
+            case Demoted(record=record):
+                done.append(("Noted, not sure", record))
+    numbers = memory.numbers([record.id for _, record in done])
+    return [Line(f"{verb}: {fitted(told(record), _ROOM)}", "good", numbers.get(record.id)) for verb, record in done]
+
+
+def _usable(field: str, text: object) -> str:
+    """What was typed, without what no text can hold. Pasted control characters are no reason to refuse it."""
+    if not isinstance(text, str):
+        raise InvalidInputError(field, f"must be text, not {type(text).__name__}")
+    return storable(text)
+
+
+def _titled(title: str) -> str:
+    """A title on one line that is not too long."""
+    line = " ".join(title.split())
+    if not line:
+        raise InvalidInputError("title", "must not be empty: say what the discussion is about")
+    return line if len(line) <= _LONGEST_TITLE else line[: _LONGEST_TITLE - 1].rstrip() + "…"

@@ -1,0 +1,396 @@
+"""The commands that show: what is remembered by section, what a search finds, why something is known."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from recollect.document.memory_md import SECTIONS, section_of
+from recollect.errors import NotFoundError
+from recollect.records import USER_EDIT, Fact, Hit, JournalEntry, Record
+from recollect.search.highlight import excerpt, marks
+from recollect.surfaces.chat.page import Choice, Line, Page, drawn, fits_choice, page
+from recollect.surfaces.chat.speaker import (
+    SHOWN,
+    Asker,
+    as_listed,
+    bring_back,
+    called,
+    counted,
+    day_of,
+    item,
+    items,
+    mark,
+    numbers_in,
+    told,
+    whole,
+)
+from recollect.surfaces.chat.text_fit import HEIGHT, WIDTH, fitted, lines_of, quoted
+from recollect.text import fold, terms
+
+_MOST_SECTIONS = 7
+_PER_SECTION_PAGE = 9
+_PER_RESULT_PAGE = 6
+_MOST_CHARACTERS = 500
+_LONG = 500
+
+_WORDS = {
+    "User Preferences": "preferences",
+    "Work Context": "work",
+    "Personal Context": "personal",
+    "Reading History": "reading",
+    "Key Facts": "facts",
+    "Notes": "notes",
+    "Findings": "findings",
+    "Past Discussions": "discussions",
+    "Daily Notes": "days",
+}
+"""What to type for each section that is not of the person's own making."""
+_OF_KIND = {"note": "Notes", "observation": "Findings", "episode": "Past Discussions", "daily": "Daily Notes"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    name: str
+    records: list[Record]
+
+    @property
+    def word(self) -> str:
+        """What names it in a command, however long its name is."""
+        return _WORDS.get(self.name) or mark(self.name)
+
+    def is_called(self, name: str) -> bool:
+        return name == self.word or fold(name) in (fold(self.name), fold(self.word))
+
+
+def _sections(asker: Asker) -> list[_Section]:
+    found: dict[str, list[Record]] = {name: [] for name in SECTIONS.values()}
+    others: dict[str, list[Record]] = {name: [] for name in _OF_KIND.values()}
+    for record in asker.remembered(*SHOWN):
+        if isinstance(record, Fact):
+            found.setdefault(record.section or section_of(record.category or "key_fact"), []).append(record)
+        else:
+            others[_OF_KIND[record.kind]].append(record)
+    for name, records in others.items():
+        found[name] = [*found.get(name, ()), *records]
+    return [_Section(name, records) for name, records in found.items() if records]
+
+
+# everything
+
+
+def show(asker: Asker, argument: str) -> Page:
+    """What is remembered: everything in short, or one section."""
+    if not asker.memory.exists:
+        return nothing_yet(asker)
+    if not argument:
+        return _overview(asker, 1)
+    name, number = _with_page(argument)
+    sections = _sections(asker)
+    for wanted, at in ((argument, 1), (name, number)):
+        for section in sections:
+            if section.is_called(wanted):
+                return _section_page(asker, section, at)
+    return why(asker, argument) if numbers_in(argument) else _no_section(asker, name, sections)
+
+
+def more(asker: Asker, argument: str) -> Page:
+    """The sections that found no room on the first page."""
+    if not asker.memory.exists:
+        return nothing_yet(asker)
+    return _overview(asker, next(iter(numbers_in(argument)), 2))
+
+
+def _overview(asker: Asker, number: int) -> Page:
+    sections = _sections(asker)
+    if not sections:
+        return nothing_yet(asker)
+    pages = -(-len(sections) // _MOST_SECTIONS)
+    number = min(max(number, 1), pages)
+    shown = sections[(number - 1) * _MOST_SECTIONS : number * _MOST_SECTIONS]
+    title = Line("What I remember about you" + (f" ({number}/{pages})" if pages > 1 else ""), "title")
+    head, foot = [title, *state_of(asker)], _also(asker)
+    room = HEIGHT - sum(lines_of(drawn(line)) for line in [*head, *foot]) - 2 * len(shown)
+    fair = _shared(room, [len(section.records) for section in shown])
+    numbers = asker.numbers(r for section, few in zip(shown, fair, strict=True) for r in section.records[:few])
+    lines: list[Line] = []
+    choices: list[Choice] = []
+    for section, few in zip(shown, fair, strict=True):
+        every = len(section.records)
+        count = f" ({few} of {every:,})" if few < every else ""
+        lines.append(Line(fitted(section.name, WIDTH - len(count)) + count, "heading"))
+        lines += [item(told(record), numbers.get(record.id)) for record in section.records[:few]]
+        if few < every:
+            choices.append(Choice(f"{fitted(section.name, 16)} +{every - few:,}", f"show {section.word}"))
+    rows = [choices[begin : begin + 2] for begin in range(0, len(choices), 2)]
+    turning = [Choice("‹ Back", f"more {number - 1}")] if number > 1 else []
+    turning += [Choice("More sections ›", f"more {number + 1}")] if number < pages else []
+    return page(*head, *lines, *foot, choices=[*rows, turning])
+
+
+def _shared(room: int, wanted: list[int]) -> list[int]:
+    """Room shared out fairly, one by one; each gets something."""
+    given = [min(1, want) for want in wanted]
+    while sum(given) < room and given != wanted:
+        for here, want in enumerate(wanted):
+            if given[here] < want and sum(given) < room:
+                given[here] += 1
+    return given
+
+
+def _also(asker: Asker) -> list[Line]:
+    messages = asker.memory.count().get("message", 0)
+    return [Line(f"And {counted(messages, 'message', 'messages')} of our conversations.", "aside")] if messages else []
+
+
+def state_of(asker: Asker) -> list[Line]:
+    """What the person should know about how memory works for them now; nothing if it is simply on."""
+    mode = asker.memory.mode
+    if mode == "incognito":
+        return [Line("Incognito: only you see this. I don't use it and keep nothing new.", "aside")]
+    if not asker.memory.config.enabled:
+        return [Line("Memory is switched off here: nothing new is kept.", "aside")]
+    return [Line("Paused: nothing new is kept.", "aside")] if mode == "paused" else []
+
+
+def nothing_yet(asker: Asker) -> Page:
+    """For a person of whom nothing is known."""
+    return page(
+        Line("I don't remember anything about you yet.", "title"),
+        *state_of(asker),
+        "Tell me something to keep, such as:",
+        Line("Remember that I prefer short answers.", "item"),
+    )
+
+
+# one section
+
+
+def _section_page(asker: Asker, section: _Section, number: int) -> Page:
+    every = len(section.records)
+    pages = -(-every // _PER_SECTION_PAGE)
+    number = min(max(number, 1), pages)
+    begin = (number - 1) * _PER_SECTION_PAGE
+    turning = [Choice("‹ Back", f"show {section.word} {number - 1}")] if number > 1 else []
+    turning += [Choice("More ›", f"show {section.word} {number + 1}")] if number < pages else []
+    where = [Line(f"Page {number} of {pages}, {every:,} in all", "aside")] if pages > 1 else []
+    return page(
+        Line(fitted(section.name, WIDTH), "title"),
+        *state_of(asker),
+        *items(asker, section.records[begin : begin + _PER_SECTION_PAGE], rows=2),
+        *where,
+        choices=[turning, [Choice("All sections", "show")]],
+    )
+
+
+def _no_section(asker: Asker, name: str, sections: list[_Section]) -> Page:
+    close = difflib.get_close_matches(fold(name)[:80], [word for s in sections for word in (fold(s.name), s.word)], 1)
+    meant = [section for section in sections if close and close[0] in (fold(section.name), section.word)]
+    choices = [Choice(f"Show {fitted(section.name, 24)}", f"show {section.word}") for section in meant]
+    if fits_choice(f"search {name}"):
+        choices.append(Choice(f"Search {quoted(name, 16)}", f"search {name}"))
+    return page(
+        Line(f"I don't know {quoted(name)}.", "bad"),
+        *(_has(sections[:_MOST_SECTIONS]) if sections else ()),
+        choices=[choices, [Choice("Show everything", "show")]],
+    )
+
+
+def _has(sections: Iterable[_Section]) -> list[Line]:
+    return [Line("You can look at:"), *(Line(fitted(section.name, WIDTH - 2), "item") for section in sections)]
+
+
+def _with_page(argument: str) -> tuple[str, int]:
+    """``work 2``: what, and which page of it."""
+    name, _, last = argument.rpartition(" ")
+    return (name, int(last)) if name and last.isdecimal() and len(last) < 10 else (argument, 1)
+
+
+# search
+
+
+def search(asker: Asker, argument: str) -> Page:
+    """What is remembered about something, best first."""
+    return _results(asker, argument.strip('"“”„ '), 1)
+
+
+def results(asker: Asker, argument: str) -> Page:
+    """A further page of what a search found: ``results 2 tea``."""
+    number, _, query = argument.partition(" ")
+    return _results(asker, query or number, int(number) if query and number.isdecimal() and len(number) < 4 else 1)
+
+
+def _results(asker: Asker, query: str, number: int) -> Page:
+    query = query[:_MOST_CHARACTERS].strip()
+    if not query:
+        return usage("What shall I look for?", "search tea")
+    if not asker.memory.exists:
+        return nothing_yet(asker)
+    begin = (max(number, 1) - 1) * _PER_RESULT_PAGE
+    hits, remark = _found(asker, query, begin + _PER_RESULT_PAGE + 1)
+    shown = hits[begin : begin + _PER_RESULT_PAGE]
+    if not shown:
+        return _nothing_found(query, after=number > 1)
+    numbers = asker.numbers(hit.record for hit in shown)
+    code = asker.memory.config.language
+    lines = [line for hit in shown for line in _hit(hit, numbers.get(hit.record.id), query, code)]
+    turning = [Choice("‹ Back", f"results {number - 1} {query}")] if number > 1 else []
+    turning += [Choice("More ›", f"results {number + 1} {query}")] if len(hits) > begin + _PER_RESULT_PAGE else []
+    return page(
+        Line(f"Found for {quoted(query)}", "title"),
+        *remark,
+        *lines,
+        choices=[[choice for choice in turning if fits_choice(choice.command)]],
+    )
+
+
+def _found(asker: Asker, query: str, most: int) -> tuple[list[Hit], list[Line]]:
+    """Hits, and what to say of them. What was only said comes in if nothing that is remembered has the words."""
+    if asker.memory.mode == "incognito":
+        hits = [Hit(record=record, score=1.0, raw_score=1.0) for record in asker.speaking_of(query)]
+        return hits[:most], state_of(asker)
+    hits = list(asker.memory.search(query, limit=most))
+    if any(_says(hit) for hit in hits):
+        return hits, []
+    said = [hit for hit in asker.memory.search(query, limit=most, kinds=("message",)) if _says(hit) or not hits]
+    return [*said, *hits], [Line("I didn't note it, but it came up:", "aside")] if said else []
+
+
+def _says(hit: Hit) -> bool:
+    """Whether a word of the query itself is in it, and not only something close to it."""
+    found = frozenset(terms(whole(hit.record)))
+    return any(found.issuperset(terms(word)) for word in hit.words)
+
+
+def _hit(hit: Hit, number: int | None, query: str, code: str) -> list[Line]:
+    """What was found, of a long text the part around the first match, and why."""
+    text = told(hit.record)
+    text = " ".join((hit.passage if hit.passage and len(text) > _LONG else text).split())
+    part, _ = excerpt(text, marks(text, query, code), 2 * WIDTH - 4)
+    lines = [item(part, number, rows=2)]
+    if hit.words:
+        lines.append(Line(f"   {'because of' if _says(hit) else 'close to'} {quoted(hit.words[0], 20)}", "aside"))
+    elif hit.why:
+        lines.append(Line(f"   {fitted(hit.why.partition(';')[0], 30)}", "aside"))
+    return lines
+
+
+def _nothing_found(query: str, *, after: bool) -> Page:
+    if after:
+        return page(f"That was all about {quoted(query)}.", choices=[[Choice("Show everything", "show")]])
+    return page(
+        Line(f"I remember nothing about {quoted(query)}."),
+        Line("Another word for it may help.", "aside"),
+        choices=[[Choice("Show everything", "show")]],
+    )
+
+
+def usage(problem: str, example: str) -> Page:
+    """A command that lacks something, with an example of how it goes."""
+    return page(Line(problem), Line(f"For example: /memory {example}", "aside"))
+
+
+# why
+
+
+def why(asker: Asker, argument: str) -> Page:
+    """Where something comes from, and how sure it is."""
+    if not argument:
+        return usage("Of what shall I tell why I know it?", "why 12")
+    if not asker.memory.exists:
+        return nothing_yet(asker)
+    numbers = numbers_in(argument)
+    if numbers:
+        record = called(asker.memory, numbers[0])
+        return no_such_number(numbers[0]) if record is None else _explained(asker, record)
+    hits, _ = _found(asker, argument[:_MOST_CHARACTERS], 1)
+    return _explained(asker, hits[0].record) if hits else _nothing_found(argument, after=False)
+
+
+def no_such_number(number: int) -> Page:
+    """For a number that nothing is called by, or no longer."""
+    return page(
+        Line(f"There is no #{number}.", "bad"),
+        Line("The numbers stand behind what I show.", "aside"),
+        choices=[[Choice("Show everything", "show")]],
+    )
+
+
+def _explained(asker: Asker, record: Record) -> Page:
+    try:
+        entries = asker.memory.why(record.id).entries
+    except NotFoundError:  # erased elsewhere, this very moment
+        entries = ()
+    number = asker.numbers([record]).get(record.id)
+    shown = Line(fitted(told(record), 6 * WIDTH - 12), "text", number)
+    facts = [f"{_origin(record)} on {day_of(record.created_at.date())}."]
+    if record.agent:
+        facts.append(f"Written down by {quoted(record.agent, 20)}.")
+    facts += [f"Based on: {quoted(said, 3 * WIDTH - 16)}" for said in _support(asker, record)[:2]]
+    if record.kind != "message":
+        facts.append(f"How sure I am: {_sure(record.confidence)}.")
+    if not record.trusted:
+        facts.append("It comes from a text that is not your own, so I treat it with care.")
+    facts += _since(record, entries)
+    return page(
+        Line("Why I know this", "title"), shown, *(Line(fact, "item") for fact in facts), choices=_next(asker, record)
+    )
+
+
+def _next(asker: Asker, record: Record) -> list[list[Choice]]:
+    number = asker.numbers([record]).get(record.id)
+    if number is None:
+        return []
+    if not asker.is_active(record):
+        return [[bring_back(number, record)]] if record.status == "archived" else []
+    return [[Choice("Forget this", f"forget {number} {as_listed(record)}", danger=True)]]
+
+
+def _origin(record: Record) -> str:
+    origin = record.source.partition(":")[0]
+    return {
+        USER_EDIT: "You wrote it into your memory file",
+        "explicit": "You asked me to remember it",
+        "explicit_mention": "You asked me to remember it",
+        "conversation": "It was said in a conversation",
+        "discussion": "It came up in a discussion",
+        "reaction": "It follows from a reaction of yours",
+        "batch_extraction": "I learned it from our conversations",
+        "tool": "An assistant noted it",
+        "import": "It was imported",
+        "link": "It came from another channel of yours",
+    }.get(origin, f"It came from {quoted(origin, 20)}")
+
+
+def _support(asker: Asker, record: Record) -> list[str]:
+    """The words it rests on: the excerpt, or the messages as far as they are kept."""
+    if record.excerpt:
+        return [record.excerpt]
+    said = []
+    for message in record.messages[:2]:
+        try:
+            found = asker.memory.get(message)
+        except NotFoundError:
+            continue
+        if asker.is_active(found):
+            said.append(found.content)
+    return said
+
+
+def _sure(confidence: float) -> str:
+    return "certain" if confidence >= 0.95 else "quite sure" if confidence >= 0.7 else "not very"
+
+
+def _since(record: Record, entries: tuple[JournalEntry, ...]) -> list[str]:
+    """What became of it."""
+    if record.status == "superseded":
+        return ["It has been replaced by something newer."]
+    changes = [entry for entry in entries[1:] if entry.op != "prune"]
+    if not changes:
+        return []
+    last = changes[-1]
+    day, by = day_of(last.at.date()), "by you" if last.actor == "person" else "by an assistant"
+    if record.status == "archived":
+        return [f"Forgotten on {day}, {by}."]
+    return [f"Changed {counted(len(changes), 'time', 'times')}, last on {day}, {by}."]

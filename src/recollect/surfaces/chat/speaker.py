@@ -1,0 +1,153 @@
+"""Who asks: a person with their memory, and how records are told to them.
+
+A person may always see and remove what is theirs: what is listed here is listed while memory is paused, and in
+incognito too, where nobody else reads it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from hashlib import blake2b
+
+from recollect.app import Recollect
+from recollect.document.memory_md import label_of
+from recollect.errors import InvalidInputError, NotFoundError
+from recollect.identity.identities import Identity
+from recollect.memory.memory import Memory
+from recollect.memory.mentions import records_about, topic_of
+from recollect.records import DailyEntry, Fact, Message, Note, Record
+from recollect.surfaces.chat.page import Choice, Line, drawn
+from recollect.surfaces.chat.text_fit import WIDTH, fitted, lines_of
+
+SHOWN = ("fact", "note", "observation", "episode", "daily")
+"""The kinds that are shown. Messages are looked through too; working memory is the agents' own."""
+
+_NUMBER = r"(?:[#№]\s?)?\d{1,12}"
+_NUMBERS = re.compile(rf"{_NUMBER}(?:(?:\s*[,;&+]\s*|\s+and\s+|\s+){_NUMBER})*", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asker:
+    """A person who asks something, at one moment."""
+
+    app: Recollect
+    identity: Identity
+    memory: Memory
+    now: datetime
+
+    def remembered(self, *kinds: str) -> list[Record]:
+        """What is remembered of these kinds, pinned and new things first."""
+        if self.memory.mode == "incognito":
+            found = [record for record in self._by_journal() if record.kind in kinds]
+        else:
+            found = [record for kind in kinds for record in self.memory.read(kind=kind)]
+        return sorted(found, key=lambda record: (record.pinned, record.updated_at, record.id), reverse=True)
+
+    def _by_journal(self) -> list[Record]:
+        """What there is, as the journal tells: in incognito a memory answers nothing else."""
+        last: dict[str, Record | None] = {}
+        for entry in self.memory.history():
+            if entry.after is not None or entry.erased or entry.op in ("erase", "expire"):
+                last[entry.record_id] = entry.after
+        return [record for record in last.values() if record is not None and self.is_active(record)]
+
+    def speaking_of(self, topic: str) -> list[Record]:
+        """What speaks of a topic, conversations included, as far as it is shown."""
+        remembered = self.remembered(*SHOWN, "message")
+        try:
+            found = {record.id for record in records_about(remembered, topic_of(remembered, topic), derived=False)}
+        except InvalidInputError:
+            return []  # there is no word in it
+        return [record for record in remembered if record.id in found]
+
+    def is_active(self, record: Record) -> bool:
+        """Whether it is remembered now."""
+        return record.status == "active" and (record.expires_at is None or record.expires_at > self.now)
+
+    def numbers(self, records: Iterable[Record]) -> dict[str, int]:
+        """What the person calls these records by."""
+        return self.memory.numbers([record.id for record in records])
+
+
+def called(memory: Memory, number: int) -> Record | None:
+    """The record that is shown with this number, whatever became of it."""
+    try:
+        record = memory.numbered(number)
+    except NotFoundError:
+        return None
+    # the journal numbers every change; a record is called by its first
+    is_shown = record.kind != "scratch" and memory.numbers([record.id]).get(record.id) == number
+    return record if is_shown else None
+
+
+def numbers_in(text: str) -> list[int]:
+    """The numbers a text consists of: "12", "#12, #15 and 18"; none if it is anything else."""
+    if not _NUMBERS.fullmatch(text.strip()):
+        return []
+    return list(dict.fromkeys(int(digits) for digits in re.findall(r"\d+", text)))
+
+
+def as_listed(*records: Record) -> str:
+    """A mark of these very records, saying what they say now."""
+    return mark(*((record.id, told(record)) for record in records))
+
+
+def mark(*parts: object) -> str:
+    """A few letters that tell whether something is still what it was when a choice was offered."""
+    return f"={blake2b(repr(parts).encode(), digest_size=8).hexdigest()[:6]}"
+
+
+def bring_back(number: int, record: Record) -> Choice:
+    """To take back the last change of this very record."""
+    return Choice("Bring it back", f"undo {number} {mark(record.id)}")
+
+
+# how records are told
+
+
+def whole(record: Record) -> str:
+    """All that a record says."""
+    if isinstance(record, Note) and record.title:
+        return f"{record.title}: {record.content}"
+    if isinstance(record, Fact) and record.key and not record.label:
+        return f"{label_of(record.key)}: {record.content}"
+    return record.text
+
+
+def told(record: Record) -> str:
+    """A record as the person reads it."""
+    if isinstance(record, DailyEntry):
+        return f"{day_of(record.day)}: {record.content}"
+    if isinstance(record, Message):
+        who = "You" if record.role == "user" and not record.speaker else record.speaker or "Assistant"
+        return f"{who}: {record.content}"
+    return whole(record)
+
+
+def item(text: str, number: int | None, rows: int = 1) -> Line:
+    """One thing in a list, in at most so many lines of a phone."""
+    cells = rows * WIDTH - 2 - (0 if number is None else len(f" #{number}"))
+    line = Line(fitted(text, cells), "item", number)
+    while lines_of(drawn(line)) > rows:  # words do not fill a line
+        cells -= 3
+        line = Line(fitted(line.text, cells), "item", number)
+    return line
+
+
+def items(asker: Asker, records: Sequence[Record], rows: int = 1) -> list[Line]:
+    """Records in a list, with their numbers."""
+    numbers = asker.numbers(records)
+    return [item(told(record), numbers.get(record.id), rows) for record in records]
+
+
+def day_of(day: date) -> str:
+    """A day as people write it: 12 Nov 2026."""
+    return f"{day.day} {day:%b %Y}"
+
+
+def counted(number: int, one: str = "memory", many: str = "memories") -> str:
+    """``1 memory`` or ``3 memories``."""
+    return f"{number:,} {one if number == 1 else many}"

@@ -1,0 +1,394 @@
+"""The commands about a memory as a whole: out and in, proof and repair, upkeep, the costs, the users, the
+settings."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from recollect.errors import ConfigError, InvalidInputError, NotFoundError, RecollectError, StoreError
+from recollect.records import Spending
+from recollect.surfaces.cli.options import DryRun, Everyone, Given, Yes
+from recollect.surfaces.cli.output import counted, plain_data, progress
+from recollect.surfaces.cli.program import START, WHOLE, command
+from recollect.surfaces.cli.session import DONE, NO, STORAGE, Session
+from recollect.userid import folder_name
+
+if TYPE_CHECKING:
+    from recollect.memory.memory import Memory
+    from recollect.memory.rebuild import RebuildReport
+    from recollect.memory.transfer import ImportReport
+
+_MOST_REASONS = 20
+
+
+@command(WHOLE, "recollect export", "recollect export backup.zip --yes")
+def export(
+    session: Session,
+    path: Annotated[
+        Path | None,
+        typer.Argument(help="The archive, - for standard output; otherwise named after user and day.", metavar="PATH"),
+    ] = None,
+    yes: Yes = False,
+) -> int:
+    """Write the whole memory to one archive."""
+    memory = session.known
+    if path == Path("-"):
+        return _export_to_standard_output(session, memory)
+    target = path or Path(f"recollect-{folder_name(session.user)}-{date.today()}.zip")
+    if target.is_file() and not session.agreed(f"Replace {target}?", yes):
+        return NO
+    with progress("Exporting") as tell:
+        written = memory.export(target, progress=tell)
+    held = memory.count()
+    size = written.stat().st_size if written.is_file() else None  # what went into a pipe is gone from it
+    session.out.document({"path": written, "bytes": size, "records": held})
+    told = [f"{written}: {counted(held) or 'empty'}", *([] if size is None else [f"{size:,} bytes"])]
+    session.out.line(", ".join(told))
+    return DONE
+
+
+def _export_to_standard_output(session: Session, memory: Memory) -> int:
+    import shutil
+    import tempfile
+
+    if session.json:
+        raise InvalidInputError("--json", "goes with a file; the archive itself is written to standard output")
+    if sys.stdout.isatty():
+        raise InvalidInputError("path", "an archive cannot be shown on a terminal; name a file or redirect the output")
+    with tempfile.TemporaryDirectory(prefix="recollect-") as folder, progress("Exporting") as tell:
+        with memory.export(Path(folder) / "memory.zip", progress=tell).open("rb") as archive:
+            shutil.copyfileobj(archive, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+    return DONE
+
+
+@command(
+    WHOLE,
+    "recollect import backup.zip",
+    "recollect import ~/notes --dry-run",
+    "recollect import mem0.json --from-user 42",
+    name="import",
+)
+def import_(
+    session: Session,
+    path: Annotated[
+        str,
+        typer.Argument(
+            help="An export, a folder of Markdown, an MCP memory.jsonl, or a mem0 export.",
+            metavar="PATH",
+            show_default=False,
+        ),
+    ],
+    from_user: Annotated[
+        str | None, typer.Option("--from-user", help="If a mem0 export holds several: whose.", metavar="ID")
+    ] = None,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+) -> int:
+    """Take over a memory, from Recollect or from elsewhere."""
+    from recollect import checks as check
+    from recollect.memory.transfer import check_source
+
+    memory = session.memory
+    check_source(check.path("path", path))
+    question = f"Add to the memory of {session.user!r}, which is in use?"
+    if memory.exists and not dry_run and not session.agreed(question, yes):
+        return NO
+    with progress("Importing") as tell:
+        report = memory.import_(path, from_user=from_user, dry_run=dry_run, progress=tell)
+    session.out.document(plain_data(report) | ({"dry_run": True} if dry_run else {}))
+    _imported(session, report)
+    session.changed_nothing(dry_run)
+    return DONE
+
+
+def _imported(session: Session, report: ImportReport) -> None:
+    parts = [
+        f"{number:,} {what}"
+        for number, what in (
+            (report.written, "written"),
+            (report.interactions, "interaction" if report.interactions == 1 else "interactions"),
+            (report.duplicates, "known already"),
+            (report.conflicts, "in conflict"),
+            (report.refused, "refused"),
+            (len(report.skipped) - report.conflicts - report.refused, "unreadable"),
+        )
+        if number or what == "written"
+    ]
+    name = {"recollect": "a Recollect export", "markdown": "Markdown", "mcp": "an MCP memory"}
+    session.out.line(f"From {name.get(report.format, report.format)}: {', '.join(parts)}.")
+    if report.skipped:
+        session.out.line("Not taken over:")
+    for reason in report.skipped[:_MOST_REASONS]:
+        session.out.line(f"  {reason}")
+    if len(report.skipped) > _MOST_REASONS:
+        session.out.line(f"  … and {len(report.skipped) - _MOST_REASONS:,} more (all of them with --json)")
+    if report.run:
+        session.out.aside(f"To take it back: recollect undo {report.run}")
+
+
+@command(WHOLE, "recollect verify", "recollect verify --all --json")
+def verify(session: Session, all: Everyone = False) -> int:
+    """Prove that database, journal and files agree."""
+    worst = DONE
+    answers: list[dict[str, Any]] = []
+    for user, problems in _each(session, all, "Verifying", lambda memory, tell: memory.verify(progress=tell)):
+        failed = isinstance(problems, RecollectError)
+        found = [str(problems)] if isinstance(problems, RecollectError) else problems
+        worst = max(worst, STORAGE if failed else NO if found else DONE)
+        answers.append({"user": user, "ok": not found, "problems": found})
+        session.out.line(f"{user}: {'in order' if not found else f'{len(found)} problem(s)'}")
+        for problem in found:
+            session.out.line(f"  {problem}")
+    session.out.document(answers if all else answers[0])
+    if worst != DONE:
+        session.out.aside(
+            "`recollect rebuild` repairs a memory: it keeps all that can be read, and says what it could not."
+        )
+    return worst
+
+
+@command(WHOLE, "recollect upkeep", "recollect upkeep --all", writes=True)
+def upkeep(session: Session, all: Everyone = False, dry_run: DryRun = False) -> int:
+    """Remove what has expired, and keep MEMORY.md short."""
+    worst = DONE
+    answers: list[dict[str, Any]] = []
+    for user, report in _each(session, all, "Upkeep", lambda memory, _: memory.upkeep(dry_run=dry_run)):
+        if isinstance(report, RecollectError):
+            worst = STORAGE
+            answers.append({"user": user, "error": str(report)})
+            session.out.line(f"{user}: {report}")
+            continue
+        answers.append({"user": user, **plain_data(report)} | ({"dry_run": True} if dry_run else {}))
+        gone = counted(report.expired | {"tool call": report.calls, "interaction": report.interactions})
+        done = f"{'would remove' if dry_run else 'removed'} {gone}"
+        session.out.line(f"{user}: {done if gone else 'nothing has expired'}")
+        session.out.asides(report.notices)
+    session.out.document(answers if all else answers[0])
+    session.changed_nothing(dry_run)
+    return worst
+
+
+@command(WHOLE, "recollect rebuild --dry-run", "recollect rebuild", writes=True)
+def rebuild(
+    session: Session,
+    force: Annotated[bool, typer.Option("--force", help="Even if the database is in order.")] = False,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+) -> int:
+    """Repair a lost or damaged database."""
+    session.may_ask(yes, dry_run)
+    if dry_run:
+        report = _rebuild_a_copy(session, force)
+    else:
+        memory = session.known
+        question = f"Set the database of {session.user!r} aside and make a new one of all that can be read?"
+        if not session.agreed(question, yes):
+            return NO
+        report = memory.rebuild(force=force)
+    session.out.document(plain_data(report) | ({"dry_run": True} if dry_run else {}))
+    files = f", {report.from_files} of them from the files" if report.from_files else ""
+    session.out.line(f"Restored: {counted(report.restored) or 'nothing'}{files}.")
+    session.out.line("Not recovered:" if report.lost else "Nothing was lost.")
+    for lost in report.lost:
+        session.out.line(f"  {lost}")
+    if report.aside is not None and not dry_run:
+        session.out.aside(f"The old database is kept as {report.aside}.")
+    session.out.asides(report.notices)
+    session.changed_nothing(dry_run)
+    return DONE
+
+
+def _rebuild_a_copy(session: Session, force: bool) -> RebuildReport:
+    """The real thing, on a copy of the user's folder that is thrown away."""
+    import tempfile
+
+    import recollect
+    from recollect.store.locks import FileLock
+
+    config = session.config
+    if config.database_url:
+        raise InvalidInputError("--dry-run", "works on a folder; a memory in PostgreSQL is restored from a backup")
+    folder = config.memory_dir / folder_name(session.user)
+    if not folder.is_dir():
+        raise NotFoundError(f"There is no memory for {session.user!r} yet.")
+    with tempfile.TemporaryDirectory(prefix="recollect-") as copy:
+        lock = FileLock(folder / ".lock", timeout=30)
+        lock.acquire()  # others must not write meanwhile
+        try:
+            # who is known there decides what counts as lost
+            _copy_live_files([folder, *config.memory_dir.glob("recollect.db*")], Path(copy))
+        finally:
+            lock.release()
+            lock.close()
+        with recollect.open(copy) as trial:
+            return replace(trial.user(session.user).rebuild(force=force), aside=None)
+
+
+_COPY = """
+import pathlib, shutil, sys
+*sources, target = map(pathlib.Path, sys.argv[1:])
+def unwanted(folder, names):
+    paths = {name: pathlib.Path(folder, name) for name in names}
+    return [name for name, path in paths.items() if name == ".lock" or not (path.is_file() or path.is_dir())]
+for source in sources:
+    if source.is_dir():
+        shutil.copytree(source, target / source.name, ignore=unwanted)
+    else:
+        shutil.copy(source, target / source.name)
+"""
+
+
+def _copy_live_files(sources: Sequence[Path], target: Path) -> None:
+    """Copy databases that may be in use, byte for byte, damage and all: in another process.
+
+    Here, closing them would drop the locks that SQLite holds on them for this process.
+    """
+    import subprocess
+
+    done = subprocess.run(
+        [sys.executable, "-c", _COPY, *map(str, sources), str(target)], capture_output=True, text=True
+    )
+    if done.returncode:
+        raise StoreError(f"the memory cannot be copied: {done.stderr.strip().splitlines()[-1]}")
+
+
+@command(WHOLE, "recollect rebuild-index", "recollect rebuild-index --all", name="rebuild-index")
+def rebuild_index(session: Session, all: Everyone = False) -> int:
+    """Build the search index anew from the records."""
+    indexed = _each(session, all, "Indexing", lambda memory, _: memory.rebuild_index())
+    return _made(session, all, indexed, "record", "indexed")
+
+
+@command(WHOLE, "recollect embed", "recollect embed --all")
+def embed(session: Session, all: Everyone = False) -> int:
+    """Make the vectors that are missing, for search by meaning."""
+    embedded = _each(session, all, "Embedding", lambda memory, tell: memory.embed(progress=tell))
+    return _made(session, all, embedded, "vector", "made")
+
+
+def _made(session: Session, everyone: bool, results: Iterator[tuple[str, Any]], what: str, done: str) -> int:
+    """Tell how many were made for whom."""
+    worst = DONE
+    answers: list[dict[str, Any]] = []
+    for user, result in results:
+        if isinstance(result, RecollectError):
+            worst = STORAGE
+            answers.append({"user": user, "error": str(result)})
+            session.out.line(f"{user}: {result}")
+        else:
+            answers.append({"user": user, f"{what}s": result})
+            session.out.line(f"{user}: {result:,} {what}{'' if result == 1 else 's'} {done}")
+    session.out.document(answers if everyone else answers[0])
+    return worst
+
+
+@command(WHOLE, "recollect usage", "recollect usage --since 2026-02-01 --until 2026-02-28 --json", mirrors="usage")
+def usage(session: Session, given: Given) -> None:
+    """Show what was spent, today or from one day to another."""
+    days = session.known.usage(**given)
+    operations: dict[str, Spending] = {}
+    for spent in days:
+        known = operations.get(spent.operation)
+        operations[spent.operation] = spent if known is None else _sum((known, spent))
+    rows = sorted(operations.values(), key=lambda spent: (-spent.cost, -spent.tokens_in - spent.tokens_out))
+    total = _sum(rows) if rows else None
+    session.out.document({"days": days, "total": _numbers(total) if total else {}})
+    if total is None:
+        session.out.aside("Nothing was spent." if given else "Nothing was spent today (UTC).")
+        return
+    head = ("calls", "tokens in", "tokens out", "cost", "operation")
+    told = [replace(total, operation="total")] if len(rows) > 1 else []
+    session.out.table(
+        head,
+        [
+            (f"{spent.calls:,}", f"{spent.tokens_in:,}", f"{spent.tokens_out:,}", f"{spent.cost:,.4f}", spent.operation)
+            for spent in [*rows, *told]
+        ],
+        right=head[:-1],
+    )
+
+
+def _sum(spendings: Iterable[Spending]) -> Spending:
+    first, *others = spendings
+    return replace(
+        first,
+        calls=first.calls + sum(spent.calls for spent in others),
+        tokens_in=first.tokens_in + sum(spent.tokens_in for spent in others),
+        tokens_out=first.tokens_out + sum(spent.tokens_out for spent in others),
+        cost=first.cost + sum(spent.cost for spent in others),
+    )
+
+
+def _numbers(spent: Spending) -> dict[str, float]:
+    names = ("calls", "tokens_in", "tokens_out", "cost")
+    return {name: getattr(spent, name) for name in names}
+
+
+@command(WHOLE, "recollect users", "recollect users --json")
+def users(session: Session) -> int:
+    """List everyone who has a memory here."""
+    worst = DONE
+    rows: list[dict[str, Any]] = []
+    for user in session.recollect.users():
+        memory = session.recollect.user(user)
+        try:
+            rows.append({"user": user, "mode": memory.mode, "records": memory.count()})
+        except RecollectError as error:
+            worst = STORAGE
+            rows.append({"user": user, "error": str(error), "records": {}})
+    session.out.document(rows)
+    if rows:
+        session.out.table(
+            ("user", "mode", "holds"),
+            [(r["user"], r.get("mode", "?"), r.get("error") or counted(r["records"]) or "nothing") for r in rows],
+        )
+    else:
+        session.out.aside("Nobody has a memory here yet.")
+    return worst
+
+
+@command(START, "recollect config", "MEMORY_MAX_WORDS=500 recollect config")
+def config(session: Session) -> None:
+    """Show every setting, its value and its default."""
+    settings = session.config
+    values = settings.values()
+    rows = [
+        {"variable": variable, "value": values[variable], "default": default, "description": description}
+        for variable, default, description in settings.table()
+    ]
+    session.out.document(rows)
+    for row in rows:
+        changed = "" if row["value"] == row["default"] else f"  (default: {row['default'] or 'empty'})"
+        session.out.line(f"{row['variable']} = {row['value'] or 'empty'}{changed}")
+        session.out.line(f"  {row['description']}")
+
+
+def _each(
+    session: Session,
+    everyone: bool,
+    what: str,
+    act: Callable[[Memory, Callable[[int, int], None]], Any],
+) -> Iterator[tuple[str, Any]]:
+    """Do something for one user, or for all of them, where one user's failure does not stop the others."""
+    with progress(what) as tell:
+        if not everyone:
+            yield session.user, act(session.known, tell)
+            return
+        names = list(session.recollect.users())
+        for done, name in enumerate(names):
+            tell(done, len(names))
+            try:
+                result = act(session.recollect.user(name), lambda done, total: None)
+            except ConfigError:
+                raise  # the same for everyone
+            except RecollectError as error:
+                result = error
+            yield name, result

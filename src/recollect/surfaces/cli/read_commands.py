@@ -1,0 +1,275 @@
+"""The commands that read. They create nothing, not even a folder."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from recollect.errors import AmbiguousError
+from recollect.records import ToolCall
+from recollect.surfaces.cli.options import Given, Last, Raw, Ref
+from recollect.surfaces.cli.output import (
+    ENTRY_HEAD,
+    HIT_HEAD,
+    RECORD_HEAD,
+    SHORT_ID,
+    Output,
+    card,
+    entry_rows,
+    hit_rows,
+    record_rows,
+    shortened,
+    when,
+)
+from recollect.surfaces.cli.program import CHANGE, RECALL, command
+from recollect.surfaces.cli.session import DONE, NOT_FOUND, Session
+from recollect.times import parse_day, utc_now
+
+if TYPE_CHECKING:
+    from recollect.memory.memory import Memory
+
+
+@command(RECALL, "recollect show", "recollect show --raw > MEMORY.md")
+def show(session: Session, raw: Raw = False) -> None:
+    """Show MEMORY.md, what is known of the person."""
+    text = session.known.show()
+    session.out.document({"user": session.user, "text": text})
+    session.out.markdown(text, raw=raw)
+
+
+@command(
+    RECALL,
+    "recollect read --category preference",
+    "recollect read --kind note --tag work --newest-first --limit 10",
+    "recollect read --kind message --since 2026-02-12",
+    "recollect read --key city --as-of 2025-06-01",
+    mirrors="read",
+)
+def read(session: Session, given: Given) -> None:
+    """List what is remembered, by what it is."""
+    memory = session.known
+    records = memory.read(**given)
+    session.out.document(records)
+    if records:
+        session.out.table(RECORD_HEAD, record_rows(records))
+    else:
+        _found_nothing(session.out, memory)
+
+
+@command(RECALL, "recollect get role", "recollect get v1w2x3y4 --json")
+def get(session: Session, ref: Ref) -> None:
+    """Show everything about one record."""
+    record = session.known.get(ref)
+    session.out.document(record)
+    session.out.line(record.text)
+    session.out.line()
+    session.out.pairs(card(record))
+
+
+@command(
+    RECALL,
+    "recollect search tea or coffee",
+    "recollect search deadline --kind note --kind episode",
+    'recollect search "What did Anna say last week?" --include-conversation',
+    mirrors="search",
+)
+def search(
+    session: Session,
+    given: Given,
+    query: Annotated[list[str], typer.Argument(help="What to look for.", metavar="WORDS", show_default=False)],
+    explain: Annotated[bool, typer.Option("--explain", help="Show what each score is made of.")] = False,
+) -> None:
+    """Find what speaks of something, best first."""
+    memory = session.known
+    asked = " ".join(query)
+    hits = memory.search(asked, **given)
+    session.out.document({"query": asked, "mode": hits.mode, "note": hits.note, "hits": list(hits)})
+    if hits:
+        rows = hit_rows(hits, asked, session.config.language, explain=explain)
+        session.out.table(HIT_HEAD, rows, right=("score",))
+    else:
+        _found_nothing(session.out, memory)
+    if hits.note:
+        session.out.aside(f"Note: {hits.note}")
+
+
+@command(
+    RECALL,
+    "recollect context",
+    "recollect context planning the move --max-tokens 500",
+    "recollect context --json",
+    mirrors="context",
+)
+def context(
+    session: Session,
+    given: Given,
+    topic: Annotated[
+        list[str] | None, typer.Argument(help="What it will be about, if that is known.", metavar="TOPIC")
+    ] = None,
+    raw: Raw = False,
+) -> None:
+    """Show what a model should know before it answers."""
+    memory = session.known
+    text = memory.context(" ".join(topic or ()), **given)
+    if session.json:
+        from recollect.search.tokens import count
+
+        session.out.document({"user": session.user, "text": text, "tokens": count(text)})
+    session.out.markdown(text, raw=raw)
+    if not text:
+        _found_nothing(session.out, memory)
+
+
+@command(RECALL, "recollect daily", "recollect daily 2026-02-12", "recollect daily --days")
+def daily(
+    session: Session,
+    day: Annotated[str | None, typer.Argument(help="The day, as YYYY-MM-DD; otherwise today.", metavar="DAY")] = None,
+    days: Annotated[bool, typer.Option("--days", help="List the days that have a note.")] = False,
+    raw: Raw = False,
+) -> int:
+    """Show a daily note, or list the days that have one."""
+    if days:
+        found = session.known.days()
+        session.out.document(found)
+        for one in found:
+            session.out.line(one.isoformat())
+        return DONE
+    wanted = utc_now().date() if day is None else parse_day("day", day)
+    text = session.known.daily(wanted)
+    session.out.document({"user": session.user, "day": wanted, "text": text})
+    session.out.markdown(text, raw=raw)
+    if text:
+        return DONE
+    session.out.aside(f"There is no daily note for {wanted}.")
+    return NOT_FOUND
+
+
+@command(
+    CHANGE,
+    "recollect history",
+    "recollect history role",
+    "recollect history --run run-01k…",
+    "recollect history --call v1w2x3y4",
+    mirrors="history",
+    without=("before",),
+)
+def history(
+    session: Session,
+    given: Given,
+    limit: Last = 20,
+) -> None:
+    """Show what changed, when, and who did it; oldest first."""
+    memory = session.known
+    run, call = given.get("run"), given.get("call")
+    if call:
+        given["call"] = _whole_id(memory, call)
+    entries = memory.history(**given, limit=limit or None)
+    session.out.document(entries)
+    if not entries:
+        changed = "Nothing has happened yet." if call is None else f"The call {call} changed nothing."
+        session.out.aside(changed if run is None else f"There is no run {run}.")
+        return
+    session.out.table(ENTRY_HEAD, entry_rows(entries), right=("no",))
+    runs: dict[str, list[int]] = {}
+    for entry in entries:
+        if entry.run:
+            runs.setdefault(entry.run, []).append(entry.seq)
+    for together, numbers in runs.items():
+        if len(numbers) > 1 and run is None:
+            session.out.line(f"{numbers[0]}–{numbers[-1]} belong together: {together}")
+    if len(entries) == limit and sys.stdout.isatty():
+        session.out.aside(f"The last {limit}; more with --limit.")
+
+
+@command(CHANGE, "recollect why role")
+def why(session: Session, ref: Ref) -> None:
+    """Say why something is known, and since when."""
+    answer = session.known.why(ref)
+    session.out.document(answer)
+    session.out.line(shortened(answer.record.text, 400))
+    session.out.line(f"  {answer.record.id}")
+    session.out.line()
+    session.out.line(answer.message)
+    session.out.line()
+    session.out.table(ENTRY_HEAD, entry_rows(answer.entries), right=("no",))
+
+
+@command(RECALL, "recollect sessions", "recollect sessions --limit 5 --json", mirrors="sessions")
+def sessions(session: Session, given: Given) -> None:
+    """List the conversations that are kept, latest first."""
+    found = session.known.sessions(**given)
+    session.out.document(found)
+    if not found:
+        session.out.aside("No conversations.")
+        return
+    rows = [(when(one.ended, zone=False), f"{one.messages:,}", one.id) for one in found]
+    session.out.table(("last (UTC)", "messages", "session"), rows, right=("messages",))
+
+
+@command(CHANGE, "recollect similar", "recollect similar --limit 5 --json", mirrors="similar")
+def similar(session: Session, given: Given) -> None:
+    """Find facts and notes that say nearly the same."""
+    found = session.known.similar(**given)
+    session.out.document(found)
+    if not found:
+        session.out.aside("Nothing says the same twice.")
+        return
+    for pair in found:
+        session.out.table(RECORD_HEAD, record_rows(pair))
+        session.out.line()
+    older, newer = found[0]
+    session.out.aside(
+        f'To make one of two: recollect merge {older.id[-SHORT_ID:]} {newer.id[-SHORT_ID:]} --content "…"'
+    )
+
+
+@command(
+    CHANGE,
+    "recollect calls",
+    "recollect calls --tool memory_save --since 2026-02-12",
+    "recollect calls --session chat-7 --limit 100 --json",
+    mirrors="calls",
+    without=("newest_first",),
+)
+def calls(
+    session: Session,
+    given: Given,
+    limit: Last = 20,
+) -> None:
+    """Show which tools were called, newest first."""
+    found = session.known.calls(**given, limit=limit or None)
+    session.out.document(found)
+    if not found:
+        session.out.aside("No tool calls.")
+        return
+    head = ("id", "when (UTC)", "ms", "tokens", "tool", "outcome")
+    session.out.table(head, [_call_row(call) for call in found], right=("ms", "tokens"))
+    if len(found) == limit and sys.stdout.isatty():
+        session.out.aside(f"The last {limit}; more with --limit.")
+
+
+def _call_row(call: ToolCall) -> tuple[str, ...]:
+    tokens = f"{call.tokens_in + call.tokens_out:,}" if call.tokens_in or call.tokens_out else ""
+    # "refused:paused" may take two lines, but not break within a word
+    outcome = ": ".join(part.strip() for part in call.outcome.split(":"))
+    if call.status != "ok" and not outcome.startswith(call.status):
+        outcome = f"{call.status}: {outcome}" if outcome else call.status
+    spent = f"{call.latency_ms:,.0f}", tokens
+    return (call.id[-SHORT_ID:], when(call.at, zone=False), *spent, call.tool, outcome)
+
+
+def _whole_id(memory: Memory, call: str) -> str:
+    """The id of a tool call, of which lists show only the ending."""
+    found = {known.id for known in memory.calls(limit=None) if known.id.endswith(call)}
+    if len(found) > 1 and call not in found:
+        raise AmbiguousError(f"{len(found)} tool calls end in {call}; give more of the id (recollect calls --json)")
+    return call if call in found or not found else found.pop()
+
+
+def _found_nothing(out: Output, memory: Memory) -> None:
+    if memory.mode == "incognito":
+        out.aside("Nothing is recalled: memory is incognito until `recollect resume`.")
+    else:
+        out.aside("Nothing found.")

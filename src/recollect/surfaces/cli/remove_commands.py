@@ -1,0 +1,283 @@
+"""The commands that take away: undo, forget, erase, clear, which ask first; the pause and the consents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from recollect.errors import InvalidInputError, NotFoundError
+from recollect.records import CONSENT_MEANINGS, Consent, Erased, Forgotten, Outcome, Receipt, Record, new_id
+from recollect.surfaces.cli.options import DryRun, Given, Yes
+from recollect.surfaces.cli.output import RECORD_HEAD, counted, memories, record_rows, told
+from recollect.surfaces.cli.program import CHANGE, REMOVE, command
+from recollect.surfaces.cli.session import DONE, NO, Session
+
+if TYPE_CHECKING:
+    from recollect.memory.memory import Memory
+
+_Topic = Annotated[str | None, typer.Option("--topic", help="Everything that has all these words.", metavar="WORDS")]
+_MOST_LISTED = 30
+
+
+@command(CHANGE, "recollect undo", "recollect undo 12", "recollect undo run-01k… --yes", writes=True)
+def undo(
+    session: Session,
+    target: Annotated[
+        str | None,
+        typer.Argument(help="A number from the history or a run; otherwise the last change.", metavar="TARGET"),
+    ] = None,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+) -> int:
+    """Take a change back, or a whole run of changes."""
+    outcome = session.rehearse(lambda trial: trial.undo(target))
+    several = len(outcome.entries) > 1
+    if several or dry_run:
+        undone = [record for entry in outcome.entries if (record := entry.before or entry.after)]
+        _list(session, undone)
+    if dry_run:
+        return session.answer(outcome, dry_run=True)
+    if several and not session.agreed(f"Take back all {len(outcome.entries)} changes?", yes):
+        return NO
+    first = outcome.entries[0]
+    code = session.answer(session.known.undo(target or first.run or first.seq))
+    if not several and first.before is not None:
+        session.out.line(f"Again: {told(first.before)}")
+    return code
+
+
+@command(
+    REMOVE,
+    "recollect forget role",
+    'recollect forget --topic "old flat" --dry-run',
+    writes=True,
+    mirrors="forget",
+)
+def forget(
+    session: Session,
+    given: Given,
+    ref: Annotated[
+        str | None, typer.Argument(help="An id, the ending of an id, or the key of a fact.", metavar="REF")
+    ] = None,
+    topic: _Topic = None,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+) -> int:
+    """Out of recall, kept in the journal; undo brings it back."""
+    session.may_ask(yes, dry_run)
+    if (ref is None) == (topic is None):
+        raise InvalidInputError("forget", "give one REF or --topic WORDS")
+    if topic is not None:
+        return _forget_topic(session, topic, given.get("reason"), yes, dry_run)
+    assert ref is not None
+    name = ref
+
+    def act(memory: Memory) -> Outcome:
+        return memory.forget(name, **given)
+
+    if not yes:
+        outcome = session.rehearse(act)
+        if dry_run:
+            return session.answer(outcome, dry_run=True)
+        if isinstance(outcome, Forgotten):
+            _list(session, [session.known.get(outcome.record.id)])
+        if not session.agreed("Forget this?", yes):
+            return NO
+    return session.answer(act(session.known))
+
+
+def _forget_topic(session: Session, topic: str, reason: str | None, yes: bool, dry_run: bool) -> int:
+    found = [record for record in session.known.erase_topic(topic, dry_run=True)[0] if record.status == "active"]
+    if not found:
+        raise NotFoundError(f"nothing is remembered about {topic!r}")
+    _list(session, found)
+    answer = {"outcome": "forgotten", "done": True, "records": found}
+    if dry_run:
+        session.out.document(answer | {"dry_run": True})
+        session.changed_nothing(dry_run)
+        return DONE
+    if not session.agreed(f"Forget {_these(len(found))}?", yes):
+        return NO
+    run = session.run or new_id("run")
+    notices: list[str] = []
+    with session.known.acting(run=run).batch() as memory:
+        for record in found:
+            notices += memory.forget(record.id, reason=reason or f"forget {topic}").notices
+    session.out.document(answer | {"run": run, "notices": list(dict.fromkeys(notices))})
+    session.out.line(f"Forgot {memories(len(found))}.")
+    session.out.asides(dict.fromkeys(notices))
+    session.out.aside(f"To bring back: recollect undo {run}")
+    return DONE
+
+
+@command(
+    REMOVE,
+    "recollect erase role",
+    'recollect erase --topic "old flat"',
+    "recollect erase --everything --user anna",
+    writes=True,
+)
+def erase(
+    session: Session,
+    refs: Annotated[
+        list[str] | None,
+        typer.Argument(help="Records, by id or key.", metavar="REFS", show_default=False),
+    ] = None,
+    topic: _Topic = None,
+    everything: Annotated[bool, typer.Option("--everything", help="The user with everything about them.")] = False,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+) -> int:
+    """Remove for good, everywhere; there is no undo."""
+    session.may_ask(yes, dry_run)
+    if sum((bool(refs), topic is not None, everything)) != 1:
+        raise InvalidInputError("erase", "give one or more REFS, --topic WORDS, or --everything")
+    if everything:
+        return _erase_user(session, yes, dry_run)
+    if topic is not None:
+        return _erase_topic(session, topic, yes, dry_run)
+    names = list(refs or ())
+    outcome = session.rehearse(lambda trial: trial.erase(*names))
+    ids = outcome.receipt.ids
+    if not yes or dry_run:
+        _list(session, [session.known.get(record_id) for record_id in ids])
+    if not dry_run:
+        if not session.agreed(f"Erase {_these(len(ids))} for good?", yes):
+            return NO
+        outcome = session.known.erase(*ids)
+    return _erased(session, outcome, dry_run)
+
+
+def _erase_topic(session: Session, topic: str, yes: bool, dry_run: bool) -> int:
+    """List what speaks of a topic, ask, and erase exactly that."""
+    found, receipt = session.rehearse(lambda trial: trial.erase_topic(topic))
+    if receipt is None:
+        raise NotFoundError(f"nothing is remembered about {topic!r}")
+    if not yes or dry_run:
+        _list(session, found)
+    if not dry_run:
+        question = f"Erase {_these(len(found))} and every other mention" if found else "Erase every mention"
+        if not session.agreed(f"{question} for good?", yes):
+            return NO
+        with session.known.batch() as memory:
+            now, _ = memory.erase_topic(topic, dry_run=True)
+            if [record.id for record in now] != [record.id for record in found]:
+                raise InvalidInputError("erase", "the memory has changed since this was listed; list it again")
+            found, receipt = memory.erase_topic(topic)
+        assert receipt is not None
+    return _erased(session, Erased(message=f"Erased {memories(len(found))}.", receipt=receipt), dry_run)
+
+
+def _erase_user(session: Session, yes: bool, dry_run: bool) -> int:
+    memory = session.known
+    held = _held(memory)
+    if dry_run:
+        session.out.document({"outcome": "erased", "done": True, "dry_run": True, "user": session.user})
+        session.out.line(f"{session.user}: {held}")
+        session.changed_nothing(dry_run)
+        return DONE
+    question = f"Erase the user {session.user!r} with everything about them ({held}), for good?"
+    if not session.agreed(question, yes):
+        return NO
+    receipt = session.recollect.erase_user(session.user)
+    message = f"Erased {session.user!r}{f'. {receipt.left}' if receipt.left else '; nothing stays.'}"
+    session.out.document({"outcome": "erased", "done": True, "message": message, "receipt": receipt})
+    _receipt(session, receipt)
+    session.out.line(message)
+    return DONE
+
+
+@command(REMOVE, "recollect clear", "recollect clear --yes", writes=True)
+def clear(session: Session, yes: Yes = False, dry_run: DryRun = False) -> int:
+    """Erase everything about the person, and begin anew."""
+    session.may_ask(yes, dry_run)
+    memory = session.known
+    if dry_run:
+        return _erased(session, session.rehearse(lambda trial: trial.clear()), dry_run)
+    if not session.agreed(f"Erase everything that is known of {session.user!r} ({_held(memory)}), for good?", yes):
+        return NO
+    return _erased(session, memory.clear(), dry_run)
+
+
+@command(REMOVE, "recollect pause", "recollect pause --incognito", writes=True, mirrors="pause")
+def pause(session: Session, given: Given) -> None:
+    """Store nothing more until resume."""
+    memory = session.memory
+    memory.pause(**given)
+    session.out.document({"user": session.user, "mode": memory.mode})
+    what = (
+        "Incognito: nothing is stored or recalled"
+        if given["incognito"]
+        else "Paused: nothing is stored, recall still works"
+    )
+    session.out.line(f"{what}, until `recollect resume`.")
+
+
+@command(REMOVE, "recollect resume", writes=True)
+def resume(session: Session) -> None:
+    """Store and recall again."""
+    memory = session.memory
+    memory.resume()
+    session.out.document({"user": session.user, "mode": memory.mode})
+    session.out.line("Memory is on.")
+
+
+@command(
+    REMOVE, "recollect consent", "recollect consent across_chats", "recollect consent trends --withdraw", writes=True
+)
+def consent(
+    session: Session,
+    name: Annotated[
+        Consent | None,
+        typer.Argument(help="What to consent to; otherwise they are listed.", metavar="NAME", show_default=False),
+    ] = None,
+    withdraw: Annotated[bool, typer.Option("--withdraw", help="No longer consent to it.")] = False,
+) -> None:
+    """Consent to something, withdraw it, or list what there is."""
+    if name is None:
+        if withdraw:
+            raise InvalidInputError("--withdraw", "needs the NAME of a consent; `recollect consent` lists them")
+        _list_consents(session, session.known)
+        return
+    memory = session.known if withdraw else session.memory
+    memory.consent(name, not withdraw)
+    session.out.document({"user": session.user, "consents": memory.consents()})
+    session.out.line(
+        f"Consent to {name} withdrawn." if withdraw else f"Consent to {name} given: {CONSENT_MEANINGS[name]}."
+    )
+
+
+def _list_consents(session: Session, memory: Memory) -> None:
+    given = memory.consents()
+    rows = [{"name": name, "given": name in given, "means": means} for name, means in CONSENT_MEANINGS.items()]
+    session.out.document(rows)
+    session.out.table(
+        ("consent", "given", "what it means"),
+        [(name, "yes" if name in given else "no", means) for name, means in CONSENT_MEANINGS.items()],
+    )
+
+
+def _erased(session: Session, outcome: Erased, dry_run: bool) -> int:
+    _receipt(session, outcome.receipt)
+    return session.answer(outcome, dry_run=dry_run)
+
+
+def _receipt(session: Session, receipt: Receipt) -> None:
+    rows = [(f"{number:,}", place) for place, number in receipt.removed.items()]
+    session.out.table(("removed", "from"), rows, right=("removed",))
+
+
+def _list(session: Session, records: Sequence[Record]) -> None:
+    session.out.table(RECORD_HEAD, record_rows(records[:_MOST_LISTED]))
+    if len(records) > _MOST_LISTED:
+        session.out.line(f"… and {len(records) - _MOST_LISTED:,} more")
+
+
+def _these(number: int) -> str:
+    return "this memory" if number == 1 else f"these {memories(number)}"
+
+
+def _held(memory: Memory) -> str:
+    return counted(memory.count()) or "no active records"

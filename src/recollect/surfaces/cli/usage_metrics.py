@@ -1,0 +1,67 @@
+"""The command that tells an operator how memories are used."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from recollect.surfaces.cli.output import when
+from recollect.surfaces.cli.program import WHOLE, command
+from recollect.surfaces.cli.session import Session
+from recollect.usage_metrics import Figures, Spread
+
+_HEAD = ("tool", "calls", "success", "p50", "p95", "p99")
+
+
+@command(WHOLE, "recollect figures", "recollect figures --days 30", "recollect figures --tenant acme --json")
+def figures(
+    session: Session,
+    days: Annotated[int, typer.Option("--days", help="Of so many days, today included.", metavar="NUMBER")] = 7,
+    tenant: Annotated[
+        str | None,
+        typer.Option("--tenant", help="Only of this application's users.", metavar="NAME", show_default=False),
+    ] = None,
+) -> None:
+    """How memories are used: calls, success, latency, the queue."""
+    found = session.recollect.figures(days=days, tenant=tenant)
+    session.out.document(found)
+    for line in _lines(found):
+        session.out.line(line)
+    if not found.calls:
+        session.out.aside("No tool was called in this time.")
+        return
+    rows = [(one.tool, f"{one.calls:,}", _share(one.success), *_times(one.latency)) for one in found.tools]
+    session.out.table(_HEAD, rows, right=_HEAD[1:])
+
+
+def _lines(found: Figures) -> list[str]:
+    per_talk = found.facts_per_conversation
+    lines = [
+        f"From {found.since} to {found.until}, {found.users:,} users: {found.calls:,} calls,"
+        f" {_share(found.success)} answered.",
+        f"Latency (p50, p95, p99): {', '.join(_times(found.latency))}; of writes {', '.join(_times(found.writing))}.",
+        f"Facts per conversation: {'-' if per_talk is None else f'{per_talk:.1f}'}. Episodes: {found.episodes:,}."
+        f" Updates and forgets: {found.updates:,} and {found.forgets:,}. Duplicates: {_share(found.duplicate_rate)}.",
+    ]
+    if found.unread:
+        lines.append(f"{found.unread:,} users cannot be read and are not counted.")
+    if (queue := found.queue) is not None:
+        lines.append(
+            f"Queue: {queue.waiting:,} waiting{f' since {when(queue.oldest)}' if queue.oldest else ''},"
+            f" {queue.running:,} running, {queue.dead:,} given up;"
+            f" done after {', '.join(_times(queue.completion))} ({queue.completion.number:,} jobs)."
+        )
+    return lines
+
+
+def _share(share: float | None) -> str:
+    return "-" if share is None else f"{share:.1%}"
+
+
+def _times(spread: Spread) -> tuple[str, ...]:
+    return tuple("-" if time is None else _time(time) for time in (spread.p50, spread.p95, spread.p99))
+
+
+def _time(milliseconds: float) -> str:
+    return f"{milliseconds:.1f} ms" if milliseconds < 1000 else f"{milliseconds / 1000:,.1f} s"

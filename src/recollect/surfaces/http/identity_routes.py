@@ -1,0 +1,112 @@
+"""One person on several channels: which user an identity is, and joining two of them by a one-time code.
+
+Only for the default tenant: codes are the same for everybody, and must not join users of two tenants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from recollect.app import Recollect
+from recollect.identity.identities import Code, Identity, Joined, Known, Pending, Unlinked
+from recollect.store.keys import DEFAULT_TENANT
+from recollect.store.tenants import stored_id
+from recollect.surfaces.http import argument_schemas
+from recollect.surfaces.http.messages import Request, Response, Route, respond
+from recollect.surfaces.http.problems import Problem, as_things_are
+from recollect.surfaces.http.schema import Nothing, Strict
+
+
+class OfIdentity(Strict):
+    """A person as one channel knows them."""
+
+    channel: argument_schemas.CHANNEL
+    name: argument_schemas.PERSON
+
+
+class Binding(OfIdentity):
+    """Which user an identity is."""
+
+    user: argument_schemas.USER
+
+
+class Entered(OfIdentity):
+    """A code that was shown on another channel."""
+
+    code: argument_schemas.CODE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolved:
+    """Which user an identity is."""
+
+    user: str
+
+
+class Links:
+    """Identities and links."""
+
+    def __init__(self, app: Recollect) -> None:
+        self._app = app
+
+    def routes(self) -> list[Route]:
+        """What can be asked."""
+        all_ = self._app.identities
+        post = self._post
+        return [
+            Route(
+                method="GET",
+                path="/identities",
+                name="identities",
+                does="Everyone who was bound or joined, and which user they are.",
+                scope="admin",
+                takes=Nothing,
+                returns=list[Known],
+                handle=self._for_default(lambda request: respond(all_.all())),
+            ),
+            post("resolve", OfIdentity, Resolved, lambda who, _: Resolved(user=all_.resolve(who)), "read"),
+            post("bind", Binding, None, lambda who, given: all_.bind(who, stored_id(DEFAULT_TENANT, given["user"]))),
+            post("start_link", OfIdentity, Code, lambda who, _: all_.start_link(who)),
+            post("enter_code", Entered, Pending, lambda who, given: all_.enter_code(who, given["code"])),
+            post("pending", OfIdentity, Pending | None, lambda who, _: all_.pending(who), "read"),
+            post("confirm", OfIdentity, Joined | Pending, lambda who, _: all_.confirm(who)),
+            post("decline", OfIdentity, bool, lambda who, _: all_.decline(who)),
+            post("code_until", OfIdentity, datetime | None, lambda who, _: all_.code_until(who), "read"),
+            post("unlink", OfIdentity, Unlinked, lambda who, _: all_.unlink(who)),
+        ]
+
+    def _post(
+        self,
+        name: str,
+        takes: type[OfIdentity],
+        returns: Any,
+        do: Callable[[tuple[str, str], dict[str, Any]], Any],
+        scope: Any = "write",
+    ) -> Route:
+        def handle(request: Request) -> Response:
+            given = request.values
+            with as_things_are():
+                return respond(do(Identity(given["channel"], given["name"]), given))
+
+        return Route(
+            method="POST",
+            path=f"/identities/{name}",
+            name=f"identity_{name}",
+            does=(getattr(type(self._app.identities), name).__doc__ or "").strip().partition("\n")[0],
+            scope=scope,
+            takes=takes,
+            returns=returns,
+            handle=self._for_default(handle),
+        )
+
+    @staticmethod
+    def _for_default(handle: Callable[[Request], Response]) -> Callable[[Request], Response]:
+        def checked(request: Request) -> Response:
+            if request.caller.tenant != DEFAULT_TENANT:
+                raise Problem(403, "NotAllowedError", "identities are joined for the default tenant only")
+            return handle(request)
+
+        return checked

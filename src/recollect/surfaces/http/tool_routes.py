@@ -1,0 +1,188 @@
+"""Tools called over HTTP, and what became of those that were queued."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import Field
+
+from recollect.app import Recollect
+from recollect.errors import InvalidInputError, NotFoundError
+from recollect.memory.async_memory import in_thread
+from recollect.records import JournalEntry
+from recollect.surfaces.http import argument_schemas, idempotency
+from recollect.surfaces.http.messages import Request, Response, Route, respond
+from recollect.surfaces.http.problems import Problem
+from recollect.surfaces.http.schema import Nothing, Strict, is_storable
+from recollect.tools.catalog import SUITES
+from recollect.tools.deferred import Late
+from recollect.tools.suite import Result, Suite
+
+_LONGEST_CALL = 100
+_MOST_SUITES = 256
+_MOST_RESULTS = 1000
+_LOOKED_AT = 1000
+"""Of the log of calls, how many are looked at for one that was queued."""
+
+
+class ToolAsked(Strict):
+    """A call of a tool: its arguments, and the conversation it is made in."""
+
+    arguments: argument_schemas.OBJECT = Field(default_factory=dict)
+    suites: list[argument_schemas.one_of(SUITES)] = Field(default_factory=list, max_length=20)  # type: ignore[valid-type]
+    session: argument_schemas.LINE | None = None
+    chat: argument_schemas.LINE | None = None
+    agent: argument_schemas.LINE | None = None
+    wait: bool = Field(False, description="wait for as long as the tool takes, rather than have it queued")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskFound:
+    """What became of a call that was queued: "queued", or "done" and what it said, if that is known, and changed."""
+
+    call: str
+    status: str
+    outcome: str
+    text: str | None
+    entries: tuple[JournalEntry, ...]
+
+
+class Toolbox:
+    """The tools over the memories of an app."""
+
+    def __init__(self, app: Recollect) -> None:
+        self._app = app
+        self._guard = threading.Lock()
+        self._suites: OrderedDict[tuple[Any, ...], Suite] = OrderedDict()
+        self._results: OrderedDict[tuple[str, str], Result | None] = OrderedDict()
+        """Of what was queued here; None until it is done."""
+
+    def routes(self) -> list[Route]:
+        """What can be asked."""
+        return [
+            Route(
+                method="POST",
+                path="/users/{user}/tools/{name}",
+                name="call_tool",
+                does="Call a tool. What takes too long is queued: then the answer says so, and where to ask for it.",
+                scope="read",
+                takes=ToolAsked,
+                returns=Result,
+                handle_async=self._call,
+                repeatable=True,
+                statuses={202: "Queued; ask for it at Location"},
+            ),
+            Route(
+                method="GET",
+                path="/users/{user}/tasks/{name}",
+                name="task",
+                does="What became of a call that was queued.",
+                scope="read",
+                takes=Nothing,
+                returns=TaskFound,
+                handle=self._task,
+                statuses={202: "Not done yet"},
+            ),
+        ]
+
+    async def _call(self, request: Request) -> Response:
+        suite = await in_thread("", self._suite, request)
+        tool = suite.find(request.name)
+        if tool is None:
+            raise NotFoundError("there is no such tool; GET /v1/tools lists them")
+        if tool.tier != "read_only" and not request.caller.may("write"):
+            raise Problem(403, "NotAllowedError", "this tool writes, and the key may only read")
+        arguments = request.values.get("arguments", {})
+        if "idempotency-key" in request.headers:
+            return await in_thread(request.user, self._once, request, suite, arguments)
+        result = await suite.acall(request.name, arguments)
+        return await in_thread("", self._told, request, result)
+
+    def _told(self, request: Request, result: Result) -> Response:
+        answer = respond(result, 202 if result.status == "queued" else 200)
+        if result.status == "queued":
+            with self._guard:
+                self._results[request.user, result.call] = None
+                while len(self._results) > _MOST_RESULTS:
+                    self._results.popitem(last=False)
+            answer.headers["location"] = f"/v1/users/{request.local}/tasks/{result.call}"
+        return answer
+
+    def _once(self, request: Request, suite: Suite, arguments: dict[str, Any]) -> Response:
+        """With an idempotency key it is done here and now, under a call that the journal knows."""
+        known = idempotency.repeated(request)
+        assert known is not None
+        late = Late(
+            call=known.call,
+            user=request.user,
+            tool=request.name,
+            arguments=arguments,
+            session=suite.session,
+            chat=suite.chat,
+            agent=suite.agent,
+        )
+        return idempotency.once(
+            self._app.keys, request, lambda: respond(suite.redo(late)), lambda: respond(suite.redo(late))
+        )
+
+    def _suite(self, request: Request) -> Suite:
+        """The tools for this conversation; kept, because a suite knows what was called before."""
+        given = request.values
+        session, chat, agent = (given.get(name) for name in ("session", "chat", "agent"))
+        suites, patient = tuple(given.get("suites", ())), bool(given.get("wait", False))
+        key = (request.user, suites, session, chat, agent, patient)
+        with self._guard:
+            suite = self._suites.get(key)
+        if suite is None:
+            suite = self._app.tools(
+                request.user, *suites, session=session, chat=chat, agent=agent, fixed_user=True, patient=patient
+            )
+        with self._guard:
+            suite = self._suites.setdefault(key, suite)  # another request may have been first
+            self._suites.move_to_end(key)
+            while len(self._suites) > _MOST_SUITES:
+                self._suites.popitem(last=False)
+        return suite
+
+    def _task(self, request: Request) -> Response:
+        call = request.name
+        if not is_storable(call):
+            raise InvalidInputError("call", "must be the id of a call")
+        if len(call) > _LONGEST_CALL:
+            raise NotFoundError("there is no such call")
+        self._collect(request.user)
+        entries = tuple(self._app.user(request.user).history(call=call))
+        known = self._results.get((request.user, call))
+        outcome = known.outcome if known is not None else "done" if entries else self._outcome(request.user, call)
+        queued = outcome == "queued"
+        found = TaskFound(
+            call=call,
+            status="queued" if queued else "done",
+            outcome=outcome,
+            text=None if known is None else known.text,
+            entries=entries,
+        )
+        return respond(found, 202 if queued else 200)
+
+    def _outcome(self, user: str, call: str) -> str:
+        """Of a call that has changed nothing yet."""
+        if (user, call) in self._results:
+            return "queued"
+        # it was called elsewhere, or before this process was started; to look into the log may have to wait
+        rows = self._app.user(user).calls(limit=_LOOKED_AT)
+        found = next((one.outcome for one in rows if one.id == call), None)
+        if found is None:
+            raise NotFoundError("there is no such call")
+        return found
+
+    def _collect(self, user: str) -> None:
+        """What was done since in this process."""
+        with self._guard:
+            mine = [suite for key, suite in self._suites.items() if key[0] == user]
+        found = [result for suite in mine for result in suite.finished()]
+        with self._guard:
+            for result in found:
+                self._results[user, result.call] = result

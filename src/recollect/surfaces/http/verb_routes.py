@@ -1,0 +1,301 @@
+"""What is asked of one user's memory: its verbs, several of them at once, and what it is."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ConfigDict, Field
+
+from recollect.app import Recollect
+from recollect.errors import InvalidInputError, NothingToRebuildError
+from recollect.fields import reference
+from recollect.memory.memory import Memory
+from recollect.memory.paging import Walk
+from recollect.memory.write import DoneAlreadyError
+from recollect.records import JournalEntry, Refused
+from recollect.surfaces.http import idempotency
+from recollect.surfaces.http.messages import Request, Response, Route, respond
+from recollect.surfaces.http.problems import Problem, as_things_are
+from recollect.surfaces.http.schema import Nothing, Strict, arguments_of, checked, given_as
+from recollect.verbs import ACTING, ELSEWHERE, PAGE, VERBS, Verb
+
+BATCH = tuple(name for name, verb in VERBS.items() if verb.batch)
+"""The verbs that can be part of a batch."""
+_MOST_OPERATIONS = 1000
+ACTING_FIELDS = tuple(ELSEWHERE["acting"].arguments)
+
+
+def _told_for_each_verb(schema: dict[str, Any]) -> None:
+    """Which arguments an operation has follows from its verb."""
+    schema.clear()
+    schema["anyOf"] = [
+        {
+            "type": "object",
+            "properties": {
+                "verb": {"const": name},
+                "arguments": reference(arguments_of(name).__name__),
+            },
+            "required": ["verb", *(["arguments"] if _needs_any(name) else [])],
+            "additionalProperties": False,
+        }
+        for name in BATCH
+    ]
+
+
+def _needs_any(name: str) -> bool:
+    return any(field.is_required() for field in arguments_of(name).model_fields.values())
+
+
+class Operation(Strict):
+    """One verb of a batch."""
+
+    model_config = ConfigDict(json_schema_extra=_told_for_each_verb)
+
+    verb: str
+    arguments: dict[str, Any] = Field(default_factory=dict)
+
+
+class Batch(Strict):
+    """Several changes that are made together, or not at all."""
+
+    operations: list[Operation] = Field(max_length=_MOST_OPERATIONS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """What a memory is, without anything of its content."""
+
+    exists: bool
+    mode: str
+
+
+class Memories:
+    """The memories of an app, asked over HTTP."""
+
+    def __init__(self, app: Recollect) -> None:
+        self._app = app
+
+    def routes(self) -> list[Route]:
+        """What can be asked."""
+        verbs = [self._route(verb) for verb in VERBS.values()]
+        batch = Route(
+            method="POST",
+            path="/users/{user}/batch",
+            name="batch",
+            does="Many changes at once: all of them are durable at the end, or none is.",
+            scope="write",
+            takes=Batch,
+            returns=list[Any],
+            handle=self.batch,
+            repeatable=True,
+            acts=True,
+        )
+        about = Route(
+            method="GET",
+            path="/users/{user}/about",
+            name="about",
+            does="Whether there is a memory, and whether it is on, paused or incognito.",
+            scope="read",
+            takes=Nothing,
+            returns=About,
+            handle=lambda request: respond(self._about(request.user)),
+        )
+        return [*verbs, batch, about]
+
+    def memory(self, request: Request) -> Memory:
+        """The memory that a request is about, on behalf of whom it says."""
+        memory = self._app.user(request.user)
+        given = request.headers.get(ACTING)
+        if given is None:
+            return memory
+        try:
+            acting = json.loads(given)
+        except (ValueError, RecursionError):
+            acting = None
+        if not isinstance(acting, dict) or not set(acting) <= set(ACTING_FIELDS):
+            raise InvalidInputError("Recollect-Acting", f"must be a JSON object of {', '.join(ACTING_FIELDS)}")
+        return memory.acting(**acting)
+
+    def _route(self, verb: Verb) -> Route:
+        statuses = {412: "The file was changed meanwhile"} if verb.name == "edit" else {}
+        return Route(
+            method=verb.method,
+            path=f"/users/{{user}}/{verb.name}",
+            name=verb.name,
+            does=verb.does,
+            scope=verb.scope,
+            takes=arguments_of(verb.name),
+            returns=verb.returns,
+            handle=lambda request: self.verb(verb, request),
+            paged=verb.paged,
+            repeatable=verb.writes,
+            acts=True,
+            statuses=statuses,
+        )
+
+    def verb(self, verb: Verb, request: Request) -> Response:
+        """Do what a verb does."""
+        values = given_as(verb, request.values)
+        memory = self.memory(request)
+        if not verb.writes:
+            return self._reading(verb, memory, values, request)
+
+        def do(here: Memory) -> Response:
+            if verb.name == "spend" and here is not memory:
+                with here.batch() as batch:
+                    _marked(batch, [verb])
+                    found = self._done(verb, batch, dict(values), request)
+            else:
+                found = self._done(verb, here, dict(values), request)
+            if verb.erases:
+                self._app.keys.forget_answers(request.user)
+            return respond(found)
+
+        def again(entries: Sequence[JournalEntry]) -> Response:
+            return respond(idempotency.told_again(verb.name, values, entries))
+
+        _with_ids(request, [(verb, values)])
+        if verb.name == "rebuild" and self._app.config.database_url:
+            raise NothingToRebuildError("what is in PostgreSQL is restored from a backup of the database")
+        if verb.scope == "admin":  # which can be done again: the journal need not tell
+            return idempotency.once(self._app.keys, request, lambda: do(memory), lambda: do(memory))
+        return self._once(
+            request, memory, do, again, keep=verb.name != "erase_topic"
+        )  # its answer holds what was erased
+
+    def batch(self, request: Request) -> Response:
+        """Do many things in one transaction."""
+        operations = []
+        for number, one in enumerate(request.values["operations"]):
+            if one["verb"] not in BATCH:
+                raise InvalidInputError(f"operations[{number}].verb", f"must be one of {', '.join(BATCH)}")
+            verb = VERBS[one["verb"]]
+            try:
+                given = checked(arguments_of(verb.name), one.get("arguments", {}), strict=True)
+            except InvalidInputError as error:
+                raise InvalidInputError(f"operations[{number}].{error.field}", _problem(error)) from None
+            operations.append((verb, given_as(verb, given)))
+        _with_ids(request, operations)
+
+        memory = self.memory(request)
+        erases = any(verb.erases for verb, _ in operations)
+
+        def do(here: Memory) -> Response:
+            with here.batch() as batch:
+                if here is not memory:
+                    _marked(batch, [verb for verb, _ in operations])
+                with as_things_are():
+                    answer = respond([verb.call(batch, dict(given)) for verb, given in operations])
+                if here is not memory and not erases:
+                    idempotency.draft(self._app.keys, request, batch, answer)
+            if erases:
+                self._app.keys.forget_answers(request.user)
+            return answer
+
+        def again(entries: Sequence[JournalEntry]) -> Response:
+            return idempotency.drafted(self._app.keys, request, entries[-1])
+
+        return self._once(request, memory, do, again)
+
+    def _once(
+        self,
+        request: Request,
+        memory: Memory,
+        do: Callable[[Memory], Response],
+        again: Callable[[Sequence[JournalEntry]], Response],
+        *,
+        keep: bool = True,
+    ) -> Response:
+        known = idempotency.repeated(request)
+        call = "" if known is None else known.call
+        # a call of the host's own stays in the journal: it may name several requests, so it cannot tell them apart
+        own = memory._acting.call is not None
+        here = memory if known is None or own else idempotency.under_call(memory, call)
+
+        def do_unless_done() -> Response:
+            # if it was done, the file is no longer what it was made from
+            if here is not memory and "if-match" in request.headers and memory.history(call=call, limit=1):
+                raise DoneAlreadyError
+            return do(here)
+
+        return idempotency.once(
+            self._app.keys, request, do_unless_done, lambda: again(memory.history(call=call)), keep=keep
+        )
+
+    def _reading(self, verb: Verb, memory: Memory, values: dict[str, Any], request: Request) -> Response:
+        if verb.paged:
+            cursor, size = values.pop("cursor", None), values.pop("page", PAGE)
+            with as_things_are():  # a cursor of another list, or one that somebody made up
+                walk = Walk(size, cursor)
+            items = _called(verb, memory._walking(walk), values)
+            return respond(items, next=walk.following)
+        found = _called(verb, memory, values)
+        if verb.name not in ("show", "daily"):
+            return respond(found)
+        tag = tag_of(found)
+        if tag in _tags(request.headers.get("if-none-match", "")):
+            return Response(304, headers={"etag": tag})
+        answer = respond(found)
+        answer.headers["etag"] = tag
+        return answer
+
+    def _done(self, verb: Verb, memory: Memory, values: dict[str, Any], request: Request) -> Any:
+        wanted = request.headers.get("if-match") if verb.name == "edit" else None
+        if wanted is None:
+            return _called(verb, memory, values)
+        now = memory.show() if values.get("day") is None else memory.daily(values["day"])
+        if wanted.strip() != "*" and tag_of(now) not in _tags(wanted):
+            raise _changed()
+        outcome = _called(verb, memory, {"expect": now} | values)
+        if isinstance(outcome, Refused) and outcome.reason == "changed":
+            raise _changed()
+        return outcome
+
+    def _about(self, user: str) -> About:
+        memory = self._app.user(user)
+        return About(exists=memory.exists, mode=memory.mode)
+
+
+def _called(verb: Verb, memory: Memory, values: dict[str, Any]) -> Any:
+    with as_things_are():
+        return verb.call(memory, values)
+
+
+def _marked(batch: Memory, verbs: Sequence[Verb]) -> None:
+    """What is entered into the ledger is in no journal: with an entry of its own it is done once."""
+    if any(verb.name == "spend" for verb in verbs):
+        assert batch._open is not None
+        batch._open.mark("spend", "")
+
+
+def _with_ids(request: Request, operations: Sequence[tuple[Verb, dict[str, Any]]]) -> None:
+    """What is reported is in no journal: with an id that follows from the idempotency key it is stored once."""
+    known = idempotency.repeated(request)
+    if known is None:
+        return
+    for number, (verb, values) in enumerate(operations):
+        events = [values] if verb.name == "report" else values["events"] if verb.name == "report_many" else ()
+        for place, event in enumerate(events):
+            if event.get("id") is None:
+                event["id"] = f"event-{known.call}-{number}-{place}"
+
+
+def tag_of(text: str) -> str:
+    """The same for the same text."""
+    return f'"{hashlib.blake2b(text.encode(), digest_size=16).hexdigest()}"'
+
+
+def _tags(header: str) -> set[str]:
+    return {tag.strip().removeprefix("W/") for tag in header.split(",")}
+
+
+def _changed() -> Problem:
+    return Problem(412, "PreconditionFailedError", "the file was changed meanwhile; read it again, and edit that")
+
+
+def _problem(error: InvalidInputError) -> str:
+    return str(error).removeprefix(f"{error.field}: ")

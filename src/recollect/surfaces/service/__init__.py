@@ -1,1 +1,0 @@
-"""Everything that is served over HTTP, in one process: `server` puts the API, MCP and the web console together."""

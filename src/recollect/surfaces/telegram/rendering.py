@@ -1,0 +1,153 @@
+"""Pages as messages of Telegram: escaped, in parts that are short enough, with the choices as buttons.
+
+Every part is whole by itself: a line that is too long is cut before it is marked up. Knows nothing about sending.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from recollect.surfaces.chat.page import Choice, Line, Page, drawn, fits_choice
+
+LONGEST = 4096
+"""Of a message, in UTF-16 units, as Telegram counts."""
+MOST_LABELLED = 40
+_MOST_MARKED = 90
+"""Lines with markup in a message: Telegram drops what is beyond 100."""
+_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066\u2067\ud800-\udfff]")
+_TAGS = {"title": "b", "heading": "b", "aside": "i"}
+_MARKS = {"good": "✓ ", "bad": "✗ "}
+_HEADING = re.compile(r"#{1,6} +(\S.*)")
+_BULLET = re.compile(r"^( *)[-*] (?=\S)")
+_CODE = re.compile(r"`([^`\s](?:[^`]*[^`\s])?)`")
+_BOLD = re.compile(r"\*\*([^*\s](?:[^*]*[^*\s])?)\*\*")
+_JOINING = ("\u200d", "\ufe0f")
+_NEW = "+"
+"""Before the command of a button under an answer: what comes of it stands below, and not in place of the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A message to send: HTML, and rows of buttons, each a label with what it carries."""
+
+    text: str
+    buttons: tuple[tuple[tuple[str, str], ...], ...] = ()
+
+
+def parts(page: Page, *, keep: bool = False) -> list[Part]:
+    """A page as messages. The buttons stand under the last; with ``keep`` what is pressed does not replace it."""
+    texts = [*_texts(page.lines)]
+    buttons = tuple(_row(row, keep) for row in page.choices if row)
+    if buttons and not texts:
+        texts = ["What next?"]
+    return [Part(text, buttons if place == len(texts) - 1 else ()) for place, text in enumerate(texts)]
+
+
+def pressed(data: str) -> tuple[str, bool]:
+    """The command of a button, and whether the message that it stands under is to be kept."""
+    return data.removeprefix(_NEW), data.startswith(_NEW)
+
+
+def units(text: str) -> int:
+    """How long Telegram takes a text to be."""
+    return len(text) + sum(character > "\uffff" for character in text)
+
+
+def escaped(text: str) -> str:
+    """Text that means nothing to Telegram's markup, nor turns around what stands near it."""
+    return html.escape(_STEERING.sub(" ", text), quote=False)
+
+
+def without_tags(text: str) -> str:
+    """The same without any markup, for when Telegram does not take it."""
+    return re.sub("</?(?:b|i|code)>", "", text)
+
+
+def _row(row: Sequence[Choice], keep: bool) -> tuple[tuple[str, str], ...]:
+    return tuple((_label(one.label), _data(one.command, keep)) for one in row)
+
+
+def _label(label: str) -> str:
+    line = " ".join(_STEERING.sub(" ", label).split()) or "…"
+    return line if len(line) <= MOST_LABELLED else f"{line[: MOST_LABELLED - 1]}…"
+
+
+def _data(command: str, keep: bool) -> str:
+    kept = f"{_NEW}{command}"
+    return kept if keep and fits_choice(kept) else command
+
+
+def _texts(lines: Sequence[Line]) -> Iterator[str]:
+    """The lines, as many in a text as there is room for."""
+    told: list[str] = []
+    used = marked = 0
+    for line in lines:
+        for number, piece in enumerate(_pieces(_plain(line))):
+            if told and (used + units(piece) + 2 > LONGEST or marked >= _MOST_MARKED):
+                yield from _whole(told)
+                told, used, marked = [], 0, 0
+            if line.style == "heading" and number == 0 and told:
+                told.append("")
+                used += 1
+            shown = _marked(piece, line.style)
+            told.append(shown)
+            used += units(piece) + 1
+            marked += shown.count("</")
+    yield from _whole(told)
+
+
+def _marked(text: str, style: str) -> str:
+    """With the markup of Telegram. Models write Markdown, of which the plainest is drawn."""
+    tag = _TAGS.get(style)
+    if tag is not None:
+        return f"<{tag}>{escaped(text)}</{tag}>" if text.strip() else ""
+    if style != "text":
+        return escaped(text)
+    heading = _HEADING.fullmatch(text)
+    if heading:
+        return f"<b>{escaped(heading[1])}</b>"
+    pieces = _CODE.split(_BULLET.sub(r"\1• ", text))
+    return "".join(
+        f"<code>{escaped(piece)}</code>" if place % 2 else _BOLD.sub(r"<b>\1</b>", escaped(piece))
+        for place, piece in enumerate(pieces)
+    )
+
+
+def _whole(told: list[str]) -> Iterator[str]:
+    text = "\n".join(told).strip("\n")
+    if text.strip():
+        yield text
+
+
+def _plain(line: Line) -> str:
+    return _STEERING.sub(" ", f"{_MARKS.get(line.style, '')}{drawn(line)}".replace("\n", " "))
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """A line in pieces that fit, cut between words if there are any, and never within a character."""
+    room = LONGEST - 96
+    while units(text) > room:
+        end = _end(text, room)
+        space = text.rfind(" ", end // 2, end)
+        end = space if space > 0 else end
+        yield text[:end]
+        text = text[end:].lstrip(" ")
+    yield text
+
+
+def _end(text: str, room: int) -> int:
+    end = used = 0
+    while end < len(text) and (used := used + units(text[end])) <= room:
+        end += 1
+    back = end
+    while end - back < 32 and 0 < back < len(text) and _belong_together(text[back - 1], text[back]):
+        back -= 1
+    return back if back > 0 and end - back < 32 else end
+
+
+def _belong_together(before: str, after: str) -> bool:
+    return before in _JOINING[:1] or after in _JOINING or unicodedata.category(after)[0] == "M"

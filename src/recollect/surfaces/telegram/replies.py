@@ -1,0 +1,344 @@
+"""What the bot does about an update: asks the `Talk` of the person, and says what to send where.
+
+Groups are public: what a person says there to the bot is theirs, but their memory is shown to them in private only.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from recollect.agents.conclude import IDLE
+from recollect.agents.discuss import RECALLED
+from recollect.agents.extract import Extractor
+from recollect.agents.models import Model
+from recollect.app import Recollect
+from recollect.memory.memory import Memory
+from recollect.records import Reported
+from recollect.surfaces.chat.commands import Commands
+from recollect.surfaces.chat.conversation import Talk
+from recollect.surfaces.chat.page import Line, Page, page
+from recollect.surfaces.telegram.posts import BUTTONS, DISCUSS, SAVE, Topic, delivered, topic_of
+from recollect.surfaces.telegram.rendering import Part, parts, pressed
+from recollect.surfaces.telegram.updates import Event, Me, Pressed, Reacted, Said, Spot
+from recollect.times import Clock, utc_now
+
+CHANNEL = "telegram"
+_MOST_TALKS = 2000
+_MOST_LOOKED_AT = 100
+_NOT_YOURS = "This is for the person I answered. Ask me yourself."
+_ELSEWHERE = "Let us do that in our private chat."
+WENT_WRONG = page(Line("Something went wrong on my side. Please say it again.", "bad"))
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What to send to a chat, and what to show on the button that was pressed."""
+
+    chat: int
+    acts: list[dict[str, Any]] = field(default_factory=list)
+    toast: str = ""
+
+
+class Answering:
+    """Answers events. Safe to share between threads; the events of one person come one after the other."""
+
+    def __init__(
+        self,
+        app: Recollect,
+        me: Me,
+        *,
+        model: Model | None = None,
+        extractor: Extractor | None = None,
+        clock: Clock = utc_now,
+    ) -> None:
+        self._app = app
+        self._me = me
+        self._model = model
+        self._extractor = extractor or app.extractor()
+        self._clock = clock
+        self._guard = threading.Lock()
+        self._talks: OrderedDict[tuple[int, str], Talk] = OrderedDict()
+        self._names: OrderedDict[tuple[int, str], str] = OrderedDict()
+
+    def answer(self, event: Event, update: int) -> Answer:
+        """What to do about it."""
+        match event:
+            case Said():
+                return self._said(event)
+            case Pressed():
+                return self._pressed(event)
+            case Reacted():
+                self._reacted(event, update)
+                return Answer(event.spot.chat)
+
+    def sorry(self, event: Event) -> Answer:
+        """What to say if that failed."""
+        if isinstance(event, Reacted):
+            return Answer(event.spot.chat)
+        return self._told(event.spot, [WENT_WRONG], event.message)
+
+    def memory(self, person: int) -> Memory:
+        """Whose memory it is."""
+        return self._app.identities.memory((CHANNEL, str(person)))
+
+    def talk(self, person: int, spot: Spot, name: str) -> Talk:
+        """The person in this place; kept, because some things are known only to it."""
+        key = (person, spot.place)
+        with self._guard:
+            if not spot.private:
+                self._names[key] = name
+                self._names.move_to_end(key)
+                while len(self._names) > _MOST_TALKS:
+                    self._names.popitem(last=False)
+            talk = self._talks.get(key)
+            if talk is None:
+                talk = self._talks[key] = Talk(
+                    self._app,
+                    (CHANNEL, str(person)),
+                    place=spot.place,
+                    model=self._model,
+                    extractor=self._extractor,
+                    speaker=None if spot.private else name,
+                    company=partial(self._company, key),
+                    clock=self._clock,
+                )
+            self._talks.move_to_end(key)
+            while len(self._talks) > _MOST_TALKS:
+                self._talks.popitem(last=False)
+            return talk
+
+    def _company(self, key: tuple[int, str]) -> list[str]:
+        """Who else has talked with the bot in this place lately."""
+        with self._guard:
+            return [name for (person, place), name in self._names.items() if place == key[1] and person != key[0]]
+
+    # what was said
+
+    def _said(self, said: Said) -> Answer:
+        spot, verb = said.spot, _verb(said.text)
+        if said.nobody:
+            told = "You write in the name of a group or a channel, so I cannot know whose memory this is."
+            return self._told(spot, [page(told, Line("Write as yourself.", "aside"))], said.message)
+        if said.edited is not None and (verb or said.forwarded):
+            return Answer(spot.chat)  # a command is obeyed when it is sent, not when it is polished
+        if said.edited is not None and _was_heard(self.memory(said.person), said):
+            return Answer(spot.chat)
+        if not said.text.strip():
+            return self._told(spot, [_wordless()], said.message)
+        if verb == "start" and not said.forwarded:
+            return self._started(said)
+        if verb == "memory" and not spot.private and not said.forwarded:
+            return self._in_private(said)
+        pages, keep = self._heard(said, verb)
+        answer = self._told(spot, pages, said.message, keep=keep)
+        if said.forwarded and spot.private and answer.acts:
+            answer.acts[-1] |= {"reply_to": said.message, "buttons": [[*BUTTONS], *answer.acts[-1].get("buttons", [])]}
+        return answer
+
+    def _heard(self, said: Said, verb: str) -> tuple[list[Page], bool]:
+        """The pages, and whether they are conversation rather than the answer to a command."""
+        talk = self.talk(said.person, said.spot, said.name)
+        name = str(said.message) if said.edited is None else f"{said.message}.{said.edited}"
+        if said.forwarded:
+            return talk.say(said.text, message=name, forwarded=True), True
+        by_me = (said.reply.get("from") or {}).get("id") == self._me.id
+        if verb == "discuss" and said.reply and len(said.text.split()) == 1:
+            topic = self._topic(said.person, said.spot, said.reply)
+            return talk.say(said.text if topic is None else topic.command, message=name), False
+        if verb:
+            return talk.say(said.text, message=name), False
+        pages: list[Page] = []
+        if by_me and (post := delivered(self.memory(said.person), said.spot.chat, int(said.reply["message_id"]))):
+            if not _is_about(talk.memory, said.spot, post, self._clock()):
+                pages = talk.say(post.command, message=f"{name}.post")
+            return [*pages, *talk.say(said.text, message=name)], True
+        return talk.say(said.text, message=name, quoted=_quoted(said, by_me)), True
+
+    def _started(self, said: Said) -> Answer:
+        talk = self.talk(said.person, said.spot, said.name)
+        if not said.spot.private:
+            return self._told(said.spot, talk.say("/help"), said.message)
+        if said.text.split()[1:] == ["memory"]:  # from a button in a group; nothing else is taken from a link
+            return self._told(said.spot, talk.say("/memory"), said.message)
+        hello = page(
+            Line("Hello!", "title"),
+            "I remember what you tell me, and only you can see it.",
+            "Say “remember that I like tea”, or just talk with me. Forward me something to discuss it.",
+            Line("/memory shows what I know, /memory help what you can do with it.", "aside"),
+        )
+        return self._told(said.spot, [hello, *talk.greeting()], said.message)
+
+    def _in_private(self, said: Said) -> Answer:
+        link = f"https://t.me/{self._me.username}?start=memory"
+        told = Part("Your memory is private, so I show it to you alone.", ((("Open our chat", link),),))
+        return Answer(said.spot.chat, _acts(said.spot, [told], said.message))
+
+    # what was pressed
+
+    def toast(self, event: Pressed) -> str | None:
+        """What a press can be answered with before anything is done; None if that has to wait."""
+        if event.data in (DISCUSS, SAVE):
+            return None
+        command, _ = pressed(event.data)
+        if not event.spot.private:
+            if event.owner != event.person:
+                return _NOT_YOURS
+            if not command.startswith(("undo", "/end", "/discuss")):
+                return _ELSEWHERE
+        return ""
+
+    def _pressed(self, press: Pressed) -> Answer:
+        spot = press.spot
+        talk = self.talk(press.person, spot, press.name)
+        if press.data in (DISCUSS, SAVE):
+            topic = self._topic(press.person, spot, press.under)
+            if topic is None:
+                return Answer(spot.chat, toast="I no longer have that post. Forward it to me.")
+            if press.data == SAVE:
+                return Answer(spot.chat, toast=_saved(talk.memory, press, topic))
+            pages = talk.say(topic.command, message=f"press{press.query}")
+            return self._told(spot, pages, press.message, reply_to=press.message)
+        toast = self.toast(press) or ""
+        if toast:
+            return Answer(spot.chat, toast=toast)
+        command, keep = pressed(press.data)
+        asked = (press.under.get("reply_to_message") or {}).get("message_id")
+        answer = self._told(spot, talk.choose(command), press.message, reply_to=None if spot.private else asked)
+        if press.lost or not answer.acts:
+            return answer
+        if keep:
+            answer.acts.append({"message": press.message})
+        elif "text" in answer.acts[0]:
+            first = answer.acts[0]
+            answer.acts[0] = {"message": press.message, "thread": first.get("thread")} | {
+                name: first[name] for name in ("text", "buttons") if name in first
+            }
+        return answer
+
+    def _reacted(self, reaction: Reacted, update: int) -> None:
+        memory = self.memory(reaction.person)
+        post = delivered(memory, reaction.spot.chat, reaction.message)
+        for emoji in reaction.emoji if post is not None else ():
+            assert post is not None
+            if emoji == "⭐":
+                memory.report("save", id=f"telegram:{update}", **post.about)
+            elif emoji:
+                memory.report("reaction", id=f"telegram:{update}", value=emoji, **post.about)
+
+    # inside
+
+    def _topic(self, person: int, spot: Spot, message: Mapping[str, Any]) -> Topic | None:
+        """What a message is about: the post that was delivered as it, or what it answers, or says."""
+        number = int(message["message_id"])
+        known = delivered(self.memory(person), spot.chat, number)
+        return known or topic_of(message.get("reply_to_message") or {}) or topic_of(message)
+
+    def _told(
+        self, spot: Spot, pages: Sequence[Page], after: int, *, keep: bool = False, reply_to: int | None = None
+    ) -> Answer:
+        shown = pages if spot.private else self._public(pages)
+        to = reply_to or (None if spot.private else after)
+        acts: list[dict[str, Any]] = []
+        for one in _joined(shown):
+            acts += _acts(spot, parts(one, keep=keep) if isinstance(one, Page) else [one], after, to)
+            if isinstance(one, Page) and one.document is not None and spot.private:
+                acts.append({"document": str(one.document), "after": after})
+        return Answer(spot.chat, acts)
+
+    def _public(self, pages: Sequence[Page]) -> list[Page | Part]:
+        """What of an answer can stand in a group: nothing that the person did not just say there."""
+        told: list[Page | Part] = []
+        for one in pages:
+            if any(choice.command.startswith("link") for row in one.choices for choice in row):
+                continue  # it waits in the private chat, too
+            said = tuple(line for line in one.lines if line.style != "aside")
+            if not said:
+                continue
+            if any(line.text == RECALLED for line in said):
+                link = f"https://t.me/{self._me.username}?start=memory"
+                told.append(
+                    Part("I know something about that, and tell it to you alone.", ((("Open our chat", link),),))
+                )
+                continue
+            told.append(replace(one, lines=said))
+        return told
+
+
+def _joined(pages: Sequence[Page | Part]) -> list[Page | Part]:
+    """Pages without choices stand in one message with the next: nobody wants to be rung for each."""
+    told: list[Page | Part] = []
+    for one in pages:
+        before = told[-1] if told else None
+        if isinstance(one, Page) and isinstance(before, Page) and not before.choices and before.document is None:
+            told[-1] = replace(one, lines=(*before.lines, Line(""), *one.lines))
+        else:
+            told.append(one)
+    return told
+
+
+def _acts(spot: Spot, drawn: Sequence[Part], after: int, reply_to: int | None = None) -> list[dict[str, Any]]:
+    """Parts as requests: the first is a reply to what it answers, if that has to be seen."""
+    acts = []
+    for part in drawn:
+        act: dict[str, Any] = {"text": part.text, "after": after}
+        if part.buttons:
+            act["buttons"] = [[list(button) for button in row] for row in part.buttons]
+        if spot.thread is not None:
+            act["thread"] = spot.thread
+        if reply_to is not None or not spot.private:
+            act["reply_to"] = reply_to or after
+        acts.append(act)
+    return acts
+
+
+def _verb(text: str) -> str:
+    """The command that a text begins with, or nothing."""
+    if Commands.owns(text):
+        return "memory"
+    first = text.split(maxsplit=1)[0] if text.strip() else ""
+    return first[1:].partition("@")[0].lower() if first.startswith("/") else ""
+
+
+def _quoted(said: Said, by_me: bool) -> str | None:
+    """The text that a reply is about, unless it is ours or the person's own."""
+    author = (said.reply.get("from") or {}).get("id")
+    if not said.reply or by_me or (author == said.person and "forward_origin" not in said.reply):
+        return None
+    return said.quote or said.reply.get("text") or said.reply.get("caption")
+
+
+def _was_heard(memory: Memory, said: Said) -> bool:
+    """Whether these words of it are known: to Telegram it is an edit, too, if something else about it changed."""
+    name = f"{said.spot.place}/{said.message}"
+    for one in memory.read(kind="message", newest_first=True, limit=_MOST_LOOKED_AT) if memory.exists else []:
+        if str(one.metadata.get("message", "")).partition(".")[0] == name:
+            return one.content.strip() == said.text.strip()
+    return False
+
+
+def _is_about(memory: Memory, spot: Spot, post: Topic, now: datetime) -> bool:
+    """Whether this is what is being discussed here already."""
+    for one in memory.interactions(kinds=("discussion",), newest_first=True, limit=20):
+        if (one.session or "").rpartition("@")[0] == spot.place:
+            said = memory.read(kind="message", session=one.session, newest_first=True, limit=1)
+            lately = max([one.at, *(message.created_at for message in said)]) > now - IDLE
+            begun = (one.title or "\n").removesuffix("…")  # a long title was cut
+            return lately and one.value is None and " ".join(post.title.split()).startswith(begun)
+    return False
+
+
+def _saved(memory: Memory, press: Pressed, topic: Topic) -> str:
+    outcome = memory.report("save", id=f"telegram:save:{press.spot.chat}:{press.message}:{press.person}", **topic.about)
+    if not isinstance(outcome, Reported):
+        return "Memory is off, so nothing was saved."
+    return "Saved." if outcome.fresh else "You have saved this already."
+
+
+def _wordless() -> Page:
+    return page("So far I can read only text. A caption will do, too.")

@@ -1,0 +1,214 @@
+"""An update of Telegram, read: who did what, where, and whether it is meant for the bot. Knows nothing about memory.
+
+Updates are taken as the JSON they come in, so that they can be kept in the queue as they are.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from recollect.surfaces.chat.conversation import COMMANDS
+
+KINDS = ("message", "edited_message", "callback_query", "message_reaction")
+"""The updates that the bot asks for."""
+_LONGEST_NAME = 60
+_COMMAND = re.compile(r"/([A-Za-z][A-Za-z0-9_]*)(?:@(\w+))?(?=\s|$)")
+_OURS = frozenset({"start", *(name.removeprefix("/") for name in COMMANDS)})
+"""Commands that are obeyed in a group without the name of the bot: others are another bot's."""
+_UNREADABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+_ANONYMOUS = frozenset({1087968824, 136817688})
+"""Telegram's own accounts, in whose name administrators and channels write in groups."""
+
+
+@dataclass(frozen=True, slots=True)
+class Me:
+    """The bot, as Telegram knows it."""
+
+    id: int
+    username: str
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A place to write to: a chat, and the topic of it if it is a forum."""
+
+    chat: int
+    thread: int | None = None
+    private: bool = True
+
+    @property
+    def place(self) -> str:
+        """How a `Talk` calls it."""
+        return f"telegram/{self.chat}" if self.thread is None else f"telegram/{self.chat}/{self.thread}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """A message. ``reply`` is what it answers, ``nobody`` whether it was written in the name of a group."""
+
+    person: int
+    name: str
+    spot: Spot
+    message: int
+    text: str
+    forwarded: bool = False
+    edited: int | None = None
+    reply: Mapping[str, Any] = field(default_factory=dict)
+    quote: str | None = None
+    nobody: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pressed:
+    """A button. ``owner`` is whom the message with the button was an answer to, as far as Telegram still knows."""
+
+    person: int
+    name: str
+    spot: Spot
+    query: str
+    data: str
+    message: int
+    owner: int | None = None
+    under: Mapping[str, Any] = field(default_factory=dict)
+    """The message that the button stands under."""
+    lost: bool = False
+    """Whether that message can no longer be changed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reacted:
+    """A reaction to a message, or that it was taken away."""
+
+    person: int
+    spot: Spot
+    message: int
+    emoji: tuple[str, ...]
+
+
+Event = Said | Pressed | Reacted
+
+
+def read(update: Mapping[str, Any], me: Me) -> Event | None:
+    """What happened; None if it is nothing for the bot."""
+    try:
+        if "callback_query" in update:
+            return _pressed(update["callback_query"])
+        if "message_reaction" in update:
+            return _reacted(update["message_reaction"])
+        kind = next((one for one in ("message", "edited_message") if one in update), None)
+        return None if kind is None else _said(update[kind], me, edited=kind == "edited_message")
+    except (KeyError, TypeError, ValueError):  # of a kind that there was not yet when this was written
+        return None
+
+
+def lane(update: Mapping[str, Any]) -> str:
+    """Whose update it is: those of one person are answered one after the other."""
+    for kind in KINDS:
+        body = update.get(kind)
+        if isinstance(body, Mapping):
+            who = body.get("from") or body.get("user") or body.get("chat") or {}
+            return str(who.get("id", "nobody")) if isinstance(who, Mapping) else "nobody"
+    return "nobody"
+
+
+def _said(message: Mapping[str, Any], me: Me, *, edited: bool) -> Said | None:
+    sender, chat = message.get("from") or {}, message["chat"]
+    nobody = "sender_chat" in message or sender.get("id") in _ANONYMOUS
+    if not sender or (sender.get("is_bot") and not nobody) or message.get("is_automatic_forward"):
+        return None
+    if chat["type"] not in ("private", "group", "supergroup") or "via_bot" in message:
+        return None
+    text = str(message.get("text") or message.get("caption") or "")
+    spot = _spot(message)
+    reply = message.get("reply_to_message") or {}
+    if "forum_topic_created" in reply:  # what stands at the head of a topic is answered by nobody
+        reply = {}
+    forwarded = "forward_origin" in message
+    readable = _UNREADABLE.sub(" ", text).replace("\u2028", "\n").replace("\u2029", "\n")
+    command = _COMMAND.match(readable.lstrip())
+    if command and command[2] and command[2].casefold() != me.username.casefold():
+        return None  # for another bot
+    obeyed = command is not None and not forwarded and bool(command[2] or command[1].lower() in _OURS)
+    if not spot.private and not obeyed and not _is_meant(message, text, reply, me):
+        return None
+    if not text and not (spot.private and _is_content(message)):
+        return None
+    own_name = re.compile(rf"@{re.escape(me.username)}\b", re.IGNORECASE)
+    return Said(
+        person=int(sender["id"]),
+        name=_name(sender),
+        spot=spot,
+        message=int(message["message_id"]),
+        text=readable if spot.private or command else own_name.sub(" ", readable).strip(),
+        forwarded=forwarded,
+        edited=int(message["edit_date"]) if edited else None,
+        reply=reply,
+        quote=(message.get("quote") or {}).get("text"),
+        nobody=nobody,
+    )
+
+
+def _is_meant(message: Mapping[str, Any], text: str, reply: Mapping[str, Any], me: Me) -> bool:
+    """In a group: a mention, or an answer to the bot."""
+    if (reply.get("from") or {}).get("id") == me.id:
+        return True
+    encoded = text.encode("utf-16-le", "surrogatepass")
+    for entity in [*message.get("entities", ()), *message.get("caption_entities", ())]:
+        start, end = 2 * entity["offset"], 2 * (entity["offset"] + entity["length"])
+        words = encoded[start:end].decode("utf-16-le", "replace")
+        if entity["type"] == "mention" and words.casefold() == f"@{me.username}".casefold():
+            return True
+        if entity["type"] == "text_mention" and (entity.get("user") or {}).get("id") == me.id:
+            return True
+    return False
+
+
+def _is_content(message: Mapping[str, Any]) -> bool:
+    """Something without words that a person sent, rather than a note of Telegram's own."""
+    return any(kind in message for kind in ("photo", "document", "voice", "video", "audio", "sticker", "animation"))
+
+
+def _pressed(query: Mapping[str, Any]) -> Pressed | None:
+    message, sender = query.get("message"), query["from"]
+    if message is None or "data" not in query or sender.get("is_bot"):
+        return None
+    lost = not message.get("date")
+    answered = (message.get("reply_to_message") or {}).get("from") or {}
+    return Pressed(
+        person=int(sender["id"]),
+        name=_name(sender),
+        spot=_spot(message),
+        query=str(query["id"]),
+        data=str(query["data"]),
+        message=int(message["message_id"]),
+        owner=answered.get("id"),
+        under=message,
+        lost=lost,
+    )
+
+
+def _reacted(reaction: Mapping[str, Any]) -> Reacted | None:
+    sender = reaction.get("user")
+    if sender is None or sender.get("is_bot"):
+        return None
+    emoji = tuple("⭐" if one["type"] == "paid" else str(one.get("emoji", "")) for one in reaction["new_reaction"])
+    spot = _spot(reaction)
+    return Reacted(person=int(sender["id"]), spot=spot, message=int(reaction["message_id"]), emoji=emoji)
+
+
+def _spot(message: Mapping[str, Any]) -> Spot:
+    chat = message["chat"]
+    thread = message.get("message_thread_id") if message.get("is_topic_message") else None
+    return Spot(int(chat["id"]), thread, chat["type"] == "private")
+
+
+def _name(sender: Mapping[str, Any]) -> str:
+    """What somebody calls themselves, as something that can be shown: it may be anything."""
+    shown = "".join(
+        one if unicodedata.category(one)[0] not in "CZ" else " " for one in str(sender.get("first_name", ""))
+    )
+    return " ".join(shown.split())[:_LONGEST_NAME] or "Somebody"

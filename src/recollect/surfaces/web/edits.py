@@ -1,0 +1,185 @@
+"""What a person changes: a line, the whole file, a pin; forgetting, merging and taking back. Each is shown first where
+it could surprise, and never overwrites what somebody else changed meanwhile."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from starlette.responses import Response
+
+from recollect.errors import InvalidInputError, NotFoundError
+from recollect.memory.write import secret_in
+from recollect.policy.secrets import find_secrets, mask
+from recollect.records import CATEGORIES, Edited, Merged, Outcome, Record, Refused
+from recollect.surfaces.web.diffs import lines_changed, words_changed
+from recollect.surfaces.web.rendering import Asked, page, then
+from recollect.surfaces.web.views import day_of
+
+_MEANWHILE = "It was changed meanwhile, to what is shown first. Save only if you still want to."
+
+
+class DeclinedError(InvalidInputError):
+    """The policy said no, and why."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__("memory", outcome.message)
+        self.args = (outcome.message,)
+
+
+def editor(asked: Asked) -> Response:
+    """A file, to be edited as a whole."""
+    day = day_of(asked)
+    text = _file(asked)
+    return page(asked, "editor.html", day=day, text=text, expect=digest(text), problem="", rows=None, compared="")
+
+
+def edit(asked: Asked) -> Response:
+    """Show what an edit would change; then, if the file is still what it was made from, save it."""
+    day, current = day_of(asked), _file(asked)
+    text, expect = _as_in(current, asked.field("text")), asked.field("expect")
+    rows = lines_changed(current, text)
+    values: dict[str, Any] = {"day": day, "text": text, "rows": rows, "problem": "", "expect": expect}
+    values["compared"] = digest(_plain(text))
+    if expect != digest(current):
+        values["problem"] = "The file was changed meanwhile. Below is what your text would change now; nothing is lost."
+        return page(asked, "editor.html", status=_stale(asked), **values | {"expect": digest(current)})
+    if not _is_compared(asked, text):
+        return page(asked, "editor.html", **values)
+    outcome = asked.memory.edit(text, day=day, expect=current)
+    if isinstance(outcome, Refused):
+        latest = _file(asked)
+        if outcome.reason == "secret":
+            text = _without_secrets(text, latest)
+            values |= {"text": text, "compared": digest(_plain(text))}
+        values |= {"problem": outcome.message, "rows": lines_changed(latest, text), "expect": digest(latest)}
+        return page(asked, "editor.html", status=409 if outcome.reason == "changed" else 422, **values)
+    run = outcome.run if isinstance(outcome, Edited) else None
+    return then(asked, "" if day is None else f"daily/{day.isoformat()}", "saved", run, notices=outcome.notices)
+
+
+def _is_compared(asked: Asked, text: str) -> bool:
+    """Whether this is to be saved, and is what the person has seen compared."""
+    return asked.form.get("step") == "save" and asked.form.get("compared") == digest(_plain(text))
+
+
+def _stale(asked: Asked) -> int:
+    """The status of a page that tells of somebody else's change: only who wanted to save was refused."""
+    return 409 if asked.form.get("step") == "save" else 200
+
+
+def _file(asked: Asked) -> str:
+    day = day_of(asked)
+    return asked.memory.show() if day is None else asked.memory.daily(day)
+
+
+def digest(text: str) -> str:
+    """What tells one text from another."""
+    return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest()
+
+
+def _as_in(current: str, text: str) -> str:
+    """A text as a browser sends it, with the line endings of the file."""
+    plain = _plain(text)
+    return plain.replace("\n", "\r\n") if "\r\n" in current else plain
+
+
+def _without_secrets(text: str, current: str) -> str:
+    """A refused text as it may be shown again: secrets masked in what is new; the rest is in the file already."""
+    known = set(current.splitlines())
+    lines = text.splitlines(keepends=True)
+    masked = "".join(line if line.rstrip("\r\n") in known else mask(line) for line in lines)
+    left = "".join(line for line in masked.splitlines(keepends=True) if line.rstrip("\r\n") not in known)
+    return mask(masked) if find_secrets(left) else masked  # one over several lines, such as a block with a key
+
+
+def _plain(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def remember(asked: Asked) -> Response:
+    """A fact that the person adds."""
+    category = asked.form.get("category") or None
+    if category is not None and category not in CATEGORIES:
+        raise InvalidInputError("category", f"must be one of {', '.join(CATEGORIES)}")
+    key = asked.form.get("key", "").strip() or None
+    outcome = asked.memory.remember(_plain(asked.field("content")).strip(), key=key, category=category)
+    return _after(asked, "", "remembered", outcome)
+
+
+def change(asked: Asked) -> Response:
+    """Another value for one record: shown first, then saved if nobody else changed it meanwhile."""
+    content, seen = _plain(asked.field("content")).strip(), asked.field("seq")
+    reason = "correction" if asked.form.get("reason") == "correction" else "update"
+    record, problem = _named(asked, asked.memory.get(asked.path["id"])), ""
+    if refused := secret_in(content):  # before it is compared, and so before it is shown
+        content, problem = mask(content), refused.message
+    elif _is_compared(asked, content):
+        with asked.memory.batch() as mine:  # so that nobody is in between looking and writing
+            record = mine.get(record.id)
+            outcome = mine.update(record.id, content, reason=reason) if str(record.seq) == seen else None
+        if outcome is not None and outcome.done:
+            return _after(asked, f"record/{record.id}", "changed", outcome)
+        problem = "" if outcome is None else outcome.message
+    is_stale = str(record.seq) != seen
+    before, after = words_changed(record.content, content)
+    status = 422 if problem else _stale(asked) if is_stale else 200
+    problem = problem or (_MEANWHILE if is_stale else "")
+    values = {"record": record, "content": content, "reason": reason, "before": before, "after": after}
+    return page(asked, "change.html", status=status, problem=problem, compared=digest(content), **values)
+
+
+def pin(asked: Asked) -> Response:
+    """Keep a fact in MEMORY.md, or no longer."""
+    wanted = asked.form.get("pinned") == "1"
+    name = asked.path["id"]
+    return _after(asked, f"record/{name}", "pinned" if wanted else "unpinned", asked.known.pin(name, wanted))
+
+
+def forget(asked: Asked) -> Response:
+    """Out of recall."""
+    name = asked.path["id"]
+    reason = asked.form.get("reason", "").strip() or None
+    return _after(asked, f"record/{name}", "forgotten", asked.known.forget(name, reason=reason))
+
+
+def undo(asked: Asked) -> Response:
+    """Take back an entry of the journal or a whole run."""
+    target = asked.field("target")
+    if not target or (target.isdigit() and not (target.isascii() and len(target) <= 15)):
+        raise InvalidInputError("target", "must be the number of an entry or the id of a run")
+    undone = asked.known.undo(target)
+    return then(asked, asked.back("timeline"), "undone", _last(asked), notices=undone.notices)
+
+
+def _last(asked: Asked) -> str | int | None:
+    last = asked.memory.history(limit=1)
+    return (last[-1].run or last[-1].seq) if last else None
+
+
+def merge(asked: Asked) -> Response:
+    """Two records become one."""
+    one, other = asked.field("one"), asked.field("other")
+    outcome = asked.known.merge([one, other], _plain(asked.field("content")).strip(), reason="merged in the console")
+    if isinstance(outcome, Merged):
+        return then(asked, "duplicates", "merged", outcome.run, notices=outcome.notices)
+    raise DeclinedError(outcome)
+
+
+def _named(asked: Asked, record: Record) -> Record:
+    """A record that was asked for by its id, and not by something that fits by chance."""
+    if record.id != asked.path["id"]:
+        raise NotFoundError("There is no such record.")
+    return record
+
+
+def _after(asked: Asked, path: str, done: str, outcome: Outcome) -> Response:
+    if not outcome.done:
+        raise DeclinedError(outcome)
+    record: Record | None = getattr(outcome, "record", None)
+    if done == "remembered" and record is not None and record.kind == "daily":
+        path, done = f"record/{record.id}", "noted"
+    seq = None if record is None else record.seq
+    path = asked.back(path)
+    at = record.id if record is not None and record.id not in path else ""
+    return then(asked, path, done, seq, notices=outcome.notices, at=at)
