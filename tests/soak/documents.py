@@ -206,7 +206,7 @@ def read_file(memory: recollect.Memory, file: Path, data: bytes) -> bool:
 
 def is_blank(data: bytes) -> bool:
     try:
-        return not data.decode("utf-8-sig").strip()
+        return not data.decode().strip("\ufeff \t\r\n")
     except UnicodeDecodeError:
         return False
 

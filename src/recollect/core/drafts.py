@@ -36,6 +36,9 @@ from recollect.records import (
 )
 from recollect.times import parse_day, parse_moment
 
+_CATEGORIES_OF = {"fact": CATEGORIES, "observation": OBSERVATION_CATEGORIES}
+_ANY = CATEGORIES + OBSERVATION_CATEGORIES
+
 Moment = datetime | date | str
 """A point in time as a caller may give it."""
 
@@ -223,7 +226,7 @@ class Drafts:
         if record.kind == "fact" and given["type"] is not None:
             changes |= {"type": given["type"], "category": CATEGORY_OF_TYPE[given["type"]]}
         if given["category"] is not None:
-            changes["category"] = given["category"]
+            changes["category"] = check.one_of("category", given["category"], _CATEGORIES_OF.get(record.kind, _ANY))
         if record.kind == "fact" and changes.get("category", record.category) != record.category:
             changes["section"] = None
         return changes
