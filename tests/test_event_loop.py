@@ -114,7 +114,9 @@ HARMLESS = re.compile(
     r"|(records|times|errors|userid)\.py:"
 )
 """Functions of ours that may be called there: they hand over, or are done with a few names and numbers."""
-HANDING = re.compile(r"memory/(async_memory|thread_pool)\.py:|tools/suite\.py:(acall|_is_short)$|tools/wire/answers\.py:")
+HANDING = re.compile(
+    r"memory/(async_memory|thread_pool)\.py:|tools/suite\.py:(acall|_is_short)$|tools/wire/answers\.py:"
+)
 LONG = 10_000
 FILES = {"open", "stat", "lstat", "read", "write", "fsync", "fdatasync", "replace", "rename", "unlink", "listdir"}
 FILES |= {"scandir", "mkdir", "rmdir", "utime", "link"}

@@ -375,3 +375,16 @@ def test_no_agent_stumbles_over_what_is_said(app: Recollect) -> None:
     found += filter(None, [_problem(idle, memory, limit=number) for number in _WHOLE])
     assert found == []
     assert memory.verify() == []
+
+
+def test_a_record_gets_no_category_of_another_kind(app: Recollect) -> None:
+    memory = app.user("u1")
+    memory.remember("Likes tea", key="drink")
+    memory.observe("Trains are late", "finding")
+    [observation] = memory.read(kind="observation")
+    for ref, category in (("drink", "finding"), (observation.id, "preference")):
+        with pytest.raises(InvalidInputError, match="category"):
+            memory.update(ref, category=category)
+    assert memory.update("drink", category="preference").done
+    assert memory.update(observation.id, category="lesson").done
+    assert memory.verify() == []

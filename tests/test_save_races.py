@@ -278,3 +278,43 @@ def test_F8_hundreds_of_saves_while_agents_write_lose_nothing(tmp_path: Path) ->
         assert [line for line in stored if line not in facts] == []
         assert [line for line in saved + stored if line not in text] == []
         assert memory.verify() == []
+
+
+def test_F8_what_was_updated_while_a_person_saves_again_and_again_does_not_come_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Our rendering is pushed aside by one save, the next one by another save: the first is nobody's text."""
+    memory = recollect.open(tmp_path).user("u1")
+    memory.remember("Keeps a diary")
+    drink = memory.remember("Likes green tea", key="drink").record  # type: ignore[attr-defined]
+    path = tmp_path / "u1" / "MEMORY.md"
+    opened = path.read_bytes()
+    saves = 0
+
+    def save() -> None:
+        nonlocal saves
+        saves += 1
+        beside = path.with_name("MEMORY.md~")
+        beside.write_bytes(opened + b"".join(b"- Typed line %d\n" % number for number in range(saves)))
+        _rename(beside, path)
+
+    def saving_before(name: str) -> Callable[..., Any]:
+        function = getattr(file_system, name)
+
+        def step(*args: Any, **options: Any) -> Any:
+            monkeypatch.setattr(file_system, name, function)
+            save()
+            return function(*args, **options)
+
+        return step
+
+    monkeypatch.setattr(file_system, "exchange", saving_before("exchange"))
+    memory.update(drink.id, "Likes black tea")
+    monkeypatch.setattr(file_system, "create", saving_before("create"))
+    memory.update(drink.id, "Likes white tea")
+    memory.note("Something else is written")
+    assert saves == 2
+    said = sorted(fact.text for fact in memory.read(kind="fact"))
+    assert said == ["Keeps a diary", "Typed line 0", "Typed line 1", "drink: Likes white tea"]
+    assert "Likes white tea" in path.read_text() and "black" not in path.read_text()
+    assert memory.verify() == []

@@ -207,6 +207,46 @@ def test_R8_characters_that_some_take_for_line_ends_come_back(tmp_path: Path) ->
         assert "\u2028" in memory.get("motto").content
 
 
+_WRONG_VALUES: list[tuple[str, Any]] = [
+    *((name, value) for name in ("id", "content", "source", "key", "session") for value in (5, [], "half \ud800")),
+    *((name, value) for name in ("confidence", "importance") for value in ("1", [], True, 7, float("nan"), None)),
+    *((name, value) for name in ("version", "seq") for value in ("1", 1.5, 10**30, True)),
+    *((name, "finding") for name in ("category", "type", "status", "tier")),
+    *((name, value) for name in ("tags", "messages") for value in ([1], [None], 5, ["half \ud800"])),
+    *((name, value) for name in ("pinned", "trusted") for value in ("yes", 1)),
+    *((name, value) for name in ("created_at", "expires_at") for value in (5, "soon", [])),
+    ("metadata", ["a"]),
+    ("metadata", {"a": "half \udfff"}),
+    ("content", ""),
+    ("content", "\n \n"),
+    ("section", "\x07"),
+    ("unheard_of", 1),
+]
+
+
+@pytest.mark.parametrize("member", ["records.jsonl", "journal.jsonl"])
+def test_R8_an_archive_with_one_wrong_value_is_refused_whole(tmp_path: Path, member: str) -> None:
+    with recollect.open(tmp_path / "memory") as app:
+        source = app.user("source")
+        source.remember("Likes tea", key="drink")
+        archive = source.export(tmp_path / "good.zip")
+        assert app.user("good").import_(archive).written == 1
+        parts = contents(archive)
+        [row] = map(json.loads, parts[member].splitlines())
+        for number, (name, value) in enumerate(_WRONG_VALUES):
+            if member == "journal.jsonl" and name in ("content", "section") and isinstance(value, str):
+                continue  # what was erased has left no text there
+            wrong = row | {name: value} if member == "records.jsonl" else row | {"after": row["after"] | {name: value}}
+            bad = tmp_path / "bad.zip"
+            with zipfile.ZipFile(bad, "w") as packed:
+                for part, data in (parts | {member: json.dumps(wrong).encode() + b"\n"}).items():
+                    packed.writestr(part, data)
+            target = app.user(f"u{number}")
+            with pytest.raises(InvalidInputError, match="damaged"):
+                target.import_(bad)
+            assert not target.exists, (name, value)
+
+
 @pytest.mark.parametrize(
     "damage",
     [

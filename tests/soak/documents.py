@@ -206,7 +206,7 @@ def read_file(memory: recollect.Memory, file: Path, data: bytes) -> bool:
 
 def is_blank(data: bytes) -> bool:
     try:
-        return not data.decode("utf-8-sig").strip()
+        return not data.decode().strip("\ufeff \t\r\n")
     except UnicodeDecodeError:
         return False
 
@@ -223,7 +223,8 @@ def import_cases(place: Path, random: Random) -> Iterator[Case]:
         for number in range(CASES_IN_A_CHUNK):
             name, data = damaged(random, good)
             path = place / f"import-{number % 7}{name}"
-            yield f"import {path.name} {data!r:.800}", partial(import_file, app, path, data)
+            memory = app.user(random.choice(("other", f"new {number}")))
+            yield f"import {path.name} {data!r:.300}", partial(import_file, memory, path, data)
             app.user("other").count()
 
 
@@ -263,12 +264,17 @@ MEM0: dict[str, Any] = {
 
 
 def repacked(random: Random, good: bytes) -> bytes:
-    """The archive with something else in its files."""
+    """The archive with something else in its files; half of the time in one row of one of them alone."""
     out = io.BytesIO()
+    alone = random.choice(("records.jsonl", "records.jsonl", "journal.jsonl", "state.json", None, None, None, None))
     with zipfile.ZipFile(io.BytesIO(good)) as old, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as new:
         for entry in old.infolist():
             data = old.read(entry)
             choice = random.random()
+            if alone is not None:
+                data = mutated_json_lines(random, data) if entry.filename == alone else data
+                new.writestr(entry.filename, data)
+                continue
             if choice < 0.3 and data:
                 data = mutated_json_lines(random, data)
             elif choice < 0.4:
@@ -296,6 +302,12 @@ def mutated_json_lines(random: Random, data: bytes) -> bytes:
     return b"\n".join(lines)
 
 
-def import_file(app: recollect.Recollect, path: Path, data: bytes) -> bool:
+def import_file(memory: recollect.Memory, path: Path, data: bytes) -> bool:
+    """Import it. What was accepted can be read, changed and verified afterwards."""
     path.write_bytes(data)
-    return call_verb(app.user("other"), "import_", [path], {})
+    if not call_verb(memory, "import_", [path], {}):
+        return False
+    repr((memory.read(), memory.show(), memory.history(), memory.search("tea"), memory.verify()))
+    memory.resume()
+    memory.note("Something else")
+    return True

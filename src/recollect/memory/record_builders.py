@@ -17,7 +17,9 @@ from recollect.errors import InvalidInputError
 from recollect.memory.write import Acting, section_of_day
 from recollect.policy.retention import daily_expiry, message_expiry
 from recollect.records import (
+    CATEGORIES,
     CATEGORY_OF_TYPE,
+    OBSERVATION_CATEGORIES,
     USER_EDIT,
     DailyEntry,
     Episode,
@@ -29,6 +31,9 @@ from recollect.records import (
     ScratchItem,
     new_id,
 )
+
+_CATEGORIES_OF = {"fact": CATEGORIES, "observation": OBSERVATION_CATEGORIES}
+_ANY = CATEGORIES + OBSERVATION_CATEGORIES
 
 
 class Drafts:
@@ -186,7 +191,7 @@ class Drafts:
         if record.kind == "fact" and given["type"] is not None:
             changes |= {"type": given["type"], "category": CATEGORY_OF_TYPE[given["type"]]}
         if given["category"] is not None:
-            changes["category"] = given["category"]
+            changes["category"] = check.one_of("category", given["category"], _CATEGORIES_OF.get(record.kind, _ANY))
         if record.kind == "fact" and changes.get("category", record.category) != record.category:
             changes["section"] = None
         return changes

@@ -21,6 +21,7 @@ from typing import Any
 
 from recollect.errors import InvalidInputError, RecollectError, StoreBusyError
 from recollect.memory import interaction_log
+from recollect.memory.archive_check import checked, checked_line
 from recollect.memory.importers import Draft, read_drafts
 from recollect.memory.journal import Progress
 from recollect.memory.output import open_output
@@ -157,7 +158,7 @@ def _entry_from_dict(data: dict[str, Any]) -> JournalEntry:
     values = data | {"at": from_text(data["at"])}
     for name in ("before", "after"):
         values[name] = from_dict(data[name]) if data.get(name) else None
-    return JournalEntry(**values)
+    return checked(JournalEntry(**values))
 
 
 # in
@@ -284,17 +285,19 @@ def _import_archive(
             told = archive.document("state.json")
             if told["mode"] not in MODES:
                 raise ValueError("mode")
-            state = State(
-                user_id=person.user.user_id,
-                created_at=from_text(told["created_at"]),
-                seq=told["seq"],
-                mode=told["mode"],
-                secret=bytes.fromhex(told["secret"]),
+            state = checked(
+                State(
+                    user_id=person.user.user_id,
+                    created_at=from_text(told["created_at"]),
+                    seq=told["seq"],
+                    mode=told["mode"],
+                    secret=bytes.fromhex(told["secret"]),
+                )
             )
-            versions = [from_dict(row) for row in archive.rows("records.jsonl")]
+            versions = [checked_line(checked(from_dict(row))) for row in archive.rows("records.jsonl")]
             entries = [_entry_from_dict(row) for row in archive.rows("journal.jsonl")]
             tombstones = [
-                Tombstone(hash=row["hash"], record_id=row["record_id"], at=from_text(row["at"]))
+                checked(Tombstone(hash=row["hash"], record_id=row["record_id"], at=from_text(row["at"])))
                 for row in archive.rows("tombstones.jsonl")
             ]
             recalls = {row["record_id"]: from_text(row["at"]) for row in archive.rows("recalls.jsonl")}
@@ -305,8 +308,8 @@ def _import_archive(
                 if row["name"] in CONSENTS
             }
             told_rows = archive.rows("interactions.jsonl", optional=True)
-            interactions = [interaction_log.interaction_from_dict(row) for row in told_rows]
-            runs = [interaction_log.run_from_dict(row) for row in archive.rows("runs.jsonl", optional=True)]
+            interactions = [checked(interaction_log.interaction_from_dict(row)) for row in told_rows]
+            runs = [checked(interaction_log.run_from_dict(row)) for row in archive.rows("runs.jsonl", optional=True)]
             files = archive.files()
         for number in (*(entry.seq for entry in entries), *(version.seq for version in versions), state.seq):
             if type(number) is not int or not 0 <= number <= min(state.seq, _MOST_NUMBER):

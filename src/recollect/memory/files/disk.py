@@ -220,6 +220,8 @@ class DiskFiles:
             content = read_beside(old)
             if content is None or content.fingerprint == state.fingerprint:
                 self._let_go(name, place, old, content, found.disk, state)
+            elif not busy and content.fingerprint != state.previous_fingerprint and file_system.is_unread(old):
+                self._forget_old(name, old)  # a rendering of ours that never stayed in place: no person's text
             elif not busy:
                 found.late.append((old, content))
         if found.late:
@@ -589,11 +591,8 @@ class DiskFiles:
         return place_at(path)
 
     def _daily_names(self) -> list[str]:
-        names = []
-        for path in (self.folder / "memory").glob("????-??-??.md"):
-            if is_daily(name := f"memory/{path.name}"):
-                names.append(name)
-        return sorted(names)
+        names = (f"memory/{path.name}" for path in (self.folder / "memory").glob("????-??-??.md"))
+        return sorted(filter(is_daily, names))
 
 
 def _versions(state: FileState) -> tuple[Version, ...]:

@@ -1,1 +1,1 @@
-"""The terminal chat: `chat` is the loop, `screen` draws, `lines` reads what is typed. The conversation is that of `surfaces.chat`."""
+"""The terminal chat: `chat` is the loop, `screen` draws, `lines` reads input. `surfaces.chat` has the conversation."""
