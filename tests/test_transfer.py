@@ -207,14 +207,18 @@ def test_R8_characters_that_some_take_for_line_ends_come_back(tmp_path: Path) ->
         assert "\u2028" in memory.get("motto").content
 
 
+def _each(names: tuple[str, ...], *values: Any) -> list[tuple[str, Any]]:
+    return [(name, value) for name in names for value in values]
+
+
 _WRONG_VALUES: list[tuple[str, Any]] = [
-    *((name, value) for name in ("id", "content", "source", "key", "session") for value in (5, [], "half \ud800")),
-    *((name, value) for name in ("confidence", "importance") for value in ("1", [], True, 7, float("nan"), None)),
-    *((name, value) for name in ("version", "seq") for value in ("1", 1.5, 10**30, True)),
+    *_each(("id", "content", "source", "key", "session"), 5, [], "half \ud800"),
+    *_each(("confidence", "importance"), "1", [], True, 7, float("nan"), None),
+    *_each(("version", "seq"), "1", 1.5, 10**30, True),
     *((name, "finding") for name in ("category", "type", "status", "tier")),
-    *((name, value) for name in ("tags", "messages") for value in ([1], [None], 5, ["half \ud800"])),
-    *((name, value) for name in ("pinned", "trusted") for value in ("yes", 1)),
-    *((name, value) for name in ("created_at", "expires_at") for value in (5, "soon", [])),
+    *_each(("tags", "messages"), [1], [None], 5, ["half \ud800"]),
+    *_each(("pinned", "trusted"), "yes", 1),
+    *_each(("created_at", "expires_at"), 5, "soon", []),
     ("metadata", ["a"]),
     ("metadata", {"a": "half \udfff"}),
     ("content", ""),
