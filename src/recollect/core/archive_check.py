@@ -39,7 +39,8 @@ _CHOICES: Final[dict[str, dict[str, tuple[str | None, ...]]]] = {
 
 def checked(value: T) -> T:
     """Return a record, a journal entry or whatever else an archive holds; a ``ValueError`` names the field."""
-    for name, fits in _checks(type(value)):
+    cls: type = type(value)
+    for name, fits in _checks(cls):
         if not fits(getattr(value, name)):
             raise ValueError(name)
     if isinstance(value, Record):
