@@ -207,6 +207,21 @@ def test_R8_characters_that_some_take_for_line_ends_come_back(tmp_path: Path) ->
         assert "\u2028" in memory.get("motto").content
 
 
+def test_R8_an_archive_that_claims_more_entries_than_it_has_is_verified_in_no_time(tmp_path: Path) -> None:
+    with recollect.open(tmp_path / "memory") as app:
+        source = app.user("source")
+        source.remember("Likes tea")
+        parts = contents(source.export(tmp_path / "good.zip"))
+        state = json.loads(parts["state.json"]) | {"seq": 2**40}
+        bad = tmp_path / "bad.zip"
+        with zipfile.ZipFile(bad, "w") as packed:
+            for part, data in (parts | {"state.json": json.dumps(state).encode()}).items():
+                packed.writestr(part, data)
+        memory = app.user("u1")
+        memory.import_(bad)
+        assert memory.verify() == [f"the journal has gaps: 1 entries, last number {2**40}"]
+
+
 def _each(names: tuple[str, ...], *values: Any) -> list[tuple[str, Any]]:
     return [(name, value) for name in names for value in values]
 

@@ -170,7 +170,8 @@ def verify(person: Person, progress: Progress | None = None) -> list[str]:
         state = reader.state()
         records = {record.id: record for record in reader.find(Query(statuses=()))}
         entries = reader.entries()
-        if [entry.seq for entry in entries] != list(range(1, state.seq + 1)):
+        # counted first: an archive may say that there are more entries than fit into any memory
+        if len(entries) != state.seq or any(entry.seq != number for number, entry in enumerate(entries, 1)):
             problems.append(f"the journal has gaps: {len(entries)} entries, last number {state.seq}")
         lost = [entry.seq for entry in entries if entry.op == LOST]  # a repair said so, and the person was told
         last: dict[str, JournalEntry] = {}
