@@ -90,7 +90,7 @@ def run(*args: str, code: int = 0) -> Result:
 def test_U3_an_installed_package_says_where_the_benchmarks_are(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path\n"
-        "from recollect.surfaces.cli import bench, program, writing, reading, removing, whole, tour, tools  # noqa\n"
+        "from recollect.surfaces.cli import bench, program, tour, tools  # noqa\n"
         "program.app.registered_groups.clear(); bench.add_commands(Path(sys.argv.pop(1)))\n"
         "sys.exit(program.run(sys.argv[1:]))"
     )

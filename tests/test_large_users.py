@@ -463,7 +463,7 @@ def test_D1_a_process_killed_while_it_hands_over_the_words_loses_nothing(
             batch.note(f"harbour {n} {INVENTED[n]}")
     program = (
         "import os, recollect, sys\n"
-        "from recollect.memory import catalogue, excerpt\n"
+        "from recollect.memory import partial_index, user_index\n"
         "user_index._STEP, worded, seen = 10, partial_index.worded, []\n"
         "def killed(*given):\n"
         "    seen.append(1)\n"

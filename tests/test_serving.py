@@ -276,7 +276,7 @@ def test_U5_as_many_files_as_allowed_may_be_open_and_when_there_are_none_left_it
     tmp_path: Path, process: Process
 ) -> None:
     few = (
-        "import resource; from recollect.surfaces import listening\n"
+        "import resource; from recollect.surfaces import http_server\n"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (64, 128))\n"
         "limit, http_server.raised_file_limit = http_server.raised_file_limit, lambda: limit() * 10\n"
     )
