@@ -43,6 +43,7 @@ check: lint types
 lint: setup
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+	@$(BIN)/python tools/names.py
 
 types: setup
 	@$(BIN)/mypy
