@@ -56,6 +56,8 @@ class Model:
     versions: list[State] = field(default_factory=list)
     owner: dict[str, int] = field(default_factory=dict)
     """The record that a token belongs to."""
+    split: dict[str, int] = field(default_factory=dict)
+    """The record that a token has instead, if the person's new wording was taken for a new line."""
     pending: Save | None = None
     erased: set[str] = field(default_factory=set)
     prose: set[str] = field(default_factory=set)
@@ -98,11 +100,16 @@ class Model:
         save, self.pending = self.pending, None
         for state in self.states:
             self.note_version(self.file_lines(state))
-        bases = self._possible_bases(save)
-        self.states = {self._merge(state, base, save.lines) for state in self.states for base in bases}
-        self.note_version(save.lines)
+        saved = self._owned(save.lines)
+        bases = self._possible_bases(Save(saved, self._owned(save.base)))
+        self.states = {self._merge(state, base, saved) for state in self.states for base in bases}
+        self.note_version(saved)
         for state in self.states:
             self.note_version(self.file_lines(state))
+
+    def _owned(self, lines: State) -> State:
+        """These lines, with the records that their tokens belong to by now."""
+        return frozenset((self.owner.get(token, number), token) for number, token in lines)
 
     def _possible_bases(self, save: Save) -> list[State]:
         """The version the person started from, and those that the saved text is at least as close to.
@@ -111,7 +118,8 @@ class Model:
         exactly the text from before it was added.
         """
         distance = len(save.base ^ save.lines)
-        return [save.base, *(version for version in self.versions if len(version ^ save.lines) <= distance)]
+        versions = [self._owned(version) for version in self.versions]
+        return [save.base, *(version for version in versions if len(version ^ save.lines) <= distance)]
 
     def _merge(self, state: State, base: State, saved: State) -> State:
         """Three ways: what the person left as it was stays as agents made it, and the person wins where they did something."""
@@ -119,11 +127,36 @@ class Model:
         for number in before.keys() | after.keys():
             if before.get(number) == after.get(number):
                 continue
-            if number in after:
+            if number in after and self._is_new_line(number, now, before, after):
+                now[self._split(number, after[number])] = after[number]
+            elif number in after:
                 now[number] = after[number]
             else:
                 now.pop(number, None)
         return frozenset(now.items())
+
+    def _is_new_line(self, number: int, now: dict[int, str], before: dict[int, str], after: dict[int, str]) -> bool:
+        """Whether a reworded line looks like a new one: the version that the text seems to come from did not have it.
+
+        Then the old wording stays beside the new one. A line with a key is recognised by that.
+        """
+        is_other = number in now and now[number] != after[number]
+        return is_other and number not in before and self.items[number].key is None
+
+    def _split(self, number: int, token: str) -> int:
+        if token not in self.split:
+            self.items.append(Item(self.items[number].kind))
+            self.split[token] = len(self.items) - 1
+        return self.split[token]
+
+    def _decide(self) -> None:
+        """After a look: a token that is a record of its own in every possible state belongs to that from now on."""
+        for token, number in list(self.split.items()):
+            found = sum((number, token) in state for state in self.states)
+            if found == len(self.states):
+                self.owner[token] = number
+            if found in (0, len(self.states)):
+                del self.split[token]
 
     # -- what is seen
 
@@ -142,6 +175,7 @@ class Model:
         if not possible:
             return self._difference(set(seen), kinds)
         self.states = possible
+        self._decide()
         return None
 
     def _tokens(self, state: State, kinds: frozenset[str]) -> set[tuple[str, str]]:
@@ -163,6 +197,7 @@ class Model:
             if seen == Counter(token for _, token in self.file_lines(state)):
                 self.states = {other for other in self.states if self.file_lines(other) == self.file_lines(state)}
                 self.note_version(self.file_lines(state))
+                self._decide()
                 return None
         nearest = min(self.states, key=lambda state: len({token for _, token in self.file_lines(state)} ^ seen.keys()))
         wanted = {token for _, token in self.file_lines(nearest)}
