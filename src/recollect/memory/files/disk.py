@@ -21,6 +21,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
 
@@ -30,7 +31,7 @@ from recollect.memory.files import file_system
 from recollect.memory.files.contract import MEMORY, NoFiles, daily_name, day_of, is_daily, lines_of, page_of
 from recollect.memory.files.file_system import Content, fingerprint_of
 from recollect.memory.files.pages import MemoryPage, Page
-from recollect.memory.files.placement import Found, Place, Sheet, place_at, read_beside
+from recollect.memory.files.placement import BEHIND, Found, Place, Sheet, place_at, read_beside, shown, versions_of
 from recollect.memory.files.versions import Version, remembered
 from recollect.memory.write import Write
 from recollect.policy.topics import Topic
@@ -58,6 +59,7 @@ class DiskFiles:
         self._seen: dict[str, Content] = {}
         self._pages: dict[str, tuple[str, Page]] = {}
         self._sheets: dict[str, Sheet | None] = {}
+        self._behind: set[str] = set()
         self._problems: dict[str, str] = {}
         self._memory_state: FileState | None = None
         self._applied, self._swept = 0, False
@@ -74,7 +76,7 @@ class DiskFiles:
         return any(not self._is_as_rendered(name, states.get(name)) for name in {*self._daily_names(), *states})
 
     def take_over(self, write: Write) -> None:
-        self._sheets = {}
+        self._sheets, self._behind = {}, set()
         self._applied = 0
         if not self._swept:
             self._sweep(write.tx)
@@ -133,11 +135,11 @@ class DiskFiles:
         if name not in self._sheets:
             state = write.tx.file(name) if name != MEMORY else self._memory_state
             seen, cached = self._seen.get(name), self._pages.get(name)
-            if state and seen and cached and seen.fingerprint == cached[0] == state.fingerprint and name == MEMORY:
+            if name == MEMORY and state and seen and cached and seen.fingerprint == cached[0] == shown(state):
                 # looked at when this write began
                 place = self._place(name)
                 self._sheets[name] = Sheet(
-                    place, cached[1].copy(), seen, _versions(state), state.fingerprint, state.seq
+                    place, cached[1].copy(), seen, versions_of(state), state.fingerprint, state.seq
                 )
             else:
                 self._open(write, name, state)
@@ -149,7 +151,7 @@ class DiskFiles:
             found = self._settle(name, place, state)
             disk = found.disk
             text = decode(disk.data) if disk else ""
-            rendered = state is not None and disk is not None and disk.fingerprint == state.fingerprint
+            rendered = state is not None and disk is not None and disk.fingerprint == shown(state)
             if disk is not None and not rendered:
                 if file_system.is_being_saved(place.path):
                     return self._blocked(write, name, "a program is just saving it")
@@ -159,7 +161,7 @@ class DiskFiles:
             return self._blocked(write, name, f"it cannot be read ({error.strerror})")
         except DocumentError as error:
             return self._blocked(write, name, str(error))
-        certain = state is None or state.boot == file_system.boot()
+        certain = state is None or state.boot.removeprefix(BEHIND) == file_system.boot()
         saved = self._take_over_late(write, name, place, found, certain=certain)
         if rendered and disk is not None and state is not None:
             cached = self._pages.get(name)
@@ -204,7 +206,7 @@ class DiskFiles:
         disk = self._look(name, place)
         if state is None:
             return Found(disk, ((0,),))
-        found = Found(disk, _versions(state))
+        found = Found(disk, versions_of(state))
         waiting = place.committed_aside(state.fingerprint, disk)
         if waiting is not None:
             if waiting != place.old:
@@ -314,6 +316,9 @@ class DiskFiles:
                     if ours or error.errno not in file_system.IN_THE_WAY:
                         raise storage_error(error, self.folder) from error
                     self._blocked(write, name, f"it cannot be written ({error.strerror})")
+                    self._behind.add(name)
+        for state in filter(None, map(write.tx.file, sorted(self._behind))):
+            write.tx.set_file(replace(state, boot=BEHIND + state.boot.removeprefix(BEHIND)))
 
     def _bring_up_to_date(self, write: Write) -> None:
         net: dict[str, dict[str, tuple[Record | None, Record | None]]] = {}
@@ -324,7 +329,9 @@ class DiskFiles:
             if not change.written and isinstance(record, Fact | DailyEntry):
                 name = MEMORY if isinstance(record, Fact) else daily_name(record.day)
                 sheet = self._sheet(write, name)
-                if sheet is not None and number >= sheet.holds:
+                if sheet is None:
+                    self._behind.add(name)
+                elif number >= sheet.holds:
                     changed = net.setdefault(name, {})
                     first = changed[record.id][0] if record.id in changed else change.before
                     changed[record.id] = (first, change.after)
@@ -434,6 +441,7 @@ class DiskFiles:
         for name in sorted(names):
             sheet = self._sheet(write, name)
             if sheet is None:
+                self._behind.add(name)
                 write.notices.append(f"{name} could not be read, so look there yourself for what was to be erased")
                 continue
             if taken := sheet.page.wipe(records):
@@ -447,6 +455,7 @@ class DiskFiles:
         for name in [MEMORY, *self._daily_names()]:
             sheet = self._sheet(write, name)
             if sheet is None:
+                self._behind.add(name)
                 write.notices.append(f"{name} could not be read, so look there yourself for what was to be erased")
                 removed[_UNREAD] = removed.get(_UNREAD, 0) + 1
                 continue
@@ -492,11 +501,8 @@ class DiskFiles:
     def contents(self, reader: Reader) -> dict[str, bytes]:
         seen = {name: self._look_or_none(name, as_reader=True) for name in [MEMORY, *self._daily_names()]}
         known = {state.name for state in reader.files()}
-        found = {
-            name: file.data
-            for name, file in seen.items()
-            if file is not None and (name in known or not self._is_erased(file))
-        }
+        kept = {name: file for name, file in seen.items() if file and (name in known or not self._is_erased(file))}
+        found = {name: file.data for name, file in kept.items()}
         return {MEMORY: encode(NoFiles().text(reader))} | found
 
     def restore(self, tx: Transaction, files: Mapping[str, bytes]) -> None:
@@ -552,7 +558,7 @@ class DiskFiles:
                 return False
             seen = self._seen.get(name)
             fresh = seen is None or seen.at - seen.stat[0] / 1e9 < _RACY_SECONDS  # its time proves nothing yet
-            known = seen is not None and not fresh and seen.fingerprint == state.fingerprint
+            known = seen is not None and not fresh and seen.fingerprint == shown(state)
             if seen and known and seen.stat == file_system.stat_of(place.path):
                 return True
             disk = self._look(name, place)
@@ -563,16 +569,14 @@ class DiskFiles:
         if disk.fingerprint == state.fingerprint and os.path.lexists(place.new):
             self._seen.pop(name, None)
             return False
-        return disk.fingerprint == state.fingerprint
+        return disk.fingerprint == shown(state)
 
     def _is_something_beside(self, name: str, place: Place) -> bool:
         """Whether there are old files that nobody writes into any more, so that they can be settled."""
         if name not in self._busy:  # another process may have left some
             self._busy[name] = place.left_open()
-        for old in (place.old, *self._busy[name]):
-            if file_system.stat_of(old) is not None and not file_system.is_being_written(old):
-                return True
-        return False
+        beside = [old for old in (place.old, *self._busy[name]) if file_system.stat_of(old) is not None]
+        return any(not file_system.is_being_written(old) for old in beside)
 
     def _look(self, name: str, place: Place, *, as_reader: bool = False) -> Content | None:
         seen = file_system.read(place.path, MAX_BYTES, as_reader=as_reader)
@@ -587,13 +591,8 @@ class DiskFiles:
             return None
 
     def _place(self, name: str) -> Place:
-        path = file_system.target_of(self.folder / name)
-        return place_at(path)
+        return place_at(file_system.target_of(self.folder / name))
 
     def _daily_names(self) -> list[str]:
         names = (f"memory/{path.name}" for path in (self.folder / "memory").glob("????-??-??.md"))
         return sorted(filter(is_daily, names))
-
-
-def _versions(state: FileState) -> tuple[Version, ...]:
-    return (*state.versions, (state.seq,))

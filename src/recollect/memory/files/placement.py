@@ -27,12 +27,28 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import Final
 
 from recollect.document.blocks import MAX_BYTES
 from recollect.memory.files import file_system
 from recollect.memory.files.file_system import Content
 from recollect.memory.files.pages import Page
 from recollect.memory.files.versions import Version
+from recollect.store.contract import FileState
+
+BEHIND: Final = "behind "
+"""Marks the state of a file that could not be read while what it shows was changed. When it comes back, even exactly as
+it was, it is merged like a text that a person saved from the version they had."""
+
+
+def shown(state: FileState | None) -> str:
+    """Return the fingerprint of a file that shows all it should; none if it is behind."""
+    return "" if state is None or state.boot.startswith(BEHIND) else state.fingerprint
+
+
+def versions_of(state: FileState) -> tuple[Version, ...]:
+    """Return the versions that somebody may have open, the present one last."""
+    return (*state.versions, (state.seq,))
 
 
 @dataclass(slots=True)
