@@ -28,7 +28,7 @@ const preview = (form) => {
   const field = form.querySelector("textarea");
   let waiting = 0;
   let asking = null;
-  let shown = field.value;
+  let shown = field.defaultValue;
   const look = async () => {
     clearTimeout(waiting);
     asking?.abort();
@@ -52,6 +52,7 @@ const preview = (form) => {
     clearTimeout(waiting);
     if (field.value.length <= LONGEST) waiting = setTimeout(look, 250);
   });
+  if (field.value !== shown && field.value.length <= LONGEST) look(); // typed before this script was there
   form.addEventListener("submit", async (event) => {
     if (event.submitter?.value !== "save" || shown === field.value) { typed = false; return; }
     event.preventDefault(); // not yet what was compared
