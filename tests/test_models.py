@@ -31,7 +31,8 @@ from recollect.agents.models import (
 )
 from recollect.config import Config
 from recollect.errors import ConfigError, InvalidInputError, MissingExtraError, ModelError
-from recollect.testing.models import Call, Cut, Fail, Garbage, ModelRequest, ModelServer, Say, Script, Stall, Usage
+from recollect.testing.models import Call, Cut, Fail, Garbage, ModelRequest, Say, Script, Stall, Usage
+from tests.fakes.model_server import StrictModelServer
 
 PROTOCOLS = ("chat", "openai", "anthropic", "gemini")
 SCHEMA = {
@@ -44,7 +45,7 @@ MARKER = "xyzzy-of-the-person"
 HELLO = [Turn("user", "hello")]
 
 
-def spec_for(server: ModelServer, protocol: str) -> tuple[str, str]:
+def spec_for(server: StrictModelServer, protocol: str) -> tuple[str, str]:
     return {
         "chat": (f"{server.openai_url}#local", ""),
         "openai": ("openai:gpt-5.5", server.openai_url),
@@ -54,8 +55,8 @@ def spec_for(server: ModelServer, protocol: str) -> tuple[str, str]:
 
 
 @contextmanager
-def serving(protocol: str, script: Script, **options: Any) -> Iterator[tuple[Model, ModelServer]]:
-    with ModelServer(script) as server:
+def serving(protocol: str, script: Script, **options: Any) -> Iterator[tuple[Model, StrictModelServer]]:
+    with StrictModelServer(script) as server:
         spec, url = spec_for(server, protocol)
         given: dict[str, Any] = {"timeout": 30.0, "sleep": lambda _: None} | options
         with open_model(spec, key="test", url=url, **given) as model:
@@ -659,7 +660,7 @@ def test_the_key_goes_to_the_model_it_belongs_to_and_to_no_other(monkeypatch: py
             model.converse("", HELLO)
         return server.requests[-1].headers["authorization"].removeprefix("Bearer ")
 
-    with ModelServer(lambda _: Say("Hi.")) as server:
+    with StrictModelServer(lambda _: Say("Hi.")) as server:
         here = f"{server.openai_url}#a"
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.anthropic_url)
         assert key_of(Config(model=here)) == "none"  # not the one of OpenAI
@@ -712,7 +713,7 @@ def test_nothing_is_loaded_before_a_model_is_opened_and_a_forgotten_one_does_not
 
 
 def test_G1_a_model_that_is_collected_in_its_own_thread_leaves_nothing_open() -> None:
-    with ModelServer([Say("Hello")]) as server:
+    with StrictModelServer([Say("Hello")]) as server:
         model = open_model(f"{server.openai_url}#test", key="test")
         model.converse("Be brief.", [Turn("user", "Hi")])
         running = model._provider._running

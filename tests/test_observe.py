@@ -16,7 +16,8 @@ import recollect
 from recollect import Memory
 from recollect.agents.models import Model, open_model
 from recollect.agents.observe import Observations, observe, remember
-from recollect.testing.models import Call, Cut, Fail, Garbage, ModelServer, Say, Script
+from recollect.testing.models import Call, Cut, Fail, Garbage, Say, Script
+from tests.fakes.model_server import StrictModelServer
 from tests.volume import volume
 
 OUTPUT = "The service answered 429 after one hundred requests in a minute, so we slowed down."
@@ -30,9 +31,9 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
 
 
 @contextmanager
-def serving(script: Script) -> Iterator[tuple[Model, ModelServer]]:
+def serving(script: Script) -> Iterator[tuple[Model, StrictModelServer]]:
     with (
-        ModelServer(script) as server,
+        StrictModelServer(script) as server,
         open_model(f"{server.openai_url}#any", key="k", timeout=20.0, sleep=lambda _: None) as model,
     ):
         yield model, server

@@ -32,6 +32,7 @@ from recollect.testing.models import (
     Turn,
     Usage,
 )
+from tests.fakes.model_server import StrictModelServer
 
 PROTOCOLS = ("openai-chat", "openai-responses", "anthropic", "gemini")
 SCHEMA: dict[str, Any] = {
@@ -627,7 +628,7 @@ def post(
 
 @pytest.fixture(scope="module")
 def agreeable() -> Iterator[ModelServer]:
-    with ModelServer(lambda asked: Say("fine")) as server:
+    with StrictModelServer(lambda asked: Say("fine")) as server:
         yield server
 
 
@@ -1058,7 +1059,7 @@ class TestGeminiSchema:
             """Keeps a memory."""
             return text
 
-        with ModelServer([Say("kept")]) as server:
+        with StrictModelServer([Say("kept")]) as server:
             config = {"tools": [remember], "automatic_function_calling": {"disable": True}}
             client = GeminiSpeaker(server, http_client).client
             assert client.models.generate_content(model="m", contents="Hi", config=config).text == "kept"

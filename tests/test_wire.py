@@ -14,12 +14,13 @@ import pytest
 
 import recollect
 from recollect.errors import InvalidInputError
-from recollect.testing.models import Call, ModelRequest, ModelServer, Say, ToolResult, Turn
+from recollect.testing.models import Call, ModelRequest, Say, ToolResult, Turn
 from recollect.tools import wire
 from recollect.tools.catalog import SUITES, tools_of
 from recollect.tools.parameters import read_arguments
 from recollect.tools.suite import Suite
 from recollect.tools.tool import Tool
+from tests.fakes.model_server import StrictModelServer
 
 FORMATS: tuple[wire.Format, ...] = ("openai", "responses", "anthropic", "gemini")
 CORRECT = {"content": "Likes tea"}
@@ -46,7 +47,7 @@ class Host:
     format: wire.Format
     malformed: Call = Call("memory_save", '{"content": "Likes te')
 
-    def __init__(self, server: ModelServer) -> None:
+    def __init__(self, server: StrictModelServer) -> None:
         self.server = server
         self.messages: list[Any] = []
 
@@ -91,7 +92,7 @@ class Host:
 class Chat(Host):
     format: wire.Format = "openai"
 
-    def __init__(self, server: ModelServer) -> None:
+    def __init__(self, server: StrictModelServer) -> None:
         import openai
 
         super().__init__(server)
@@ -138,7 +139,7 @@ class Anthropic(Host):
     format = "anthropic"
     malformed = Call("memory_save", {"text": ["Likes tea"]})  # the service lets only JSON objects through
 
-    def __init__(self, server: ModelServer) -> None:
+    def __init__(self, server: StrictModelServer) -> None:
         import anthropic
 
         super().__init__(server)
@@ -164,7 +165,7 @@ class Anthropic(Host):
 class Gemini(Host):
     format = "gemini"
 
-    def __init__(self, server: ModelServer) -> None:
+    def __init__(self, server: StrictModelServer) -> None:
         from google import genai
 
         super().__init__(server)
@@ -204,7 +205,7 @@ def hosting(request: pytest.FixtureRequest) -> Iterator[Callable[..., Host]]:
     hosts: list[Any] = []
 
     def host(*script: Turn | Callable[[ModelRequest], Turn]) -> Host:
-        server = ModelServer(list(script))
+        server = StrictModelServer(list(script))
         server.__enter__()
         hosts.append(request.param(server))
         return hosts[-1]  # type: ignore[no-any-return]
@@ -391,7 +392,7 @@ def _schema(offered: Suite | list[Tool], tool: Tool) -> Any:
 
 
 def test_anthropic_takes_each_suite_strictly() -> None:
-    with ModelServer([Say("Hello.")] * len(SUITES)) as server:
+    with StrictModelServer([Say("Hello.")] * len(SUITES)) as server:
         host = Anthropic(server)
         host.say("Hello")
         for tools in SUITES.values():
@@ -412,7 +413,7 @@ def test_gemini_calls_the_functions(suite: Suite) -> None:
         [Call("memory_search", {"query": "oboe", "top_k": 3.0}), Call("memory_save", {})],
         Say("You play the oboe."),
     ]
-    with ModelServer(script) as server:
+    with StrictModelServer(script) as server:
         options = genai.types.HttpOptions(base_url=server.gemini_url)
         with genai.Client(api_key="test", http_options=options) as client:
             tools: list[Any] = list(suite.functions().values())
@@ -427,7 +428,7 @@ def test_gemini_calls_the_functions(suite: Suite) -> None:
 def test_gemini_takes_all_functions(app: recollect.Recollect) -> None:
     from google import genai
 
-    with ModelServer([Say("Hello.")]) as server:
+    with StrictModelServer([Say("Hello.")]) as server:
         options = genai.types.HttpOptions(base_url=server.gemini_url)
         with genai.Client(api_key="test", http_options=options) as client:
             tools: list[Any] = list(app.tools("7").functions().values())
@@ -447,7 +448,7 @@ def test_anthropic_runs_the_functions(suite: Suite) -> None:
         [Call("memory_search", {"query": "oboe"}), Call("memory_search", {"query": "oboe", "top_k": 99})],
         Say("You play the oboe."),
     ]
-    with ModelServer(script) as server, anthropic.Anthropic(base_url=server.url, api_key="test") as client:
+    with StrictModelServer(script) as server, anthropic.Anthropic(base_url=server.url, api_key="test") as client:
         tools = [
             anthropic.beta_tool(function, input_schema=suite.schema(name))
             for name, function in suite.functions().items()
@@ -858,7 +859,7 @@ def test_T8_anthropic_knows_the_memory_tool_itself(app: recollect.Recollect) -> 
         Call("memory", {"command": "view", "path": "/memories/../../etc/passwd"}),
         Say("Noted."),
     ]
-    with ModelServer(script) as server:
+    with StrictModelServer(script) as server:
         host = Anthropic(server)
         assert host.turn(suite, "Answer me shortly") == "Noted."
         results = [result for asked in server.requests[1:] for result in asked.tool_results]

@@ -7,10 +7,8 @@ protocols, and requests can be read back in the same neutral form:
     with ModelServer([Call("memory_search", {"query": "name"}), Say("Your name is SG.")]) as server:
         client = openai.OpenAI(base_url=server.openai_url, api_key="test")
 
-It refuses the mistakes that the real services refuse: a missing key or field, tool calls without results and results
-without calls, tool names and schemas that are not allowed, and what each service forbids in ``strict`` tools. Where
-services differ or their documentation is silent, it refuses, so what passes is portable. It cannot know what only a
-model knows: whether the arguments fit the schema, or how long a context may be.
+It refuses what breaks a conversation with the real services: a missing key or field, tool calls without results and
+results without calls. It does not check the schemas of tools, nor whether arguments fit them.
 """
 
 from recollect.testing.models.script import (

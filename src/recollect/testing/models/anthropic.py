@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -19,7 +18,6 @@ from recollect.testing.models.protocol import (
     required,
     text_of,
 )
-from recollect.testing.models.schemas import check_anthropic, check_name
 from recollect.testing.models.script import Call, DeclaredTool, ModelRequest
 
 _ERROR_TYPES = {
@@ -29,9 +27,6 @@ _ERROR_TYPES = {
     429: "rate_limit_error",
     529: "overloaded_error",
 }
-_BUILT_IN = re.compile(r"[a-z][a-z0-9_]*_\d{8}")
-_MOST_STRICT_TOOLS = 20
-_MOST_OPTIONAL = 24
 
 
 class Messages(Protocol):
@@ -69,26 +64,13 @@ class Messages(Protocol):
                 conversation.add(role, text_of(blocks), [_call(block) for block in _of_type(blocks, "tool_use")])
 
     def read_tools(self, body: Mapping[str, Any]) -> Iterator[DeclaredTool]:
-        names: set[str] = set()
-        strict_tools = optional = 0
         for tool in body.get("tools") or ():
-            name, kind = check_name(required(tool, "name", str)), tool.get("type") or "custom"
-            if name in names:
-                raise RefusedError("tools: Tool names must be unique.")
-            names.add(name)
-            if kind != "custom":
-                if not _BUILT_IN.fullmatch(kind):
-                    raise RefusedError(f"tools: the type {kind!r} is not known")
+            name, kind = required(tool, "name", str), tool.get("type") or "custom"
+            if kind == "custom":
+                schema = required(tool, "input_schema", dict)
+                yield DeclaredTool(name, tool.get("description") or "", schema, strict=bool(tool.get("strict")))
+            else:
                 yield DeclaredTool(name, kind=kind)
-                continue
-            schema, strict = required(tool, "input_schema", dict), bool(tool.get("strict"))
-            strict_tools += strict
-            optional += check_anthropic(schema, name, strict=strict)
-            yield DeclaredTool(name, tool.get("description") or "", schema, strict=strict)
-        if strict_tools > _MOST_STRICT_TOOLS or optional > _MOST_OPTIONAL:
-            raise RefusedError(
-                f"tools: at most {_MOST_STRICT_TOOLS} tools may be strict, with {_MOST_OPTIONAL} optional parameters"
-            )
 
     def write(self, request: ModelRequest, answer: ModelAnswer) -> Any:
         return {

@@ -18,11 +18,9 @@ from recollect.testing.models.protocol import (
     pieces,
     required,
 )
-from recollect.testing.models.schemas import check_gemini, check_name, check_object
 from recollect.testing.models.script import Call, DeclaredTool, ModelRequest
 
 PATH = re.compile(r"/v1(?:beta|alpha)?/models/([^/:]+):(generateContent|streamGenerateContent)")
-_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}")
 _STATUSES = {
     400: "INVALID_ARGUMENT",
     401: "UNAUTHENTICATED",
@@ -56,7 +54,7 @@ class Gemini(Protocol):
         return request.path.endswith(":streamGenerateContent")
 
     def read_messages(self, body: Mapping[str, Any], conversation: Conversation) -> None:
-        instruction = _field(body, "systemInstruction") or {}
+        instruction = field_of(body, "systemInstruction") or {}
         parts = instruction.get("parts", [])
         conversation.system.append(_text([parts] if isinstance(parts, dict) else parts))
         for content in required(body, "contents", list):
@@ -73,21 +71,11 @@ class Gemini(Protocol):
                 conversation.add("user", _text(parts))
 
     def read_tools(self, body: Mapping[str, Any]) -> Iterator[DeclaredTool]:
-        names: set[str] = set()
         for tool in body.get("tools") or ():
-            functions = _field(tool, "functionDeclarations") or []
             yield from (DeclaredTool(kind, kind=kind) for kind in tool if "unction" not in kind)
-            for function in functions:
-                name = check_name(required(function, "name", str), _NAME)
-                if name in names:
-                    raise RefusedError(f"Duplicate function declaration found: {name}")
-                names.add(name)
-                subset, schema = _field(function, "parameters"), _field(function, "parametersJsonSchema")
-                if subset is not None:
-                    check_gemini(subset, name)
-                if schema is not None:
-                    check_object(schema, name)
-                yield DeclaredTool(name, function.get("description") or "", schema or subset or {})
+            for function in field_of(tool, "functionDeclarations") or ():
+                schema = field_of(function, "parametersJsonSchema") or field_of(function, "parameters") or {}
+                yield DeclaredTool(required(function, "name", str), function.get("description") or "", schema)
 
     def write(self, request: ModelRequest, answer: ModelAnswer) -> Any:
         return _chunk(request, answer, _parts(answer), _finish_reason(answer))
@@ -101,13 +89,13 @@ class Gemini(Protocol):
         yield event(_chunk(request, answer, chunks[-1] if chunks else [], _finish_reason(answer)))
 
 
-def _field(body: Any, name: str) -> Any:
+def field_of(body: Any, name: str) -> Any:
     """Return a field, whose name may be written in either of protobuf's two ways."""
     return body.get(name, body.get(re.sub(r"[A-Z]", lambda match: f"_{match[0].lower()}", name)))
 
 
 def _all(parts: Sequence[Any], name: str) -> list[Any]:
-    return [found for part in parts if (found := _field(part, name)) is not None]
+    return [found for part in parts if (found := field_of(part, name)) is not None]
 
 
 def _text(parts: Sequence[Any], between: str = "\n") -> str:

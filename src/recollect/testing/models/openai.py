@@ -19,7 +19,6 @@ from recollect.testing.models.protocol import (
     required,
     text_of,
 )
-from recollect.testing.models.schemas import check_name, check_openai
 from recollect.testing.models.script import Call, DeclaredTool, ModelRequest, Say
 
 
@@ -32,7 +31,9 @@ class _OpenAI(Protocol):
         for tool in body.get("tools") or ():
             kind = required(tool, "type", str)
             if kind == "function":
-                yield _function(self.function(tool))
+                one = self.function(tool)
+                name, schema, strict = required(one, "name", str), one.get("parameters") or {}, bool(one.get("strict"))
+                yield DeclaredTool(name, one.get("description") or "", schema, strict=strict)
             else:
                 yield DeclaredTool(str(tool.get("name", kind)), kind=kind)
 
@@ -167,13 +168,6 @@ class Responses(_OpenAI):
                 yield named("function_call_arguments.done", **place, **done)
             yield named("output_item.done", output_index=index, item=item)
         yield named("completed", response=response)
-
-
-def _function(function: Any) -> DeclaredTool:
-    name, strict = check_name(required(function, "name", str)), bool(function.get("strict"))
-    if function.get("parameters") is not None:
-        check_openai(function["parameters"], name, strict=strict)
-    return DeclaredTool(name, function.get("description") or "", function.get("parameters") or {}, strict=strict)
 
 
 def _arguments(call: Call) -> str:

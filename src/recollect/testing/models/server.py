@@ -88,6 +88,9 @@ class ModelServer:
     def __exit__(self, *_: object) -> None:
         self._server.stop()
 
+    def check(self, request: ModelRequest) -> None:
+        """Raise RefusedError for a request that this server does not accept; a subclass may."""
+
     def _answer(self, request: HttpRequest) -> HttpResponse:
         is_gemini = gemini.PATH.fullmatch(request.path) or "x-goog-api-key" in request.headers
         protocol = self._gemini if is_gemini else self._protocols.get(request.path, self._protocols["/v1/responses"])
@@ -108,6 +111,7 @@ class ModelServer:
             raise RefusedError(f"Invalid URL ({request.method} {request.path})", 404)
         try:
             accepted = protocol.read(request, json.loads(request.body))
+            self.check(accepted)
         except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
             raise RefusedError(f"The request could not be read: {error!r}") from error
         with self._lock:

@@ -1,15 +1,21 @@
-"""Checks of tool declarations: the names and schemas that the services accept."""
+"""A model server that also refuses the names and schemas of tools that the real services refuse."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from recollect.testing.models import DeclaredTool, ModelRequest, ModelServer
+from recollect.testing.models.gemini import field_of
 from recollect.testing.models.protocol import RefusedError
 
-TYPES = frozenset("object array string integer number boolean null".split())
+_TYPES = frozenset("object array string integer number boolean null".split())
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_GEMINI_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}")
+_BUILT_IN = re.compile(r"[a-z][a-z0-9_]*_\d{8}")
+_MOST_STRICT_TOOLS = 20
+_MOST_OPTIONAL = 24
 _PLACES = ("properties", "$defs", "definitions")
 _LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
 _TYPED = frozenset({"type", "$ref", "enum", "const", "anyOf", "oneOf", "allOf"})
@@ -33,20 +39,60 @@ _GEMINI_FIELDS = frozenset(
 )
 
 
-def check_name(name: Any, pattern: re.Pattern[str] = _NAME) -> str:
-    """Return the name of a tool if it is allowed."""
-    if not isinstance(name, str) or not pattern.fullmatch(name):
-        raise RefusedError(f"The tool name {name!r} does not match the pattern '^{pattern.pattern}$'.")
-    return name
+class StrictModelServer(ModelServer):
+    """A model server that checks declared tools as strictly as each service does."""
+
+    def check(self, request: ModelRequest) -> None:
+        pattern = _GEMINI_NAME if request.protocol == "gemini" else _NAME
+        for tool in request.tools:
+            if not pattern.fullmatch(tool.name):
+                raise RefusedError(f"The tool name {tool.name!r} does not match the pattern '^{pattern.pattern}$'.")
+        if request.protocol == "gemini":
+            _check_gemini_tools(request)
+        elif request.protocol == "anthropic":
+            _check_anthropic_tools(request.tools)
+        else:
+            for tool in request.raw.get("tools") or ():
+                function = tool.get("function", tool)
+                if tool["type"] == "function" and function.get("parameters") is not None:
+                    _check_openai(function["parameters"], function["name"], strict=bool(function.get("strict")))
 
 
-def check_object(schema: Any, tool: str) -> None:
+def _check_unique(tools: Iterable[DeclaredTool]) -> None:
+    names = [tool.name for tool in tools]
+    if len(set(names)) < len(names):
+        raise RefusedError("tools: Tool names must be unique.")
+
+
+def _check_anthropic_tools(tools: Sequence[DeclaredTool]) -> None:
+    _check_unique(tools)
+    if unknown := [tool.kind for tool in tools if tool.kind and not _BUILT_IN.fullmatch(tool.kind)]:
+        raise RefusedError(f"tools: the type {unknown[0]!r} is not known")
+    optional = sum(_check_anthropic(tool.schema, tool.name, strict=tool.strict) for tool in tools if not tool.kind)
+    if sum(tool.strict for tool in tools) > _MOST_STRICT_TOOLS or optional > _MOST_OPTIONAL:
+        raise RefusedError(
+            f"tools: at most {_MOST_STRICT_TOOLS} tools may be strict, with {_MOST_OPTIONAL} optional parameters"
+        )
+
+
+def _check_gemini_tools(request: ModelRequest) -> None:
+    _check_unique(tool for tool in request.tools if not tool.kind)
+    for tool in request.raw.get("tools") or ():
+        for function in field_of(tool, "functionDeclarations") or ():
+            subset, schema = field_of(function, "parameters"), field_of(function, "parametersJsonSchema")
+            if subset is not None:
+                _check_gemini(subset, function["name"])
+            if schema is not None:
+                _check_object(schema, function["name"])
+
+
+def _check_object(schema: Any, tool: str) -> None:
     """Check that this is a JSON Schema of type object, as far as every service looks."""
     if not isinstance(schema, Mapping) or schema.get("type") != "object":
         raise RefusedError(f"The schema of '{tool}' must be a JSON Schema of type 'object'.")
     for where, node in _nodes(schema):
         types = node.get("type", [])
-        unknown = set(types if isinstance(types, list) else [types]) - TYPES
+        unknown = set(types if isinstance(types, list) else [types]) - _TYPES
         names = node.get("required", [])
         if unknown or not isinstance(names, list) or node.get("enum", [1]) == []:
             raise RefusedError(f"The schema of '{tool}' is invalid at {where or 'the top'}: {sorted(unknown)}")
@@ -54,9 +100,9 @@ def check_object(schema: Any, tool: str) -> None:
             raise RefusedError(f"The schema of '{tool}' refers to {node['$ref']!r}, which is outside of it.")
 
 
-def check_openai(schema: Any, tool: str, *, strict: bool) -> None:
+def _check_openai(schema: Any, tool: str, *, strict: bool) -> None:
     """Check a schema by OpenAI's rules; with ``strict`` also by those of structured outputs."""
-    check_object(schema, tool)
+    _check_object(schema, tool)
     _check_no_combinations(schema, tool, "anyOf", "oneOf", "allOf", "enum", "not")
     if "properties" not in schema and not strict:
         raise RefusedError(f"The schema of '{tool}' has no properties.")
@@ -71,9 +117,9 @@ def check_openai(schema: Any, tool: str, *, strict: bool) -> None:
                 raise RefusedError(f"A $ref of '{tool}' has other keywords next to it at {where}.")
 
 
-def check_anthropic(schema: Any, tool: str, *, strict: bool) -> int:
+def _check_anthropic(schema: Any, tool: str, *, strict: bool) -> int:
     """Check a schema by Anthropic's rules, and return how many properties of a strict one are optional."""
-    check_object(schema, tool)
+    _check_object(schema, tool)
     _check_no_combinations(schema, tool, "anyOf", "oneOf", "allOf")
     optional = 0
     for where, node in _nodes(schema) if strict else ():
@@ -84,7 +130,7 @@ def check_anthropic(schema: Any, tool: str, *, strict: bool) -> int:
     return optional
 
 
-def check_gemini(schema: Any, tool: str, *, top: bool = True) -> None:
+def _check_gemini(schema: Any, tool: str, *, top: bool = True) -> None:
     """Check Gemini's own subset, whose field names may be written in either of protobuf's two ways."""
     if not isinstance(schema, Mapping):
         raise RefusedError(f"The schema of '{tool}' is not an object.")
@@ -93,12 +139,12 @@ def check_gemini(schema: Any, tool: str, *, top: bool = True) -> None:
     properties = fields.get("properties", {})
     if unknown := fields.keys() - _GEMINI_FIELDS:
         raise RefusedError(f"Unknown name \"{min(unknown)}\" in the schema of '{tool}': Cannot find field.")
-    if kind not in TYPES | {"any"} or (top and (kind != "object" or not properties)):
+    if kind not in _TYPES | {"any"} or (top and (kind != "object" or not properties)):
         raise RefusedError(f"The schema of '{tool}' has the invalid type {kind!r}, or no properties.")
     if (kind == "array" and "items" not in fields) or not set(fields.get("required", ())) <= set(properties):
         raise RefusedError(f"The schema of '{tool}' has an array without items, or requires what it does not define.")
     for inner in (*properties.values(), *fields.get("anyOf", ()), *([fields["items"]] if "items" in fields else ())):
-        check_gemini(inner, tool, top=False)
+        _check_gemini(inner, tool, top=False)
 
 
 def _nodes(schema: Any, where: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
