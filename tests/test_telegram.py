@@ -39,8 +39,8 @@ from recollect.surfaces.telegram.rendering import LONGEST, parts, pressed, units
 from recollect.surfaces.telegram.sent_log import Last, Sent
 from recollect.surfaces.telegram.updates import Me, Said, read
 from recollect.testing.models import Fail, ModelRequest, ModelServer, Say, Stall, Turn
-from recollect.testing.telegram import TelegramChat, TelegramMessage, TelegramUser
-from tests.fakes.telegram import FaultyTelegramServer
+from recollect.testing.telegram import TelegramChat, TelegramMessage
+from tests.fakes.telegram import FaultyTelegramServer, Phone
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*PTB_TIMEDELTA")
 
@@ -67,17 +67,17 @@ class House:
     bot: Bot
     clock: Clock
 
-    def person(self, name: str = "Ann", **more: Any) -> TelegramUser:
+    def person(self, name: str = "Ann", **more: Any) -> Phone:
         return self.server.user(name, **more)
 
-    def ask(self, person: TelegramUser, text: str, chat: TelegramChat | None = None, **more: Any) -> TelegramMessage:
+    def ask(self, person: Phone, text: str, chat: TelegramChat | None = None, **more: Any) -> TelegramMessage:
         """Say something, and get the answer to it."""
         return (chat or person.private).wait_for_reply(person.says(text, chat, **more))
 
-    def memory(self, person: TelegramUser) -> recollect.Memory:
+    def memory(self, person: Phone) -> recollect.Memory:
         return self.app.identities.memory(("telegram", person.id))
 
-    def press(self, person: TelegramUser, label: str, message: TelegramMessage) -> TelegramMessage:
+    def press(self, person: Phone, label: str, message: TelegramMessage) -> TelegramMessage:
         """Press a button of a page, and get the page that stands in its place then."""
         before = message.text
         person.presses(label, message).waits()
@@ -973,7 +973,7 @@ def test_U2_a_second_program_is_told_so_and_a_signal_ends_politely(tmp_path: Pat
 # many at once, and kills
 
 
-def _check_answers(people: dict[TelegramUser, list[str]]) -> None:
+def _check_answers(people: dict[Phone, list[str]]) -> None:
     """Each message was answered once, in order, and with nothing that is another's."""
     for person, said in people.items():
         answers = [one.text for one in _from_bot(person.private)]
@@ -988,7 +988,7 @@ def _check_answers(people: dict[TelegramUser, list[str]]) -> None:
 
 
 def test_U2_a_hundred_people_at_once_each_get_their_own_answers_in_order(house: House) -> None:
-    people: dict[TelegramUser, list[str]] = {house.person(f"P{number}"): [] for number in range(100)}
+    people: dict[Phone, list[str]] = {house.person(f"P{number}"): [] for number in range(100)}
     for turn, words in enumerate(("remember that my word is", "/memory search")):
         for person in people:
             people[person].append(f"{words} x{person.id}x{turn}")
@@ -1008,7 +1008,7 @@ def test_U2_kills_at_any_instant_lose_nothing_and_repeat_nothing(tmp_path: Path,
     print(f"RECOLLECT_SEED={seed}")
     dice = random.Random(seed)
     with FaultyTelegramServer() as server:
-        people: dict[TelegramUser, list[str]] = {server.user(f"P{number}"): [] for number in range(8)}
+        people: dict[Phone, list[str]] = {server.user(f"P{number}"): [] for number in range(8)}
         turns = 0
 
         def speak(times: int) -> None:

@@ -20,8 +20,8 @@ from telegram.ext import ApplicationBuilder, CallbackQueryHandler, CommandHandle
 
 from recollect.errors import InvalidInputError
 from recollect.testing import FrozenClock, telegram
-from recollect.testing.telegram import Button, Entity, TelegramServer, TelegramUser
-from tests.fakes.telegram import FaultyTelegramServer
+from recollect.testing.telegram import Button, Entity
+from tests.fakes.telegram import FaultyTelegramServer, Phone
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*PTB_TIMEDELTA")
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*PTB_TIMEDELTA")
 class Raw:
     """The Bot API by hand."""
 
-    def __init__(self, server: TelegramServer) -> None:
+    def __init__(self, server: FaultyTelegramServer) -> None:
         self.server = server
 
     def __call__(self, method: str, **values: Any) -> tuple[int, Any]:
@@ -72,7 +72,7 @@ def raw(server: FaultyTelegramServer) -> Raw:
 
 
 @pytest.fixture
-def ann(server: FaultyTelegramServer) -> TelegramUser:
+def ann(server: FaultyTelegramServer) -> Phone:
     user = server.user("Ann", "ann_of_kyiv")
     user.says("/start")
     return user
@@ -126,7 +126,7 @@ def test_a_bot_of_the_library_talks_to_users(server: FaultyTelegramServer) -> No
     asyncio.run(main())
 
 
-def test_the_library_raises_its_own_errors(server: FaultyTelegramServer, ann: TelegramUser) -> None:
+def test_the_library_raises_its_own_errors(server: FaultyTelegramServer, ann: Phone) -> None:
     group = server.group("Old", [ann], basic=True)
     old = group.id
     new = group.becomes_supergroup()
@@ -161,7 +161,7 @@ def test_the_library_raises_its_own_errors(server: FaultyTelegramServer, ann: Te
 # updates
 
 
-def test_updates_stay_until_they_are_confirmed(raw: Raw, ann: TelegramUser) -> None:
+def test_updates_stay_until_they_are_confirmed(raw: Raw, ann: Phone) -> None:
     ann.says("two")
     first = raw.ok("getUpdates")
     assert [one["message"]["text"] for one in first] == ["/start", "two"]
@@ -178,9 +178,7 @@ def test_the_second_poller_ends_the_first(raw: Raw, server: FaultyTelegramServer
         assert waiting.result(60).startswith("409 Conflict: terminated by other getUpdates")
 
 
-def test_what_a_dead_poller_was_waiting_for_is_not_lost(
-    raw: Raw, server: FaultyTelegramServer, ann: TelegramUser
-) -> None:
+def test_what_a_dead_poller_was_waiting_for_is_not_lost(raw: Raw, server: FaultyTelegramServer, ann: Phone) -> None:
     raw.ok("getUpdates", offset=raw.ok("getUpdates")[-1]["update_id"] + 1)
     with socket.create_connection(("127.0.0.1", int(server.url.rpartition(":")[2]))) as dead:
         dead.sendall(f"GET /bot{server.token}/getUpdates?timeout=30 HTTP/1.1\r\n\r\n".encode())
@@ -189,7 +187,7 @@ def test_what_a_dead_poller_was_waiting_for_is_not_lost(
     assert raw.kinds() == ["message"]
 
 
-def test_an_update_can_come_again(raw: Raw, server: FaultyTelegramServer, ann: TelegramUser) -> None:
+def test_an_update_can_come_again(raw: Raw, server: FaultyTelegramServer, ann: Phone) -> None:
     server.deliver_twice()
     ann.says("twice")
     first, second = raw.ok("getUpdates")
@@ -201,7 +199,7 @@ def test_an_update_can_come_again(raw: Raw, server: FaultyTelegramServer, ann: T
     assert raw.ok("getUpdates", offset=after) == [] and server.pending == 0
 
 
-def test_a_bot_gets_reactions_only_if_it_asks_for_them(raw: Raw, ann: TelegramUser) -> None:
+def test_a_bot_gets_reactions_only_if_it_asks_for_them(raw: Raw, ann: Phone) -> None:
     raw.ok("sendMessage", chat_id=ann.id, text="Hello")
     ann.reacts("👍", ann.waits_for("Hello"))
     assert raw.kinds() == ["message"]
@@ -255,7 +253,7 @@ def test_a_webhook_gets_updates_in_order_until_it_accepts_them(raw: Raw, server:
         ("a & b &unknown;", "a & b &unknown;", []),
     ],
 )
-def test_markup_is_read(raw: Raw, ann: TelegramUser, source: str, text: str, entities: list[Entity]) -> None:
+def test_markup_is_read(raw: Raw, ann: Phone, source: str, text: str, entities: list[Entity]) -> None:
     raw.ok("sendMessage", chat_id=ann.id, text=source, parse_mode="HTML")
     (message,) = (one for one in ann.private.messages if one.is_by_the_bot)
     assert (message.text, list(message.entities)) == (text, entities)
@@ -264,7 +262,7 @@ def test_markup_is_read(raw: Raw, ann: TelegramUser, source: str, text: str, ent
 @pytest.mark.parametrize(
     "source", ["<b>x", "x</b>", "<b><i>x</b></i>", "<script>x</script>", "1 < 2", "<3", "<!-- x -->", "a <"]
 )
-def test_markup_that_is_wrong_is_refused(raw: Raw, ann: TelegramUser, source: str) -> None:
+def test_markup_that_is_wrong_is_refused(raw: Raw, ann: Phone, source: str) -> None:
     found = raw.refused("sendMessage", chat_id=ann.id, text=source, parse_mode="HTML")
     assert found.startswith("400 Bad Request: can't parse entities")
 
@@ -288,13 +286,13 @@ def _keyboard(**button: Any) -> dict[str, Any]:
         ({"reply_markup": {"inline_keyboard": [[{"text": "x", "url": "https://x.org"}]] * 101}}, "TOO_LONG"),
     ],
 )
-def test_bad_messages_are_refused(raw: Raw, ann: TelegramUser, values: dict[str, Any], problem: str) -> None:
+def test_bad_messages_are_refused(raw: Raw, ann: Phone, values: dict[str, Any], problem: str) -> None:
     found = raw.refused("sendMessage", **{"chat_id": ann.id, "text": "x", **values})
     assert found.startswith("400 ") and problem in found
     assert len(ann.private.messages) == 1
 
 
-def test_what_is_just_within_the_limits_is_accepted(raw: Raw, ann: TelegramUser) -> None:
+def test_what_is_just_within_the_limits_is_accepted(raw: Raw, ann: Phone) -> None:
     raw.ok("sendMessage", chat_id=ann.id, text="🙂" * 2048, reply_markup=_keyboard(callback_data="й" * 32))
     assert ann.private.messages[-1].buttons == ((Button("x", "й" * 32),),)
 
@@ -310,7 +308,7 @@ def test_tokens_methods_and_commands(raw: Raw, server: FaultyTelegramServer) -> 
 # chats
 
 
-def test_a_bot_edits_its_own_messages_to_something_else(raw: Raw, ann: TelegramUser) -> None:
+def test_a_bot_edits_its_own_messages_to_something_else(raw: Raw, ann: Phone) -> None:
     sent = raw.ok("sendMessage", chat_id=ann.id, text="one", reply_markup=_keyboard(callback_data="a"))
     place = {"chat_id": ann.id, "message_id": sent["message_id"]}
     same = raw.refused("editMessageText", text="one", reply_markup=_keyboard(callback_data="a"), **place)
@@ -325,7 +323,7 @@ def test_a_bot_edits_its_own_messages_to_something_else(raw: Raw, ann: TelegramU
     assert "message to edit not found" in raw.refused("editMessageText", text="three", **place)
 
 
-def test_a_press_is_answered_once(raw: Raw, ann: TelegramUser) -> None:
+def test_a_press_is_answered_once(raw: Raw, ann: Phone) -> None:
     raw.ok("sendMessage", chat_id=ann.id, text="?", reply_markup=_keyboard(callback_data="a"))
     press = ann.presses("x", ann.waits_for("?"))
     query = raw.ok("getUpdates")[-1]["callback_query"]
@@ -336,7 +334,7 @@ def test_a_press_is_answered_once(raw: Raw, ann: TelegramUser) -> None:
     assert "query is too old" in raw.refused("answerCallbackQuery", callback_query_id=query["id"])
 
 
-def test_in_groups_a_bot_gets_what_is_meant_for_it(raw: Raw, server: FaultyTelegramServer, ann: TelegramUser) -> None:
+def test_in_groups_a_bot_gets_what_is_meant_for_it(raw: Raw, server: FaultyTelegramServer, ann: Phone) -> None:
     group = server.group("Trip", [ann])
     raw.ok("sendMessage", chat_id=group.id, text="Hello")
     hello = group.messages[-1]
@@ -350,7 +348,7 @@ def test_in_groups_a_bot_gets_what_is_meant_for_it(raw: Raw, server: FaultyTeleg
     assert raw.refused("sendMessage", chat_id=group.id, text="x").startswith("403 Forbidden: bot is not a member")
 
 
-def test_topics(raw: Raw, server: FaultyTelegramServer, ann: TelegramUser) -> None:
+def test_topics(raw: Raw, server: FaultyTelegramServer, ann: Phone) -> None:
     group = server.group("Trip", [ann], forum=True)
     trains = group.topic("Trains")
     ann.says("/help", group, thread=trains)
@@ -361,7 +359,7 @@ def test_topics(raw: Raw, server: FaultyTelegramServer, ann: TelegramUser) -> No
     assert str(group.messages[-1]) == "Recollect in Trains: Yes?"
 
 
-def test_forwards_files_and_edits(raw: Raw, server: FaultyTelegramServer, ann: TelegramUser) -> None:
+def test_forwards_files_and_edits(raw: Raw, server: FaultyTelegramServer, ann: Phone) -> None:
     ann.forwards("news", from_=server.user("Bo"))
     ann.forwards("rumours", from_="Somebody")
     ann.sends_photo("my cat")
@@ -380,7 +378,7 @@ def test_forwards_files_and_edits(raw: Raw, server: FaultyTelegramServer, ann: T
 
 @pytest.mark.parametrize("after", [False, True])
 def test_an_answer_is_lost_before_or_after_the_effect(
-    raw: Raw, server: FaultyTelegramServer, ann: TelegramUser, after: bool
+    raw: Raw, server: FaultyTelegramServer, ann: Phone, after: bool
 ) -> None:
     server.drop("sendMessage", after=after)
     with pytest.raises((http.client.HTTPException, ConnectionError)):
@@ -397,9 +395,7 @@ def test_an_answer_is_lost_before_or_after_the_effect(
     assert [one.status for one in server.requests] == [0, 502, 200]
 
 
-def test_a_server_that_goes_down_comes_back_with_its_state(
-    raw: Raw, server: FaultyTelegramServer, ann: TelegramUser
-) -> None:
+def test_a_server_that_goes_down_comes_back_with_its_state(raw: Raw, server: FaultyTelegramServer, ann: Phone) -> None:
     port = int(server.url.rpartition(":")[2])
     with ThreadPoolExecutor(1) as pool:
         stall = server.stall("sendMessage")
@@ -418,7 +414,7 @@ def test_a_server_that_goes_down_comes_back_with_its_state(
 
 def test_messages_that_come_too_fast_are_refused() -> None:
     clock = FrozenClock()
-    with TelegramServer(chat_interval=1, clock=clock) as server:
+    with FaultyTelegramServer(chat_interval=1, clock=clock) as server:
         raw, ann, bo = Raw(server), server.user("Ann"), server.user("Bo")
         for user in (ann, bo):
             user.says("/start")
@@ -428,7 +424,7 @@ def test_messages_that_come_too_fast_are_refused() -> None:
         raw.ok("sendMessage", chat_id=ann.id, text="two")
 
 
-def test_a_wait_that_fails_shows_the_screen(ann: TelegramUser) -> None:
+def test_a_wait_that_fails_shows_the_screen(ann: Phone) -> None:
     with pytest.raises(TimeoutError, match="Ann: /start"):
         ann.waits_for("never", 0.01)
     with pytest.raises(TimeoutError, match="did not reply"):

@@ -1,19 +1,18 @@
 """A Telegram on your own machine, for testing bots without a network, an account or a phone.
 
-`TelegramServer` speaks the Bot API over real HTTP, by long polling and by webhook, so a bot runs unchanged with its own
-library. The test drives the users who talk to the bot, and reads what they see:
+`TelegramServer` speaks the Bot API over real HTTP, by long polling, so a bot runs unchanged with its own library. The
+test drives the users who talk to the bot, and reads what they see:
 
     with TelegramServer() as server:
         app = ApplicationBuilder().token(server.token).base_url(server.base_url).build()
         ann = server.user("Ann")
         assert "Hello" in ann.private.wait_for_reply(ann.says("/start")).text
 
-It knows the methods that Recollect's bot uses: getMe, setMyCommands, getUpdates, setWebhook, deleteWebhook,
-sendMessage, sendDocument, sendChatAction, editMessageText, editMessageReplyMarkup and answerCallbackQuery; others get
-404. Markup is HTML. It refuses the mistakes that Telegram refuses, with its status and description: texts that are
-empty or too long, markup that is not closed, ``callback_data`` of over 64 bytes, edits that change nothing, unknown
-chats, users who blocked the bot, a second poller. In groups the bot gets only commands, mentions, replies and service
-messages.
+It knows the methods getMe, setMyCommands, getUpdates, deleteWebhook, sendMessage, sendDocument, sendChatAction,
+editMessageText, editMessageReplyMarkup and answerCallbackQuery; others get 404. Markup is HTML. It refuses the mistakes
+that Telegram refuses, with its status and description: texts that are empty or too long, markup that is not closed,
+``callback_data`` of over 64 bytes, edits that change nothing, unknown chats, a second poller. In groups the bot gets
+only commands, mentions, replies and service messages.
 """
 
 from recollect.testing.telegram.chats import ButtonPress, ForumTopic, TelegramChat, TelegramGroup, TelegramUser

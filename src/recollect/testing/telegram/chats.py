@@ -10,12 +10,10 @@ from datetime import datetime
 from typing import Any
 
 from recollect.errors import InvalidInputError
-from recollect.testing.telegram.messages import Button, TelegramMessage, UploadedFile
-from recollect.testing.telegram.text import NO_TEXT, Entity, FormattedText, plain_text, utf16_length
+from recollect.testing.telegram.messages import Button, TelegramMessage
+from recollect.testing.telegram.text import NO_TEXT, BotApiError, Entity, FormattedText, plain_text
 from recollect.testing.telegram.updates import UpdateQueue
 
-LONGEST_TEXT = 4096
-LONGEST_CAPTION = 1024
 WAIT_SECONDS = 20.0
 """How long a test waits for something by default."""
 
@@ -27,8 +25,6 @@ class TelegramState:
         self.changed = threading.Condition(threading.RLock())
         self.updates = UpdateQueue(self.changed)
         self.chats: dict[int, TelegramChat] = {}
-        self.migrated: dict[int, int] = {}
-        """The new ids of groups that became supergroups."""
         self.presses: dict[str, ButtonPress] = {}
         self.bot = TelegramUser(self, bot_id, bot_name, bot_username, is_bot=True)
         self.numbers = itertools.count(1)
@@ -59,7 +55,7 @@ class TelegramState:
             if sender is self.bot:
                 chat.action = None
             elif chat.kind == "private":
-                chat.started = True
+                chat.refusal = None
             if self._bot_reads(message):
                 self.updates.add("message", message.json())
             self.changed.notify_all()
@@ -78,21 +74,14 @@ class TelegramState:
             message.changed = next(self._changes)
             self.changed.notify_all()
 
-    def membership(self, chat: TelegramChat, by: TelegramUser, old: str, new: str) -> None:
-        """Tell the bot that it was let in or removed."""
-        body: dict[str, Any] = {"chat": chat.json(), "from": by.json(), "date": self.now()}
-        for name, status in (("old_chat_member", old), ("new_chat_member", new)):
-            body[name] = {"user": self.bot.json(), "status": status} | ({"until_date": 0} if status == "kicked" else {})
-        self.updates.add("my_chat_member", body)
-
     def _bot_reads(self, message: TelegramMessage) -> bool:
         """Return whether the bot gets a message: in groups only what is meant for it."""
-        chat = message.chat
-        if message.sender.is_bot or not isinstance(chat, TelegramGroup):
+        if message.sender.is_bot or message.chat.kind == "private":
             return not message.sender.is_bot
         replied = message.reply_to is not None and message.reply_to.sender is self.bot
-        meant = message.service is not None or replied or any(self._names_bot(message, one) for one in message.entities)
-        return chat.has_bot and meant
+        is_service = bool(message.extra) and not message.text
+        meant = is_service or replied or any(self._names_bot(message, one) for one in message.entities)
+        return message.chat.refusal is None and meant
 
     def _names_bot(self, message: TelegramMessage, entity: Entity) -> bool:
         words, name = message.content.part(entity).lower(), f"@{self.bot.username}".lower()
@@ -111,8 +100,7 @@ class TelegramUser:
         self.first_name = first_name
         self.username = username
         self.is_bot = is_bot
-        self.has_blocked = False
-        self.private = TelegramChat(state, id, "private", first_name, [self])
+        self.private = TelegramChat(state, id, "private", first_name, [self], BotApiError("chat not found"))
         self._state = state
 
     def json(self) -> dict[str, Any]:
@@ -133,27 +121,10 @@ class TelegramUser:
         """Send a message: to the bot, or to the given chat."""
         return self._send(text, chat, reply_to=reply_to, thread=thread.id if thread else None)
 
-    def forwards(self, text: str, chat: TelegramChat | None = None, *, from_: TelegramUser | str) -> TelegramMessage:
-        """Forward a text of another user; a name alone is somebody who hides their account."""
-        origin: dict[str, Any] = {"date": self._state.now()}
-        if isinstance(from_, str):
-            origin |= {"type": "hidden_user", "sender_user_name": from_}
-        else:
-            origin |= {"type": "user", "sender_user": from_.json()}
-        return self._send(text, chat, origin=origin)
-
-    def sends_photo(self, caption: str = "", chat: TelegramChat | None = None) -> TelegramMessage:
-        return self._send(caption, chat, file=UploadedFile("photo", "", b"\xff\xd8"))
-
-    def sends_document(
-        self, name: str, content: bytes, caption: str = "", chat: TelegramChat | None = None
-    ) -> TelegramMessage:
-        return self._send(caption, chat, file=UploadedFile("document", name, content))
-
     def edits(self, message: TelegramMessage, text: str) -> TelegramMessage:
         """Change the text of their own message."""
         _check(message.sender is self and not message.deleted, "message", "users edit only their own messages")
-        self._state.change(message, content=_typed(text, is_caption=message.file is not None))
+        self._state.change(message, content=plain_text(text))
         return message
 
     def deletes(self, message: TelegramMessage) -> None:
@@ -175,27 +146,6 @@ class TelegramUser:
             body = {"id": press.id, "from": self.json(), "message": shown_now, "chat_instance": "1"}
             self._state.updates.add("callback_query", {**body, "data": press.data})
             return press
-
-    def reacts(self, emoji: str | None, message: TelegramMessage) -> None:
-        """React to a message, instead of an earlier reaction; None removes it. In groups the bot is not told."""
-        with self._state.changed:
-            old = message.reactions.pop(self, None)
-            if emoji is not None:
-                message.reactions[self] = emoji
-            if message.chat is self.private:
-                body = {"chat": message.chat.json(), "message_id": message.id, "date": self._state.now()}
-                for name, one in (("old_reaction", old), ("new_reaction", emoji)):
-                    body[name] = [{"type": "emoji", "emoji": one}] if one else []
-                self._state.updates.add("message_reaction", {**body, "user": self.json()})
-
-    def blocks(self) -> None:
-        """Stop the bot from writing to them."""
-        self.has_blocked = True
-        self._state.membership(self.private, self, "member", "kicked")
-
-    def unblocks(self) -> None:
-        self.has_blocked = False
-        self._state.membership(self.private, self, "kicked", "member")
 
     def waits_for(
         self,
@@ -229,8 +179,7 @@ class TelegramUser:
     def _send(self, text: str, chat: TelegramChat | None, **more: Any) -> TelegramMessage:
         place = chat or self.private
         _check(self in place.users, "chat", f"{self.first_name} is not in {place.title}")
-        _check(place is not self.private or not self.has_blocked, "chat", f"{self.first_name} has blocked the bot")
-        return self._state.post(place, self, _typed(text, is_caption="file" in more), **more)
+        return self._state.post(place, self, plain_text(text), **more)
 
 
 @dataclass(eq=False)
@@ -260,21 +209,32 @@ class ForumTopic:
 
 
 class TelegramChat:
-    """A chat with its messages. ``str(chat)`` is the whole screen as text."""
+    """A chat with its messages. ``str(chat)`` is the whole screen as text.
 
-    def __init__(self, state: TelegramState, id: int, kind: str, title: str, users: Iterable[TelegramUser]) -> None:
+    ``refusal`` is the error that the bot gets when it writes here, None if it may. ``action`` is what the bot shows
+    ("typing") until it sends something.
+    """
+
+    def __init__(
+        self,
+        state: TelegramState,
+        id: int,
+        kind: str,
+        title: str,
+        users: Iterable[TelegramUser],
+        refusal: BotApiError | None = None,
+    ) -> None:
         self.id = id
         self.kind = kind
         self.title = title
         self.users = list(users)
+        self.refusal = refusal
         self.history: dict[int, TelegramMessage] = {}
         """All messages by id, also the deleted ones. Ids count from 1 in each chat."""
         self.topics: dict[int, ForumTopic] = {}
         self.action: str | None = None
-        """The action that the bot shows ("typing"), until it sends something."""
-        self.started = False
-        """Whether the user has written to the bot, so it may write here."""
         self._state = state
+        state.chats[id] = self
 
     @property
     def messages(self) -> list[TelegramMessage]:
@@ -307,46 +267,25 @@ class TelegramChat:
 class TelegramGroup(TelegramChat):
     """A chat of several users and the bot. As a forum it has topics."""
 
-    has_bot = True
-    forum = False
+    def __init__(
+        self, state: TelegramState, id: int, kind: str, title: str, users: Iterable[TelegramUser], *, forum: bool
+    ) -> None:
+        super().__init__(state, id, kind, title, users)
+        self.forum = forum
+        state.post(self, self.users[0], extra={"new_chat_members": [state.bot.json()]})
 
     def topic(self, name: str) -> ForumTopic:
         """Open a topic, for ``says(..., thread=topic)``."""
         with self._state.changed:
             number = len(self.history) + 1
             self.topics[number] = ForumTopic(number, name)
-            service = {"forum_topic_created": {"name": name, "icon_color": 7322096}}
-            self._state.post(self, self.users[0], service=service, thread=number)
+            extra = {"forum_topic_created": {"name": name, "icon_color": 7322096}}
+            self._state.post(self, self.users[0], extra=extra, thread=number)
             return self.topics[number]
-
-    def removes_bot(self) -> None:
-        """Remove the bot from the group."""
-        with self._state.changed:
-            self._state.membership(self, self.users[0], "member", "kicked")
-            self._state.post(self, self.users[0], service={"left_chat_member": self._state.bot.json()})
-            self.has_bot = False
-
-    def becomes_supergroup(self) -> int:
-        """Give the group a new id, as Telegram does when a group grows; what is sent to the old id is refused."""
-        with self._state.changed:
-            old, new = self.id, -(1_001_500_000_000 + next(self._state.numbers))
-            self._state.post(self, self.users[0], service={"migrate_to_chat_id": new})
-            self.id, self.kind = new, "supergroup"
-            self._state.chats[new] = self._state.chats.pop(old)
-            self._state.migrated[old] = new
-            self._state.post(self, self.users[0], service={"migrate_from_chat_id": old})
-            return new
 
     def json(self) -> dict[str, Any]:
         body: dict[str, Any] = {"id": self.id, "type": self.kind, "title": self.title}
         return {**body, "is_forum": True} if self.forum else body
-
-
-def _typed(text: str, *, is_caption: bool) -> FormattedText:
-    typed, most = plain_text(text), LONGEST_CAPTION if is_caption else LONGEST_TEXT
-    _check(bool(typed.text) or is_caption, "text", "nobody can send a message without text")
-    _check(utf16_length(typed.text) <= most, "text", f"users send at most {most} characters at once")
-    return typed
 
 
 def _check(fine: bool, argument: str, problem: str) -> None:

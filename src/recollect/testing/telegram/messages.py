@@ -20,26 +20,29 @@ class Button:
     data: str | None = None
     url: str | None = None
 
+    def json(self) -> dict[str, Any]:
+        return {"text": self.label, **({"callback_data": self.data} if self.url is None else {"url": self.url})}
+
 
 @dataclass(frozen=True)
 class UploadedFile:
-    """A document, or a photo, which has no name."""
+    """A document."""
 
-    id: str
     name: str
     content: bytes
 
     def json(self) -> dict[str, Any]:
-        body = {"file_id": self.id, "file_unique_id": self.id, "file_size": len(self.content)}
-        return {**body, "file_name": self.name} if self.name else {**body, "width": 320, "height": 240}
+        size = len(self.content)
+        return {"file_id": self.name, "file_unique_id": self.name, "file_size": size, "file_name": self.name}
 
 
 @dataclass(eq=False)
 class TelegramMessage:
     """A message as it is shown now. ``str(message)`` is a picture of it in text.
 
-    ``text`` is plain; for a file it is the caption. ``order`` and ``changed`` say when it was sent and last changed,
-    counted over all messages.
+    ``text`` is plain; for a document it is the caption. ``order`` and ``changed`` say when it was sent and last
+    changed, counted over all messages. ``extra`` are more fields of its JSON: a message without text and document, but
+    with such fields, is one of Telegram itself.
     """
 
     chat: TelegramChat
@@ -51,13 +54,11 @@ class TelegramMessage:
     content: FormattedText = NO_TEXT
     thread: int | None = None
     reply_to: TelegramMessage | None = None
-    origin: Mapping[str, Any] | None = None
-    file: UploadedFile | None = None
-    service: Mapping[str, Any] | None = None
+    document: UploadedFile | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
     buttons: tuple[tuple[Button, ...], ...] = ()
     edited_at: int | None = None
     deleted: bool = False
-    reactions: dict[TelegramUser, str] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
@@ -66,10 +67,6 @@ class TelegramMessage:
     @property
     def entities(self) -> tuple[Entity, ...]:
         return self.content.entities
-
-    @property
-    def document(self) -> UploadedFile | None:
-        return self.file if self.file is not None and self.file.name else None
 
     @property
     def edited(self) -> bool:
@@ -86,12 +83,8 @@ class TelegramMessage:
 
     def json(self, *, with_reply: bool = True) -> dict[str, Any]:
         """Return the message as the Bot API writes it."""
-        body: dict[str, Any] = {
-            "message_id": self.id,
-            "from": self.sender.json(),
-            "chat": self.chat.json(),
-            "date": self.date,
-        }
+        head = {"message_id": self.id, "from": self.sender.json(), "chat": self.chat.json(), "date": self.date}
+        body: dict[str, Any] = head | dict(self.extra)
         reply = self.reply_to
         if self.thread is not None:
             body |= {"message_thread_id": self.thread, "is_topic_message": True}
@@ -101,38 +94,26 @@ class TelegramMessage:
             body["message_thread_id"] = reply.id
         if with_reply and reply is not None and not reply.deleted:
             body["reply_to_message"] = reply.json(with_reply=False)
-        if self.origin is not None:
-            body["forward_origin"] = dict(self.origin)
         if self.edited_at is not None:
             body["edit_date"] = self.edited_at
-        text, entities = ("text", "entities") if self.file is None else ("caption", "caption_entities")
-        if self.file is not None:
-            body |= {"document": self.file.json()} if self.file.name else {"photo": [self.file.json()]}
+        text, entities = ("text", "entities") if self.document is None else ("caption", "caption_entities")
+        if self.document is not None:
+            body["document"] = self.document.json()
         if self.text:
             body |= {text: self.text, entities: [entity.json() for entity in self.entities]}
         if self.buttons:
-            body["reply_markup"] = {
-                "inline_keyboard": [[_button_json(button) for button in row] for row in self.buttons]
-            }
-        return {**body, **(self.service or {})}
+            body["reply_markup"] = {"inline_keyboard": [[button.json() for button in row] for row in self.buttons]}
+        return body
 
     def __str__(self) -> str:
         head = self.sender.first_name
         if self.thread is not None:
             head += f" in {self.chat.topics[self.thread].name}"
-        if self.origin is not None:
-            head += ", forwarded"
         if self.reply_to is not None:
             head += f", to {self.reply_to.sender.first_name}"
-        file = f"(document {self.document.name})" if self.document else "(photo)" if self.file else ""
-        service = f"({', '.join(self.service).replace('_', ' ')})" if self.service else ""
-        shown = "\n".join(filter(None, (file, self.content.rendered(), service)))
+        document = f"(document {self.document.name})" if self.document else ""
+        extra = f"({', '.join(self.extra).replace('_', ' ')})" if self.extra else ""
+        shown = "\n".join(filter(None, (document, self.content.rendered(), extra)))
         lines = [shown + (" (edited)" if self.edited else "")]
         lines += ["  ".join(f"[{label}]" for label in row) for row in self.labels]
-        lines += [f"{emoji} {user.first_name}" for user, emoji in self.reactions.items()]
         return f"{head}: " + "\n".join(lines).replace("\n", "\n    ")
-
-
-def _button_json(button: Button) -> dict[str, Any]:
-    action = {"url": button.url} if button.url is not None else {"callback_data": button.data}
-    return {"text": button.label, **action}

@@ -5,18 +5,17 @@ from __future__ import annotations
 import email.parser
 import email.policy
 import json
-import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from recollect.testing.http_server import HttpRequest
-from recollect.testing.telegram.chats import LONGEST_TEXT, TelegramChat, TelegramGroup, TelegramState
+from recollect.testing.telegram.chats import TelegramChat, TelegramState
 from recollect.testing.telegram.messages import Button, TelegramMessage, UploadedFile
 from recollect.testing.telegram.text import NO_TEXT, BotApiError, FormattedText, parse_html, plain_text, utf16_length
-from recollect.testing.telegram.updates import WebhookState
 
+_LONGEST_TEXT = 4096
 _MOST_BUTTONS = 100
 _LONGEST_DATA = 64
 _JSON_FIELDS = ("allowed_updates", "commands", "reply_markup", "reply_parameters")
@@ -52,22 +51,19 @@ def _read_upload(content_type: str, body: bytes) -> dict[str, Any]:
         content = part.get_payload(decode=True)
         assert isinstance(content, bytes)
         filename = part.get_filename()
-        values[name] = content.decode() if filename is None else UploadedFile(name, filename, content)
+        values[name] = content.decode() if filename is None else UploadedFile(filename, content)
     return values
 
 
 class BotApi:
-    """Does what the bot requests. ``chat_interval`` is how many seconds must pass between two messages in a chat."""
+    """Does what the bot requests."""
 
-    def __init__(self, state: TelegramState, chat_interval: float) -> None:
+    def __init__(self, state: TelegramState) -> None:
         self._state = state
-        self._chat_interval = chat_interval
-        self._last_sent: dict[int, int | float] = {}
         self.methods: dict[str, Callable[[Parameters], Any]] = {
             "getMe": lambda _: state.bot.json(),
             "setMyCommands": self._set_commands,
-            "setWebhook": self._set_webhook,
-            "deleteWebhook": self._delete_webhook,
+            "deleteWebhook": lambda _: True,
             "sendMessage": self._send_message,
             "sendDocument": self._send_document,
             "sendChatAction": self._send_action,
@@ -89,20 +85,6 @@ class BotApi:
                 raise BotApiError("BOT_COMMAND_DESCRIPTION_INVALID")
         return True
 
-    def _set_webhook(self, parameters: Parameters) -> bool:
-        url = str(parameters.get("url", ""))
-        place = urlsplit(url)
-        if place.scheme != "http" or place.hostname not in ("127.0.0.1", "localhost"):
-            raise BotApiError("bad webhook: this server sends only plain HTTP to 127.0.0.1 or localhost")
-        self._state.updates.allow(parameters.get("allowed_updates"))
-        self._state.updates.webhook = WebhookState(url, str(parameters.get("secret_token", "")))
-        self._state.changed.notify_all()
-        return True
-
-    def _delete_webhook(self, parameters: Parameters) -> bool:
-        self._state.updates.webhook = None
-        return True
-
     def _send_message(self, parameters: Parameters) -> Any:
         return self._send(parameters, _text(parameters))
 
@@ -112,7 +94,7 @@ class BotApi:
             upload = parameters.get(upload.removeprefix("attach://"))
         if not isinstance(upload, UploadedFile) or not upload.content:
             raise BotApiError("there is no document in the request")
-        return self._send(parameters, NO_TEXT, file=upload)
+        return self._send(parameters, NO_TEXT, document=upload)
 
     def _send(self, parameters: Parameters, content: FormattedText, **more: Any) -> Any:
         keyboard = _keyboard(parameters.get("reply_markup"))
@@ -124,7 +106,6 @@ class BotApi:
         reply_to = chat.message(int(reply.get("message_id", 0)))
         if reply and reply_to is None and not reply.get("allow_sending_without_reply"):
             raise BotApiError("message to be replied not found")
-        self._check_rate(chat)
         more |= {"thread": topic, "reply_to": reply_to, "buttons": keyboard}
         return self._state.post(chat, self._state.bot, content, **more).json()
 
@@ -137,7 +118,7 @@ class BotApi:
     def _edit_text(self, parameters: Parameters) -> Any:
         content = _text(parameters)
         message = self._own_message(parameters)
-        if message.file is not None:
+        if message.document is not None:
             raise BotApiError("there is no text in the message to edit")
         return self._edit(message, content, parameters)
 
@@ -149,7 +130,6 @@ class BotApi:
         keyboard = _keyboard(parameters.get("reply_markup"))
         if (content, keyboard) == (message.content, message.buttons):
             raise BotApiError(_NOT_MODIFIED)
-        self._check_rate(message.chat)
         self._state.change(message, content=content, buttons=keyboard)
         return message.json()
 
@@ -166,17 +146,11 @@ class BotApi:
 
     def _writable_chat(self, parameters: Parameters) -> TelegramChat:
         """Return the chat of a request; raise BotApiError if the bot may not write there."""
-        number = _number(parameters, "chat_id", 0)
-        if number in self._state.migrated:
-            new = self._state.migrated[number]
-            raise BotApiError("group chat was upgraded to a supergroup chat", migrate_to_chat_id=new)
-        chat = self._state.chats.get(number)
-        if chat is None or not (chat.started or isinstance(chat, TelegramGroup)):
+        chat = self._state.chats.get(_number(parameters, "chat_id", 0))
+        if chat is None:
             raise BotApiError("chat not found")
-        if isinstance(chat, TelegramGroup) and not chat.has_bot:
-            raise BotApiError(f"bot is not a member of the {chat.kind} chat", 403)
-        if chat.users[0].has_blocked and chat.kind == "private":
-            raise BotApiError("bot was blocked by the user", 403)
+        if chat.refusal is not None:
+            raise chat.refusal
         return chat
 
     def _own_message(self, parameters: Parameters) -> TelegramMessage:
@@ -186,17 +160,6 @@ class BotApi:
         if not message.is_by_the_bot:
             raise BotApiError("message can't be edited")
         return message
-
-    def _check_rate(self, chat: TelegramChat) -> None:
-        now = self._state.clock().timestamp()
-        wait = self._last_sent.get(chat.id, -math.inf) + self._chat_interval - now
-        if self._chat_interval and wait > 0:
-            raise too_many_requests(math.ceil(wait))
-        self._last_sent[chat.id] = now
-
-
-def too_many_requests(seconds: int) -> BotApiError:
-    return BotApiError(f"retry after {seconds}", 429, retry_after=seconds)
 
 
 def _number(parameters: Parameters, name: str, default: int) -> int:
@@ -213,7 +176,7 @@ def _text(parameters: Parameters) -> FormattedText:
     content = parse_html(source) if mode else plain_text(source)
     if not content.text:
         raise BotApiError("message text is empty")
-    if utf16_length(content.text) > LONGEST_TEXT:
+    if utf16_length(content.text) > _LONGEST_TEXT:
         raise BotApiError("message is too long")
     return content
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import socket
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,7 +13,6 @@ from recollect.testing.http_server import HttpRequest, HttpResponse, HttpServer
 from recollect.testing.telegram.chats import WAIT_SECONDS, TelegramGroup, TelegramState, TelegramUser
 from recollect.testing.telegram.methods import BotApi, read_parameters
 from recollect.testing.telegram.text import BotApiError
-from recollect.testing.telegram.updates import WebhookState
 from recollect.times import utc_now
 
 _TOKEN = "7000000001:local-test-token"
@@ -34,9 +31,7 @@ class BotRequest:
 class TelegramServer:
     """A Telegram with one bot, for the time of a with block.
 
-    ``token`` is the bot's. ``chat_interval`` is how many seconds must pass between two messages of the bot in a chat
-    (Telegram allows about one per second), by ``clock``; earlier ones get 429. ``problems`` holds what went wrong in
-    the server itself: a test asserts that it is empty.
+    ``token`` is the bot's. ``problems`` holds what went wrong in the server itself: a test asserts that it is empty.
     """
 
     def __init__(
@@ -45,17 +40,14 @@ class TelegramServer:
         token: str = _TOKEN,
         name: str = "Recollect",
         username: str = "recollect_test_bot",
-        chat_interval: float = 0.0,
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
         self.token = token
         self.problems: list[str] = []
         self._state = TelegramState(clock, int(token.partition(":")[0]), name, username)
-        self._api = BotApi(self._state, chat_interval)
+        self._api = BotApi(self._state)
         self._requests: list[BotRequest] = []
-        self._server: HttpServer | None = None
         self._port = 0
-        self._reserved: socket.socket | None = None
 
     # the address
 
@@ -74,58 +66,35 @@ class TelegramServer:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
-        self._free_port()
 
     def start(self) -> None:
         """Start; after `stop` on the same port and with the same state."""
-        self._free_port()
         self._state.updates.closed = False
         self._server = HttpServer(self._answer, self.problems, self._port)
         self._port = self._server.server_port
-        self._webhook_thread = threading.Thread(target=self._state.updates.deliver_to_webhook, daemon=True)
-        self._webhook_thread.start()
 
     def stop(self) -> None:
         """Close all connections and refuse new ones. Users can still write."""
-        if self._server is None:
-            return
         with self._state.changed:
             self._state.updates.closed = True
             self._state.changed.notify_all()
         self._server.stop()
-        self._webhook_thread.join()
-        self._server = None
-        self._reserved = socket.socket()  # so that nobody else gets the port meanwhile
-        self._reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self._reserved.bind(("127.0.0.1", self._port))
-
-    def _free_port(self) -> None:
-        if self._reserved is not None:
-            self._reserved.close()
-            self._reserved = None
 
     # users and groups
 
     def user(self, first_name: str, username: str | None = None) -> TelegramUser:
         """Return a new user. The bot may write to them once they have written to it."""
-        with self._state.changed:
-            user = TelegramUser(self._state, 1000 + next(self._state.numbers), first_name, username)
-            self._state.chats[user.id] = user.private
-            return user
+        return TelegramUser(self._state, self.next_user_id(), first_name, username)
 
-    def group(
-        self, title: str, users: Sequence[TelegramUser], *, forum: bool = False, basic: bool = False
-    ) -> TelegramGroup:
-        """Return a new group of these users and the bot. A ``basic`` one can become a supergroup."""
-        with self._state.changed:
-            number = next(self._state.numbers)
-            id = -(4_000_000 + number) if basic else -(1_001_000_000_000 + number)
-            group = TelegramGroup(self._state, id, "group" if basic else "supergroup", title, users)
-            group.forum = forum
-            self._state.chats[id] = group
-            self._state.membership(group, group.users[0], "left", "member")
-            self._state.post(group, group.users[0], service={"new_chat_members": [self._state.bot.json()]})
-            return group
+    def group(self, title: str, users: Sequence[TelegramUser], *, forum: bool = False) -> TelegramGroup:
+        """Return a new group of these users and the bot."""
+        return TelegramGroup(self._state, self.next_group_id(), "supergroup", title, users, forum=forum)
+
+    def next_user_id(self) -> int:
+        return 1000 + next(self._state.numbers)
+
+    def next_group_id(self) -> int:
+        return -(1_001_000_000_000 + next(self._state.numbers))
 
     # the bot
 
@@ -140,12 +109,8 @@ class TelegramServer:
         """The number of updates that the bot has not confirmed yet."""
         return len(self._state.updates.pending)
 
-    @property
-    def webhook(self) -> WebhookState | None:
-        return self._state.updates.webhook
-
     def wait_until_listening(self, timeout: float = WAIT_SECONDS) -> None:
-        """Wait until the bot waits for updates or has set a webhook."""
+        """Wait until the bot waits for updates."""
         updates = self._state.updates
         self._state.wait_until(lambda: updates.listening, timeout, lambda: "The bot never asked for updates.")
 
