@@ -1225,7 +1225,7 @@ class LoopWatch(Watch):
     MAY = re.compile(
         r"surfaces/http/api\.py:(__call__|_answered|_find|_asked|_body|sent|_request_id|_size|_too_large|<listcomp>)$"
         r"|surfaces/http/(messages\.py:(has_user|has_body)|metrics\.py:count|problems\.py:.*|authentication\.py:may)$"
-        r"|surfaces/http/(concurrency\.py:(slot|over)|tool_routes\.py:_call|streams\.py:(_export|_read))$|tools/suite\.py:|tools/tool\.py:"
+        r"|surfaces/http/(concurrency\.py:(slot|over)|routes\.py:handle_async|tool_routes\.py:call_tool|streams\.py:(export|_read))$|tools/suite\.py:|tools/tool\.py:"
     )
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, cast, get_args
 from urllib.parse import quote
 
 from pydantic import ConfigDict, Field
@@ -17,10 +17,11 @@ from recollect.memory.trends import FEWEST, PERIODS, Trend
 from recollect.records import ExtractionRun, Receipt
 from recollect.store.tenants import first_of, stored_id, users_of
 from recollect.surfaces.http import argument_schemas
-from recollect.surfaces.http.authentication import LONGEST_TOKEN, Authentication
-from recollect.surfaces.http.messages import Request, Response, Route, respond
+from recollect.surfaces.http.authentication import Authentication
+from recollect.surfaces.http.messages import Request, Response, respond
 from recollect.surfaces.http.problems import Problem
-from recollect.surfaces.http.schema import Nothing, Strict
+from recollect.surfaces.http.routes import RouteGroup, route
+from recollect.surfaces.http.schema import Strict
 from recollect.tools.catalog import SUITES, tools_of
 from recollect.tools.wire import Format, declarations
 from recollect.usage_metrics import Figures
@@ -29,21 +30,14 @@ from recollect.verbs import PAGE
 FORMATS = (*get_args(Format), "mcp")
 
 
-class UsersAsked(Strict):
-    """Which part of a long list."""
-
-    cursor: argument_schemas.USER_BEFORE | None = Field(
-        None, description="the user to go on behind: ``next`` of the page before"
-    )
-    page: argument_schemas.whole(1, 1000) = Field(PAGE, description="how many users at most")  # type: ignore[valid-type]
-
-
-class TokenAsked(Strict):
-    """For whom a token is, what for, and how long."""
-
-    user: argument_schemas.LOCAL_USER
-    scope: Literal["read", "write"] = "read"
-    minutes: argument_schemas.whole(1, LONGEST_TOKEN) = 15  # type: ignore[valid-type]
+_Before = Annotated[
+    argument_schemas.USER_BEFORE | None, Field(description="the user to go on behind: ``next`` of the page before")
+]
+_Page = Annotated[argument_schemas.FEW, Field(description="how many users at most")]
+_Period = Annotated[int, Field(json_schema_extra={"enum": list(PERIODS)})]
+_Format = Annotated[str, Field(json_schema_extra={"enum": list(FORMATS)})]
+_ALL: list[str] = []
+_Suites = Annotated[list[str], Field(json_schema_extra={"items": {"enum": list(SUITES)}}, max_length=20)]
 
 
 class VisitAsked(Strict):
@@ -61,34 +55,6 @@ class VisitAsked(Strict):
     user: argument_schemas.LOCAL_USER | None = None
     operator: bool = False
     read_only: bool = False
-
-
-class RunsAsked(Strict):
-    """Which runs."""
-
-    kind: argument_schemas.LINE | None = None
-    limit: argument_schemas.whole(1, 1000) = 20  # type: ignore[valid-type]
-
-
-class FiguresAsked(Strict):
-    """Of how many days."""
-
-    days: argument_schemas.whole(1, 366) = 7  # type: ignore[valid-type]
-
-
-class TrendsAsked(Strict):
-    """How many have to share a topic, and since when."""
-
-    k: argument_schemas.whole(FEWEST, 1_000_000) = FEWEST  # type: ignore[valid-type]
-    days: int = Field(30, json_schema_extra={"enum": list(PERIODS)})
-
-
-class ToolsAsked(Strict):
-    """How the tools are to be declared."""
-
-    format: str = Field("openai", json_schema_extra={"enum": list(FORMATS)})
-    suites: list[str] = Field(default_factory=list, json_schema_extra={"items": {"enum": list(SUITES)}}, max_length=20)
-    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,147 +75,83 @@ class VisitMade:
     expires_at: datetime
 
 
-class Operators:
+class Operators(RouteGroup):
     """Everything that is not about one memory."""
 
     def __init__(self, app: Recollect, authentication: Authentication) -> None:
         self._app = app
         self._authentication = authentication
 
-    def routes(self) -> list[Route]:
-        """What can be asked."""
-        return [
-            Route(
-                method="GET",
-                path="/users",
-                name="users",
-                does="The users of the tenant.",
-                scope="admin",
-                takes=UsersAsked,
-                returns=list[str],
-                handle=self._users,
-                paged=True,
-            ),
-            Route(
-                method="DELETE",
-                path="/users/{user}",
-                name="erase_user",
-                does="Remove a user and everything about them, everywhere, and tell what was removed.",
-                scope="admin",
-                takes=Nothing,
-                returns=Receipt,
-                handle=self._erase,
-            ),
-            Route(
-                method="GET",
-                path="/runs",
-                name="all_runs",
-                does="How learning went, for all users of the tenant, the latest day first.",
-                scope="admin",
-                takes=RunsAsked,
-                returns=list[tuple[str, ExtractionRun]],
-                handle=self._runs,
-            ),
-            Route(
-                method="GET",
-                path="/figures",
-                name="figures",
-                does="How memories of the tenant were used: calls, success, latency, the queue. No content.",
-                scope="admin",
-                takes=FiguresAsked,
-                returns=Figures,
-                handle=self._figures,
-            ),
-            Route(
-                method="GET",
-                path="/trends",
-                name="trends",
-                does="Topics that many users of the tenant share who consented to being counted.",
-                scope="admin",
-                takes=TrendsAsked,
-                returns=list[Trend],
-                handle=self._trends,
-            ),
-            Route(
-                method="POST",
-                path="/tokens",
-                name="make_token",
-                does="A token for one user, good for a while.",
-                scope="read",
-                takes=TokenAsked,
-                returns=TokenMade,
-                handle=self._token,
-                statuses={201: "The token"},
-            ),
-            Route(
-                method="POST",
-                path="/visits",
-                name="make_visit",
-                does="A link that lets a user into the web console, once and within ten minutes.",
-                scope="read",
-                takes=VisitAsked,
-                returns=VisitMade,
-                handle=self._visit,
-                statuses={201: "The link"},
-            ),
-            Route(
-                method="GET",
-                path="/tools",
-                name="tools",
-                does="The tools, declared as a provider wants them.",
-                scope="read",
-                takes=ToolsAsked,
-                returns=list[dict[str, Any]],
-                handle=self._tools,
-            ),
-        ]
-
-    def _users(self, request: Request) -> Response:
-        tenant, size = request.caller.tenant, request.values.get("page", PAGE)
-        cursor = request.values.get("cursor") or ""
-        stored = self._app.users(tenant=tenant, after=first_of(tenant, cursor), limit=size + 1)
+    @route("GET", "/users", "admin", returns=list[str], paged=True)
+    def users(self, request: Request, *, cursor: _Before = None, page: _Page = PAGE) -> Response:
+        """The users of the tenant."""
+        tenant = request.caller.tenant
+        stored = self._app.users(tenant=tenant, after=first_of(tenant, cursor or ""), limit=page + 1)
         found = [local for local, _ in users_of(tenant, stored)]
-        return respond(found[:size], next=found[size - 1] if len(found) > size else None)
+        return respond(found[:page], next=found[page - 1] if len(found) > page else None)
 
-    def _erase(self, request: Request) -> Response:
-        return respond(self._app.erase_user(request.user))
+    @route("DELETE", "/users/{user}", "admin")
+    def erase_user(self, request: Request) -> Receipt:
+        """Remove a user and everything about them, everywhere, and tell what was removed."""
+        return self._app.erase_user(request.user)
 
-    def _runs(self, request: Request) -> Response:
-        tenant, limit, kind = request.caller.tenant, request.values.get("limit", 20), request.values.get("kind")
+    @route("GET", "/runs", "admin")
+    def all_runs(
+        self, request: Request, *, kind: argument_schemas.LINE | None = None, limit: argument_schemas.FEW = 20
+    ) -> list[tuple[str, ExtractionRun]]:
+        """How learning went, for all users of the tenant, the latest day first."""
+        tenant = request.caller.tenant
         found = [
             (local, run)
             for local, stored in users_of(tenant, self._app.users(tenant=tenant))
             for run in self._app.user(stored).runs(kind=kind, limit=limit)
         ]
         found.sort(key=lambda one: (one[1].day, one[1].started_at), reverse=True)
-        return respond(found[:limit])
+        return found[:limit]
 
-    def _figures(self, request: Request) -> Response:
-        return respond(self._app.figures(**request.values, tenant=request.caller.tenant))
+    @route("GET", "/figures", "admin")
+    def figures(self, request: Request, *, days: argument_schemas.DAYS = 7) -> Figures:
+        """How memories of the tenant were used: calls, success, latency, the queue. No content."""
+        return self._app.figures(days=days, tenant=request.caller.tenant)
 
-    def _trends(self, request: Request) -> Response:
-        among = self._app.users(tenant=request.caller.tenant)
-        return respond(self._app.trends(**request.values, among=among))
+    @route("GET", "/trends", "admin")
+    def trends(self, request: Request, *, k: argument_schemas.SHARING = FEWEST, days: _Period = 30) -> list[Trend]:
+        """Topics that many users of the tenant share who consented to being counted."""
+        return self._app.trends(k=k, days=days, among=self._app.users(tenant=request.caller.tenant))
 
-    def _token(self, request: Request) -> Response:
-        values: dict[str, Any] = {"scope": "read", "minutes": 15} | request.values
-        stored_id(request.caller.tenant, values["user"])
-        if not request.caller.may(values["scope"]):
+    @route("POST", "/tokens", "read", returns=TokenMade, statuses={201: "The token"})
+    def make_token(
+        self,
+        request: Request,
+        *,
+        user: argument_schemas.LOCAL_USER,
+        scope: Literal["read", "write"] = "read",
+        minutes: argument_schemas.MINUTES = 15,
+    ) -> Response:
+        """A token for one user, good for a while."""
+        stored_id(request.caller.tenant, user)
+        if not request.caller.may(scope):
             raise Problem(403, "NotAllowedError", "the key may not do itself what the token is for")
-        token, until = self._authentication.token(request.caller, **values)
+        token, until = self._authentication.token(request.caller, user=user, scope=scope, minutes=minutes)
         return respond(TokenMade(token=token, expires_at=until), 201)
 
-    def _visit(self, request: Request) -> Response:
-        operator, read_only = request.values.get("operator", False), request.values.get("read_only", False)
+    @route("POST", "/visits", "read", takes=VisitAsked, returns=VisitMade, statuses={201: "The link"})
+    def make_visit(
+        self, request: Request, *, user: str | None = None, operator: bool = False, read_only: bool = False
+    ) -> Response:
+        """A link that lets a user into the web console, once and within ten minutes."""
         if not request.caller.may("admin" if operator else "read" if read_only else "write"):
             raise Problem(403, "NotAllowedError", "the key may not do itself what the link is for")
         who = {"tenant": request.caller.tenant, "operator": operator, "read_only": read_only, "key": request.caller.key}
-        code, until = Login(self._app.keys).code(request.values.get("user"), **who)
+        code, until = Login(self._app.keys).code(user, **who)
         where = self._app.config.console_url.rstrip("/") or "/console"
         return respond(VisitMade(code=code, link=f"{where}/login?code={quote(code)}", expires_at=until), 201)
 
-    def _tools(self, request: Request) -> Response:
-        values: dict[str, Any] = {"format": "openai", "suites": [], "strict": False} | request.values
-        if values["format"] not in FORMATS:
+    @route("GET", "/tools", "read")
+    def tools(
+        self, request: Request, *, format: _Format = "openai", suites: _Suites = _ALL, strict: bool = False
+    ) -> list[dict[str, Any]]:
+        """The tools, declared as a provider wants them."""
+        if format not in FORMATS:
             raise InvalidInputError("format", f"must be one of {', '.join(FORMATS)}")
-        return respond(declarations(tools_of(values["suites"]), values["format"], strict=values["strict"]))
+        return declarations(tools_of(suites), cast(Format, format), strict=strict)

@@ -17,8 +17,11 @@ from recollect import checks, fields
 from recollect.errors import InvalidInputError
 from recollect.fields import PLAIN, REFERENCE, STORABLE, Field, pattern, reference
 from recollect.identity.codes import ALPHABET, LENGTH, normal
+from recollect.memory.trends import FEWEST
 from recollect.store.keys import DEFAULT_TENANT
 from recollect.store.tenants import stored_id
+from recollect.surfaces.http.authentication import LONGEST_TOKEN
+from recollect.tools.catalog import SUITES
 from recollect.userid import MAX_LENGTH, check_user_id
 
 COMPONENTS: dict[str, dict[str, Any]] = {"Plain": PLAIN}
@@ -113,6 +116,13 @@ def storable(most: int) -> Any:
 
 LINE = accepted(fields.line())
 NUMBER = accepted(fields.NUMBER)
+FEW = whole(1, 1000)
+DAYS = whole(1, 366)
+MINUTES = whole(1, LONGEST_TOKEN)
+SHARING = whole(FEWEST, 1_000_000)
+"""How many users have to share a topic."""
+SUITE = one_of(SUITES)
+FILE_NAME = storable(200)
 OBJECT = Annotated[dict[str, Any], WithJsonSchema(fields.OBJECT)]
 USER = accepted(Field(check=_user, schema=_USER_SCHEMA, component="UserId"))
 LOCAL_USER = accepted(Field(check=lambda _name, value: check_user_id(value), schema=_USER_SCHEMA, component="UserId"))

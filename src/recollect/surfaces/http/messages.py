@@ -48,6 +48,7 @@ class Request:
     """The arguments, read and checked."""
 
 
+Scope = Literal["read", "write", "admin"]
 Handler = Callable[[Request], Response]
 AsyncHandler = Callable[[Request], Awaitable[Response]]
 
@@ -60,7 +61,7 @@ class Route:
     path: str
     name: str
     does: str
-    scope: Literal["read", "write", "admin"]
+    scope: Scope
     takes: type[BaseModel]
     returns: Any = None
     handle: Handler | None = None

@@ -14,7 +14,7 @@ from recollect.surfaces.http import argument_schemas
 from recollect.surfaces.http.idempotency import LONGEST, SHORTEST
 from recollect.surfaces.http.messages import JSON, Route
 from recollect.surfaces.http.problems import TYPE
-from recollect.surfaces.http.schema import answered
+from recollect.surfaces.http.schema import answered, titled
 from recollect.surfaces.http.verb_routes import ACTING_FIELDS
 
 _ABOUT = """Long-term memory for AI agents, over HTTP. Each verb of the library has a route of its name, below the user
@@ -70,8 +70,7 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
 def _answer(route: Route) -> Any:
     kind = answered(route.returns)
     more: dict[str, Any] = {"next": (str | None, ...)} if route.paged else {}
-    name = "".join(part.title() for part in route.name.split("_"))
-    return create_model(f"{name}Answer", result=(kind, ...), **more)
+    return create_model(f"{titled(route.name)}Answer", result=(kind, ...), **more)
 
 
 def _operation(route: Route, known: dict[str, Any], defs: dict[str, Any]) -> dict[str, Any]:

@@ -66,7 +66,7 @@ def arguments_of(name: str) -> type[BaseModel]:
         else:
             default = list(argument.default) if isinstance(argument.default, tuple) else argument.default
             given[argument.name] = (kind, default)
-    return create_model(f"{_titled(name)}Arguments", __base__=Paged if verb.paged else Strict, **given)
+    return create_model(f"{titled(name)}Arguments", __base__=Paged if verb.paged else Strict, **given)
 
 
 def _type_of(verb: Verb, argument: Argument) -> Any:
@@ -131,7 +131,7 @@ def _model(cls: type) -> type[BaseModel]:
         given["done"] = (Literal[cls.done], ...)
     for name in names_of(cls):
         given[name] = (answered(hints[name]) if name in hints else str, ...)
-    return create_model(cls.__name__, __doc__=_first_line(cls), **given)
+    return create_model(cls.__name__, __doc__=first_line(cls), **given)
 
 
 def _given(cls: type, parts: Mapping[str, Field]) -> type[BaseModel]:
@@ -148,7 +148,7 @@ def _given(cls: type, parts: Mapping[str, Field]) -> type[BaseModel]:
             given[one.name] = (kind, Constraints(default_factory=one.default_factory))
         else:
             given[one.name] = (kind, ...)
-    return create_model(f"{cls.__name__}Given", __base__=Strict, __doc__=_first_line(cls), **given)
+    return create_model(f"{cls.__name__}Given", __base__=Strict, __doc__=first_line(cls), **given)
 
 
 # reading what was asked
@@ -242,9 +242,11 @@ def _said(error: Any) -> str:
     return said[:1].lower() + said[1:]
 
 
-def _titled(name: str) -> str:
+def titled(name: str) -> str:
+    """Return the name of a type that is made for something with this name."""
     return "".join(part.title() for part in name.split("_"))
 
 
-def _first_line(cls: type) -> str:
-    return (cls.__doc__ or "").strip().partition("\n")[0]
+def first_line(documented: Any) -> str:
+    """Return the first line of a docstring."""
+    return (documented.__doc__ or "").strip().partition("\n")[0]

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 from pydantic import Field
 
 from recollect.memory.async_memory import in_thread
 from recollect.memory.transfer import ImportReport
 from recollect.surfaces.http import argument_schemas
-from recollect.surfaces.http.messages import Request, Response, Route, respond
+from recollect.surfaces.http.messages import Request, Response, respond
 from recollect.surfaces.http.problems import Problem, as_things_are
 from recollect.surfaces.http.request_buffer import BufferFolder
-from recollect.surfaces.http.schema import Nothing, Strict
+from recollect.surfaces.http.routes import RouteGroup, route
 from recollect.surfaces.http.verb_routes import Memories
 
 MOST = 512 * 1024 * 1024
@@ -26,51 +27,19 @@ _CHUNK = 1 << 16
 _ENDINGS = frozenset({".zip", ".json", ".jsonl", ".md", ".txt"})
 
 
-class ImportAsked(Strict):
-    """What is sent, and whose of it to take."""
-
-    name: argument_schemas.storable(200) = Field(  # type: ignore[valid-type]
-        "export.zip", description="the name of the file; its ending says what it is"
-    )
-    from_user: argument_schemas.LINE | None = None
-    dry_run: bool = False
+_FileName = Annotated[argument_schemas.FILE_NAME, Field(description="the name of the file; its ending says what it is")]
 
 
-class Streams:
+class Streams(RouteGroup):
     """Export and import."""
 
     def __init__(self, memories: Memories, seconds: float = SECONDS) -> None:
         self._memories = memories
         self._seconds = seconds
 
-    def routes(self) -> list[Route]:
-        """What can be asked."""
-        return [
-            Route(
-                method="GET",
-                path="/users/{user}/export",
-                name="export",
-                does="The whole memory as one archive of Markdown and JSON Lines.",
-                scope="read",
-                takes=Nothing,
-                handle_async=self._export,
-                streams="out",
-            ),
-            Route(
-                method="POST",
-                path="/users/{user}/import",
-                name="import",
-                does="Take over an archive made by export, an MCP memory.jsonl, a Markdown file, or mem0's export.",
-                scope="write",
-                takes=ImportAsked,
-                returns=ImportReport,
-                handle_async=self._import,
-                streams="in",
-                acts=True,
-            ),
-        ]
-
-    async def _export(self, request: Request) -> Response:
+    @route("GET", "/users/{user}/export", "read", returns=None, streams="out")
+    async def export(self, request: Request) -> Response:
+        """The whole memory as one archive of Markdown and JSON Lines."""
         buffer = await in_thread("", BufferFolder)
         try:
             path = buffer.folder / "memory.zip"
@@ -81,18 +50,25 @@ class Streams:
         headers = {"content-disposition": 'attachment; filename="memory.zip"'}
         return Response(kind="application/zip", headers=headers, stream=_read(path, buffer))
 
-    async def _import(self, request: Request) -> Response:
-        ending = Path(request.values.get("name", "export.zip")).suffix.lower()
+    @route("POST", "/users/{user}/import", "write", name="import", returns=ImportReport, streams="in", acts=True)
+    async def import_(
+        self,
+        request: Request,
+        *,
+        name: _FileName = "export.zip",
+        from_user: argument_schemas.LINE | None = None,
+        dry_run: bool = False,
+    ) -> Response:
+        """Take over an archive made by export, an MCP memory.jsonl, a Markdown file, or mem0's export."""
+        ending = Path(name).suffix.lower()
         buffer = await in_thread("", BufferFolder)
         try:
             path = buffer.folder / f"import{ending if ending in _ENDINGS else ''}"
             await self._save(request, path)
-            how: dict[str, Any] = {
-                name: request.values[name] for name in ("from_user", "dry_run") if name in request.values
-            }
             memory = await in_thread(request.user, self._memories.memory, request)
+            take = partial(memory.import_, path, from_user=from_user, dry_run=dry_run)
             with as_things_are():
-                return await in_thread(request.user, lambda: respond(memory.import_(path, **how)))
+                return await in_thread(request.user, lambda: respond(take()))
         finally:
             await in_thread("", buffer.close)
 

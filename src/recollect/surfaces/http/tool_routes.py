@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -14,10 +14,10 @@ from recollect.errors import InvalidInputError, NotFoundError
 from recollect.memory.async_memory import in_thread
 from recollect.records import JournalEntry
 from recollect.surfaces.http import argument_schemas, idempotency
-from recollect.surfaces.http.messages import Request, Response, Route, respond
+from recollect.surfaces.http.messages import Request, Response, respond
 from recollect.surfaces.http.problems import Problem
-from recollect.surfaces.http.schema import Nothing, Strict, is_storable
-from recollect.tools.catalog import SUITES
+from recollect.surfaces.http.routes import RouteGroup, route
+from recollect.surfaces.http.schema import is_storable
 from recollect.tools.deferred import Late
 from recollect.tools.suite import Result, Suite
 
@@ -26,17 +26,14 @@ _MOST_SUITES = 256
 _MOST_RESULTS = 1000
 _LOOKED_AT = 1000
 """Of the log of calls, how many are looked at for one that was queued."""
+_NOTHING: dict[str, Any] = {}
+_ALL: list[str] = []
+_Conversation = tuple[str, tuple[str, ...], str | None, str | None, str | None, bool]
+"""User, suites, session, chat, agent, and whether the caller waits."""
 
 
-class ToolAsked(Strict):
-    """A call of a tool: its arguments, and the conversation it is made in."""
-
-    arguments: argument_schemas.OBJECT = Field(default_factory=dict)
-    suites: list[argument_schemas.one_of(SUITES)] = Field(default_factory=list, max_length=20)  # type: ignore[valid-type]
-    session: argument_schemas.LINE | None = None
-    chat: argument_schemas.LINE | None = None
-    agent: argument_schemas.LINE | None = None
-    wait: bool = Field(False, description="wait for as long as the tool takes, rather than have it queued")
+_Suites = Annotated[list[argument_schemas.SUITE], Field(max_length=20)]
+_Wait = Annotated[bool, Field(description="wait for as long as the tool takes, rather than have it queued")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,52 +47,43 @@ class TaskFound:
     entries: tuple[JournalEntry, ...]
 
 
-class Toolbox:
+class Toolbox(RouteGroup):
     """The tools over the memories of an app."""
 
     def __init__(self, app: Recollect) -> None:
         self._app = app
         self._guard = threading.Lock()
-        self._suites: OrderedDict[tuple[Any, ...], Suite] = OrderedDict()
+        self._suites: OrderedDict[_Conversation, Suite] = OrderedDict()
         self._results: OrderedDict[tuple[str, str], Result | None] = OrderedDict()
         """Of what was queued here; None until it is done."""
 
-    def routes(self) -> list[Route]:
-        """What can be asked."""
-        return [
-            Route(
-                method="POST",
-                path="/users/{user}/tools/{name}",
-                name="call_tool",
-                does="Call a tool. What takes too long is queued: then the answer says so, and where to ask for it.",
-                scope="read",
-                takes=ToolAsked,
-                returns=Result,
-                handle_async=self._call,
-                repeatable=True,
-                statuses={202: "Queued; ask for it at Location"},
-            ),
-            Route(
-                method="GET",
-                path="/users/{user}/tasks/{name}",
-                name="task",
-                does="What became of a call that was queued.",
-                scope="read",
-                takes=Nothing,
-                returns=TaskFound,
-                handle=self._task,
-                statuses={202: "Not done yet"},
-            ),
-        ]
-
-    async def _call(self, request: Request) -> Response:
-        suite = await in_thread("", self._suite, request)
+    @route(
+        "POST",
+        "/users/{user}/tools/{name}",
+        "read",
+        returns=Result,
+        repeatable=True,
+        statuses={202: "Queued; ask for it at Location"},
+    )
+    async def call_tool(
+        self,
+        request: Request,
+        *,
+        arguments: argument_schemas.OBJECT = _NOTHING,
+        suites: _Suites = _ALL,
+        session: argument_schemas.LINE | None = None,
+        chat: argument_schemas.LINE | None = None,
+        agent: argument_schemas.LINE | None = None,
+        wait: _Wait = False,
+    ) -> Response:
+        """Call a tool. What takes too long is queued: then the answer says so, and where to ask for it."""
+        key: _Conversation = (request.user, tuple(suites), session, chat, agent, wait)
+        suite = await in_thread("", self._suite, key)
         tool = suite.find(request.name)
         if tool is None:
             raise NotFoundError("there is no such tool; GET /v1/tools lists them")
         if tool.tier != "read_only" and not request.caller.may("write"):
             raise Problem(403, "NotAllowedError", "this tool writes, and the key may only read")
-        arguments = request.values.get("arguments", {})
         if "idempotency-key" in request.headers:
             return await in_thread(request.user, self._once, request, suite, arguments)
         result = await suite.acall(request.name, arguments)
@@ -128,17 +116,14 @@ class Toolbox:
             self._app.keys, request, lambda: respond(suite.redo(late)), lambda: respond(suite.redo(late))
         )
 
-    def _suite(self, request: Request) -> Suite:
+    def _suite(self, key: _Conversation) -> Suite:
         """The tools for this conversation; kept, because a suite knows what was called before."""
-        given = request.values
-        session, chat, agent = (given.get(name) for name in ("session", "chat", "agent"))
-        suites, patient = tuple(given.get("suites", ())), bool(given.get("wait", False))
-        key = (request.user, suites, session, chat, agent, patient)
+        user, suites, session, chat, agent, patient = key
         with self._guard:
             suite = self._suites.get(key)
         if suite is None:
             suite = self._app.tools(
-                request.user, *suites, session=session, chat=chat, agent=agent, fixed_user=True, patient=patient
+                user, *suites, session=session, chat=chat, agent=agent, fixed_user=True, patient=patient
             )
         with self._guard:
             suite = self._suites.setdefault(key, suite)  # another request may have been first
@@ -147,7 +132,9 @@ class Toolbox:
                 self._suites.popitem(last=False)
         return suite
 
-    def _task(self, request: Request) -> Response:
+    @route("GET", "/users/{user}/tasks/{name}", "read", returns=TaskFound, statuses={202: "Not done yet"})
+    def task(self, request: Request) -> Response:
+        """What became of a call that was queued."""
         call = request.name
         if not is_storable(call):
             raise InvalidInputError("call", "must be the id of a call")

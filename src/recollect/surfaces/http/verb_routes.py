@@ -20,7 +20,8 @@ from recollect.records import JournalEntry, Refused
 from recollect.surfaces.http import idempotency
 from recollect.surfaces.http.messages import Request, Response, Route, respond
 from recollect.surfaces.http.problems import Problem, as_things_are
-from recollect.surfaces.http.schema import Nothing, Strict, arguments_of, checked, given_as
+from recollect.surfaces.http.routes import RouteGroup, route
+from recollect.surfaces.http.schema import Strict, arguments_of, checked, given_as
 from recollect.verbs import ACTING, ELSEWHERE, PAGE, VERBS, Verb
 
 BATCH = tuple(name for name, verb in VERBS.items() if verb.batch)
@@ -73,38 +74,15 @@ class About:
     mode: str
 
 
-class Memories:
+class Memories(RouteGroup):
     """The memories of an app, asked over HTTP."""
 
     def __init__(self, app: Recollect) -> None:
         self._app = app
 
     def routes(self) -> list[Route]:
-        """What can be asked."""
-        verbs = [self._route(verb) for verb in VERBS.values()]
-        batch = Route(
-            method="POST",
-            path="/users/{user}/batch",
-            name="batch",
-            does="Many changes at once: all of them are durable at the end, or none is.",
-            scope="write",
-            takes=Batch,
-            returns=list[Any],
-            handle=self.batch,
-            repeatable=True,
-            acts=True,
-        )
-        about = Route(
-            method="GET",
-            path="/users/{user}/about",
-            name="about",
-            does="Whether there is a memory, and whether it is on, paused or incognito.",
-            scope="read",
-            takes=Nothing,
-            returns=About,
-            handle=lambda request: respond(self._about(request.user)),
-        )
-        return [*verbs, batch, about]
+        """Return a route for each verb, and those declared below."""
+        return [*map(self._verb_route, VERBS.values()), *super().routes()]
 
     def memory(self, request: Request) -> Memory:
         """The memory that a request is about, on behalf of whom it says."""
@@ -120,7 +98,7 @@ class Memories:
             raise InvalidInputError("Recollect-Acting", f"must be a JSON object of {', '.join(ACTING_FIELDS)}")
         return memory.acting(**acting)
 
-    def _route(self, verb: Verb) -> Route:
+    def _verb_route(self, verb: Verb) -> Route:
         statuses = {412: "The file was changed meanwhile"} if verb.name == "edit" else {}
         return Route(
             method=verb.method,
@@ -167,10 +145,11 @@ class Memories:
             request, memory, do, again, keep=verb.name != "erase_topic"
         )  # its answer holds what was erased
 
-    def batch(self, request: Request) -> Response:
-        """Do many things in one transaction."""
-        operations = []
-        for number, one in enumerate(request.values["operations"]):
+    @route("POST", "/users/{user}/batch", "write", takes=Batch, returns=list[Any], repeatable=True, acts=True)
+    def batch(self, request: Request, *, operations: Sequence[Any]) -> Response:
+        """Many changes at once: all of them are durable at the end, or none is."""
+        changes = []
+        for number, one in enumerate(operations):
             if one["verb"] not in BATCH:
                 raise InvalidInputError(f"operations[{number}].verb", f"must be one of {', '.join(BATCH)}")
             verb = VERBS[one["verb"]]
@@ -178,18 +157,18 @@ class Memories:
                 given = checked(arguments_of(verb.name), one.get("arguments", {}), strict=True)
             except InvalidInputError as error:
                 raise InvalidInputError(f"operations[{number}].{error.field}", _problem(error)) from None
-            operations.append((verb, given_as(verb, given)))
-        _with_ids(request, operations)
+            changes.append((verb, given_as(verb, given)))
+        _with_ids(request, changes)
 
         memory = self.memory(request)
-        erases = any(verb.erases for verb, _ in operations)
+        erases = any(verb.erases for verb, _ in changes)
 
         def do(here: Memory) -> Response:
             with here.batch() as batch:
                 if here is not memory:
-                    _marked(batch, [verb for verb, _ in operations])
+                    _marked(batch, [verb for verb, _ in changes])
                 with as_things_are():
-                    answer = respond([verb.call(batch, dict(given)) for verb, given in operations])
+                    answer = respond([verb.call(batch, dict(given)) for verb, given in changes])
                 if here is not memory and not erases:
                     idempotency.draft(self._app.keys, request, batch, answer)
             if erases:
@@ -255,8 +234,10 @@ class Memories:
             raise _changed()
         return outcome
 
-    def _about(self, user: str) -> About:
-        memory = self._app.user(user)
+    @route("GET", "/users/{user}/about", "read")
+    def about(self, request: Request) -> About:
+        """Whether there is a memory, and whether it is on, paused or incognito."""
+        memory = self._app.user(request.user)
         return About(exists=memory.exists, mode=memory.mode)
 
 
