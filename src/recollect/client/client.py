@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from recollect.client.connection import Connection, segment
 from recollect.client.json_values import from_plain
@@ -17,6 +16,8 @@ from recollect.records import ExtractionRun, Receipt
 from recollect.tools.results import Result
 from recollect.usage_metrics import Figures
 from recollect.userid import check_user_id
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,47 +59,34 @@ class Client:
 
     def erase_user(self, user_id: str | int) -> Receipt:
         """Remove a user and everything about them, everywhere."""
-        answer = self._connection.ask("DELETE", f"users/{segment(check_user_id(user_id))}")
-        receipt: Receipt = from_plain(Receipt, answer["result"])
-        return receipt
+        return self._ask(Receipt, "DELETE", _path(user_id))
 
     def runs(self, *, kind: str | None = None, limit: int = 20) -> list[tuple[str, ExtractionRun]]:
         """How learning went, for everyone: user and run, the latest day first."""
         query: dict[str, Any] = {"limit": limit} | ({} if kind is None else {"kind": kind})
-        found: list[tuple[str, ExtractionRun]] = from_plain(
-            list[tuple[str, ExtractionRun]], self._connection.ask("GET", "runs", query=query)["result"]
-        )
-        return found
+        return self._ask(list[tuple[str, ExtractionRun]], "GET", "runs", query=query)
 
     def figures(self, *, days: int = 7) -> Figures:
         """How memories were used in the last days, today included: calls, success, latency, the queue."""
-        found: Figures = from_plain(Figures, self._connection.ask("GET", "figures", query={"days": days})["result"])
-        return found
+        return self._ask(Figures, "GET", "figures", query={"days": days})
 
     def trends(self, *, k: int = 5, days: int = 30) -> list[Trend]:
         """Topics that at least ``k`` users share who consented to being counted."""
-        found: list[Trend] = from_plain(
-            list[Trend], self._connection.ask("GET", "trends", query={"k": k, "days": days})["result"]
-        )
-        return found
+        return self._ask(list[Trend], "GET", "trends", query={"k": k, "days": days})
 
     def token(self, user_id: str | int, *, scope: Literal["read", "write"] = "read", minutes: int = 15) -> Token:
         """A token for one user, to be handed to their own device. It ends by itself, or with the key."""
         asked = {"user": check_user_id(user_id), "scope": scope, "minutes": minutes}
-        token: Token = from_plain(Token, self._connection.ask("POST", "tokens", body=asked)["result"])
-        return token
+        return self._ask(Token, "POST", "tokens", body=asked)
 
     def visit(self, user_id: str | int, *, read_only: bool = False) -> Visit:
         """A link that lets one user into the web console, once and within ten minutes."""
-        asked = {"user": check_user_id(user_id), "read_only": read_only}
-        visit: Visit = from_plain(Visit, self._connection.ask("POST", "visits", body=asked)["result"])
-        return visit
+        return self._ask(Visit, "POST", "visits", body={"user": check_user_id(user_id), "read_only": read_only})
 
     def declarations(self, format: str, *suites: str) -> list[dict[str, Any]]:
         """The tools of these suites, or of all, declared as a provider wants them."""
         query: dict[str, Any] = {"format": format} | ({"suites": list(suites)} if suites else {})
-        found: list[dict[str, Any]] = self._connection.ask("GET", "tools", query=query)["result"]
-        return found
+        return self._ask(list[dict[str, Any]], "GET", "tools", query=query)
 
     def call(
         self,
@@ -115,14 +103,14 @@ class Client:
         """Call a tool for a user. One that takes long is queued, unless you ``wait``; see `task`."""
         told = {"session": session, "chat": chat, "agent": agent, "suites": list(suites) or None, "wait": wait or None}
         body = {"arguments": arguments or {}} | {name: value for name, value in told.items() if value is not None}
-        path = f"users/{segment(check_user_id(user_id))}/tools/{segment(tool)}"
-        result: Result = from_plain(Result, self._connection.ask("POST", path, body=body, again=False)["result"])
-        return result
+        return self._ask(Result, "POST", f"{_path(user_id)}/tools/{segment(tool)}", body=body, again=False)
 
     def task(self, user_id: str | int, call: str) -> dict[str, Any]:
         """What became of a call that was queued: its ``status`` is queued or done, and then what it changed."""
-        path = f"users/{segment(check_user_id(user_id))}/tasks/{segment(call)}"
-        found: dict[str, Any] = self._connection.ask("GET", path)["result"]
+        return self._ask(dict[str, Any], "GET", f"{_path(user_id)}/tasks/{segment(call)}")
+
+    def _ask(self, kind: type[_T], method: str, path: str, **how: Any) -> _T:
+        found: _T = from_plain(kind, self._connection.ask(method, path, **how)["result"])
         return found
 
     def close(self) -> None:
@@ -132,10 +120,12 @@ class Client:
     def __enter__(self) -> Client:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _path(user_id: str | int) -> str:
+    return f"users/{segment(check_user_id(user_id))}"
 
 
 def connect(url: str, *, key: str | None = None, timeout: float = 30.0) -> Client:

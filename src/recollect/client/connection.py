@@ -56,18 +56,9 @@ class Connection:
         self._tries = tries
         self._pause = pause
 
-    def ask(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, Any] | None = None,
-        body: Any = None,
-        headers: Mapping[str, str] | None = None,
-        again: bool = True,
-    ) -> Any:
-        """The answer as plain data; an error of ours if there is one. ``again``: it may be sent several times."""
-        return self.request(method, path, query=query, body=body, headers=headers, again=again).json()
+    def ask(self, method: str, path: str, **how: Any) -> Any:
+        """Return the answer to a `request` as plain data."""
+        return self.request(method, path, **how).json()
 
     def request(
         self,
@@ -79,7 +70,7 @@ class Connection:
         headers: Mapping[str, str] | None = None,
         again: bool = True,
     ) -> httpx.Response:
-        """The whole answer."""
+        """Return the whole answer; raise an error of ours if there is one. ``again``: it may be sent several times."""
         asked = self._http.build_request(
             method,
             self._at(path),
