@@ -5,42 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
-
-import typer
+from typing import Annotated, Any
 
 from recollect.errors import InvalidInputError
-from recollect.surfaces.cli.options import Files, Json, Root, User
+from recollect.surfaces.cli.options import option
 from recollect.surfaces.cli.output import Output, progress
-from recollect.surfaces.cli.program import START, Group, app, command_below
+from recollect.surfaces.cli.program import START, Group, command_group
 from recollect.surfaces.cli.session import Session
-
-_Verb = TypeVar("_Verb", bound=Callable[..., int | None])
 
 
 class _Group(Group):
     title = "Benchmarks"
 
 
-_benchmarks = typer.Typer(cls=_Group)
-app.add_typer(
-    _benchmarks,
-    name="bench",
-    rich_help_panel=START,
-    epilog="recollect bench recall --data locomo10.json\nrecollect bench speed --quick\nrecollect bench rules --misses",
+_benchmark = command_group(
+    "bench",
+    START,
+    "Measure how well and how fast memories are found.",
+    "recollect bench recall --data locomo10.json",
+    "recollect bench speed --quick",
+    "recollect bench rules --misses",
+    cls=_Group,
 )
-
-
-@_benchmarks.callback()
-def _bench(ctx: typer.Context, user: User = "me", root: Root = None, files: Files = None, json: Json = False) -> None:
-    """Measure how well and how fast memories are found."""
-    given = {"user": user, "root": root, "files": files, "json": json}
-    # what stands before the name of the benchmark holds for it, too
-    ctx.default_map = dict.fromkeys(("recall", "rules", "speed"), given)
-
-
-def _benchmark(*examples: str) -> Callable[[_Verb], _Verb]:
-    return command_below(_benchmarks, *examples)
 
 
 @_benchmark(
@@ -49,16 +35,9 @@ def _benchmark(*examples: str) -> Callable[[_Verb], _Verb]:
 )
 def recall(
     session: Session,
-    data: Annotated[
-        list[Path],
-        typer.Option("--data", help="LoCoMo, LongMemEval or JSON Lines; may be repeated.", metavar="FILE"),
-    ],
-    embedder: Annotated[
-        str, typer.Option("--embedder", help="As in MEMORY_EMBEDDER, or none.", metavar="SPEC")
-    ] = "none",
-    weights: Annotated[
-        str, typer.Option("--weights", help="How much signals count: date=0.5,…", metavar="NAME=X")
-    ] = "",
+    data: Annotated[list[Path], option("--data", "LoCoMo, LongMemEval or JSON Lines; may be repeated.", "FILE")],
+    embedder: Annotated[str, option("--embedder", "As in MEMORY_EMBEDDER, or none.", "SPEC")] = "none",
+    weights: Annotated[str, option("--weights", "How much signals count: date=0.5,…", "NAME=X")] = "",
 ) -> None:
     """Ask questions whose answers are known."""
     from benchmarks.recall import measure
@@ -90,11 +69,8 @@ def _recalled(out: Output, name: str, found: Mapping[str, Any]) -> None:
 @_benchmark("recollect bench rules", "recollect bench rules --misses --data utterances.jsonl")
 def rules(
     session: Session,
-    data: Annotated[
-        Path | None,
-        typer.Option("--data", help="Utterances, a line each.", metavar="FILE", show_default=False),
-    ] = None,
-    misses: Annotated[bool, typer.Option("--misses", help="List what was wrong or not learned.")] = False,
+    data: Annotated[Path | None, option("--data", "Utterances, a line each.", "FILE", show_default=False)] = None,
+    misses: Annotated[bool, option("--misses", "List what was wrong or not learned.")] = False,
 ) -> None:
     """Learn from utterances whose content is known."""
     from benchmarks import rules as bench
@@ -123,15 +99,13 @@ def _learned(name: str, row: Mapping[str, Any]) -> tuple[str, ...]:
 def speed(
     session: Session,
     sizes: Annotated[
-        str | None,
-        typer.Option("--sizes", help="How many records one user has, in turn.", metavar="N,N,…", show_default=False),
+        str | None, option("--sizes", "How many records one user has, in turn.", "N,N,…", show_default=False)
     ] = None,
     users: Annotated[
-        int | None,
-        typer.Option("--users", help="How many users of 100 records; 0: none.", metavar="N", show_default=False),
+        int | None, option("--users", "How many users of 100 records; 0: none.", "N", show_default=False)
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Up to 10,000 records and 200 users.")] = False,
-    plot: Annotated[Path | None, typer.Option("--plot", help="Draw the times of a search.", metavar="FILE.svg")] = None,
+    quick: Annotated[bool, option("--quick", "Up to 10,000 records and 200 users.")] = False,
+    plot: Annotated[Path | None, option("--plot", "Draw the times of a search.", "FILE.svg")] = None,
 ) -> None:
     """Time writes, searches and starts, beside others."""
     from benchmarks import speed as bench

@@ -33,13 +33,17 @@ from recollect.records import Hit, Note
 from recollect.search.tokens import count
 from recollect.surfaces.cli import chat as _chat  # noqa: F401
 from recollect.surfaces.cli import (  # noqa: F401  (their commands)
+    extraction,
     identity,
     interaction_commands,
     mcp,
+    memory_commands,
     read_commands,
     remove_commands,
     tools,
     tour,
+    usage_metrics,
+    work,
     write_commands,
 )
 from recollect.surfaces.cli import interests as _interests  # noqa: F401

@@ -78,6 +78,13 @@ class Address:
         """The host as it stands in a URL."""
         return f"[{self.host}]" if ":" in self.host else self.host
 
+    def check_named(self, hosts: Sequence[str] | None, option: str) -> None:
+        """Refuse to listen on every address unless it is said by which name it is reached."""
+        if self.is_any and not hosts:
+            raise InvalidInputError(
+                option, "listens on every address: say by which name it is reached, with --allow-host"
+            )
+
     def listen(self) -> socket.socket:
         """A socket that connections are accepted on."""
         bound = socket.socket(

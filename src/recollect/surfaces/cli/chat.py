@@ -6,9 +6,8 @@ import sys
 from contextlib import suppress
 from typing import Annotated
 
-import typer
-
 from recollect.errors import LinkError
+from recollect.surfaces.cli.options import option
 from recollect.surfaces.cli.program import START, command
 from recollect.surfaces.cli.session import TERMINAL, Session
 
@@ -16,10 +15,7 @@ from recollect.surfaces.cli.session import TERMINAL, Session
 @command(START, "recollect chat", "recollect chat --session thesis", "printf 'hello\\n' | recollect chat --json")
 def chat(
     session: Session,
-    name: Annotated[
-        str | None,
-        typer.Option("--session", help="A chat of its own, to come back to.", metavar="NAME"),
-    ] = None,
+    name: Annotated[str | None, option("--session", "A chat of its own, to come back to.", "NAME")] = None,
 ) -> None:
     """Talk with your memory, with a model if one is set."""
     from recollect.agents.models import configured_model

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from recollect.errors import InvalidInputError
-from recollect.surfaces.cli.options import DryRun, Everyone
+from recollect.surfaces.cli.options import DryRun, Everyone, argument, option
 from recollect.surfaces.cli.output import plain_data, progress
 from recollect.surfaces.cli.program import AGENTS, command
 from recollect.surfaces.cli.session import DONE, NOT_FOUND, STORAGE, Session, content_of
@@ -18,8 +16,8 @@ if TYPE_CHECKING:
     from recollect.agents.consolidate import Said
     from recollect.agents.extract import Extracted
 
-_UserId = Annotated[str | None, typer.Option("--user-id", help="The same as --user.", metavar="ID")]
-_Date = Annotated[str | None, typer.Option("--date", help="Which day; today otherwise.", metavar="DATE")]
+_UserId = Annotated[str | None, option("--user-id", "The same as --user.", "ID")]
+_Date = Annotated[str | None, option("--date", "Which day; today otherwise.", "DATE")]
 
 
 @command(
@@ -74,10 +72,7 @@ def extract(
 def consolidate(
     session: Session,
     file: Annotated[
-        str,
-        typer.Argument(
-            help="Messages, one JSON object a line with role and content; - reads standard input.", metavar="FILE"
-        ),
+        str, argument("FILE", "Messages, one JSON object a line with role and content; - reads standard input.")
     ],
 ) -> int:
     """Keep what a working session decided, from its transcript."""

@@ -2,48 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, TypeVar
-
-import typer
+from typing import TYPE_CHECKING, Annotated
 
 from recollect.errors import InvalidInputError
-from recollect.surfaces.cli.options import Files, Json, Root, User, Yes
+from recollect.surfaces.cli.options import Yes, argument, option
 from recollect.surfaces.cli.output import counted, when
-from recollect.surfaces.cli.program import WHOLE, Group, app, command, command_below
+from recollect.surfaces.cli.program import WHOLE, command, command_group
 from recollect.surfaces.cli.session import DONE, NO, TERMINAL, Session
 
 if TYPE_CHECKING:
     from recollect.identity.identities import Identity, Known, Pending
 
-_Verb = TypeVar("_Verb", bound=Callable[..., int | None])
-_As = Annotated[
-    str | None,
-    typer.Option("--as", help="Who, if not the user at this terminal: telegram:12345.", metavar="CHANNEL:NAME"),
-]
+_As = Annotated[str | None, option("--as", "Who, if not the user at this terminal: telegram:12345.", "CHANNEL:NAME")]
 
-_link = typer.Typer(cls=Group)
-app.add_typer(
-    _link,
-    name="link",
-    rich_help_panel=WHOLE,
-    epilog="recollect link show\nrecollect link enter K7QM2-XWDPA\nrecollect link confirm",
+_link = command_group(
+    "link",
+    WHOLE,
+    "Join two channels into one memory, by a code.",
+    "recollect link show",
+    "recollect link enter K7QM2-XWDPA",
+    "recollect link confirm",
 )
 
 
-@_link.callback()
-def _all(ctx: typer.Context, user: User = "me", root: Root = None, files: Files = None, json: Json = False) -> None:
-    """Join two channels into one memory, by a code."""
-    given = {"user": user, "root": root, "files": files, "json": json}
-    # what stands before the name of the command holds for it, too
-    ctx.default_map = dict.fromkeys(("show", "enter", "confirm", "decline", "status", "undo"), given)
-
-
-def _link_command(*examples: str) -> Callable[[_Verb], _Verb]:
-    return command_below(_link, *examples)
-
-
-@_link_command("recollect link show", "recollect link show --user anna")
+@_link("recollect link show", "recollect link show --user anna")
 def show(session: Session, as_: _As = None) -> None:
     """Show a code here, to be entered on the other channel."""
     who = _identity(session, as_, begins=True)
@@ -54,10 +36,10 @@ def show(session: Session, as_: _As = None) -> None:
     session.out.aside("Then confirm here: recollect link confirm")
 
 
-@_link_command("recollect link enter K7QM2-XWDPA", "recollect link enter K7QM2-XWDPA --as telegram:12345")
+@_link("recollect link enter K7QM2-XWDPA", "recollect link enter K7QM2-XWDPA --as telegram:12345")
 def enter(
     session: Session,
-    code: Annotated[str, typer.Argument(help="What the other channel shows.", metavar="CODE", show_default=False)],
+    code: Annotated[str, argument("CODE", "What the other channel shows.")],
     as_: _As = None,
 ) -> None:
     """Enter the code that the other channel shows."""
@@ -67,7 +49,7 @@ def enter(
     _hint(session, pending, as_)
 
 
-@_link_command("recollect link confirm", "recollect link confirm --yes --json")
+@_link("recollect link confirm", "recollect link confirm --yes --json")
 def confirm(session: Session, as_: _As = None, yes: Yes = False) -> int:
     """Agree to what is pending; both sides have to."""
     from recollect.identity.identities import Pending
@@ -92,7 +74,7 @@ def confirm(session: Session, as_: _As = None, yes: Yes = False) -> int:
     return DONE
 
 
-@_link_command("recollect link decline")
+@_link("recollect link decline")
 def decline(session: Session, as_: _As = None) -> int:
     """Do not join what is pending, or take back a code."""
     declined = session.recollect.identities.decline(_identity(session, as_))
@@ -101,7 +83,7 @@ def decline(session: Session, as_: _As = None) -> int:
     return DONE if declined else NO
 
 
-@_link_command("recollect link status", "recollect link status --as telegram:12345 --json")
+@_link("recollect link status", "recollect link status --as telegram:12345 --json")
 def status(session: Session, as_: _As = None) -> None:
     """Show what waits here, and what is joined."""
     who, identities = _identity(session, as_), session.recollect.identities
@@ -121,7 +103,7 @@ def status(session: Session, as_: _As = None) -> None:
         session.out.line(f"{who} is joined with nothing, and nothing waits.")
 
 
-@_link_command("recollect link undo --as telegram:12345")
+@_link("recollect link undo --as telegram:12345")
 def undo(session: Session, as_: _As = None, yes: Yes = False) -> int:
     """Take a joining back, within 30 days."""
     session.may_ask(yes)
@@ -138,10 +120,7 @@ def undo(session: Session, as_: _As = None, yes: Yes = False) -> int:
 @command(WHOLE, "recollect identities", "recollect identities --bind telegram:12345 --user anna")
 def identities(
     session: Session,
-    bind: Annotated[
-        str | None,
-        typer.Option("--bind", help="From now on this identity is the user.", metavar="CHANNEL:NAME"),
-    ] = None,
+    bind: Annotated[str | None, option("--bind", "From now on this identity is the user.", "CHANNEL:NAME")] = None,
 ) -> None:
     """Show who is who on which channel."""
     known = session.recollect.identities

@@ -2,47 +2,30 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
-from typing import Annotated, TypeVar
-
-import typer
+from typing import Annotated
 
 from recollect.errors import InvalidInputError, StoreError
 from recollect.records import ExtractionRun, Interaction, Refused, Reported
-from recollect.surfaces.cli.options import Everyone, Files, Given, Json, Last, Root, User
+from recollect.surfaces.cli.options import Everyone, Given, Last, argument, option
 from recollect.surfaces.cli.output import SHORT_ID, progress, shortened, when
-from recollect.surfaces.cli.program import AGENTS, Group, app, command, command_below
+from recollect.surfaces.cli.program import AGENTS, command, command_group
 from recollect.surfaces.cli.session import DONE, STORAGE, Session, content_of
 from recollect.times import utc_now
 
-_Verb = TypeVar("_Verb", bound=Callable[..., int | None])
 _MOST_LISTED = 20
 _MOST_SHOWN, _MOST_KIND = 160, 24
 
-_events = typer.Typer(cls=Group)
-app.add_typer(
-    _events,
-    name="events",
-    rich_help_panel=AGENTS,
-    epilog='recollect events report save --title "Rust async"\nrecollect events import events.jsonl\n'
+_events = command_group(
+    "events",
+    AGENTS,
+    "Report what the person did, and list it.",
+    'recollect events report save --title "Rust async"',
+    "recollect events import events.jsonl",
     "recollect events list --kind reaction",
 )
 
 
-@_events.callback()
-def _all(ctx: typer.Context, user: User = "me", root: Root = None, files: Files = None, json: Json = False) -> None:
-    """Report what the person did, and list it."""
-    given = {"user": user, "root": root, "files": files, "json": json}
-    # what stands before the name of the command holds for it, too
-    ctx.default_map = dict.fromkeys(("report", "import", "list"), given)
-
-
-def _event(*examples: str, mirrors: str | None = None, without: Sequence[str] = ()) -> Callable[[_Verb], _Verb]:
-    return command_below(_events, *examples, mirrors=mirrors, without=without)
-
-
-@_event(
+@_events(
     'recollect events report reaction --value 👍 --title "Rust async" --topic rust',
     "recollect events report command --value /saved --id update-4711",
     'recollect events report discussion --title "Rust async" --session chat-7',
@@ -57,13 +40,11 @@ def report(session: Session, given: Given) -> int:
     return code
 
 
-@_event("recollect events import events.jsonl", "recollect events import - --skip-bad < events.jsonl")
+@_events("recollect events import events.jsonl", "recollect events import - --skip-bad < events.jsonl")
 def import_(
     session: Session,
-    file: Annotated[
-        str, typer.Argument(help="A JSON object a line; - reads standard input.", metavar="FILE", show_default=False)
-    ],
-    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Store the good lines all the same.")] = False,
+    file: Annotated[str, argument("FILE", "A JSON object a line; - reads standard input.")],
+    skip_bad: Annotated[bool, option("--skip-bad", "Store the good lines all the same.")] = False,
 ) -> int:
     """Report many things at once, from JSON Lines."""
     good, bad = _read(content_of("FILE", file))
@@ -114,7 +95,7 @@ def _lines(number: int) -> str:
     return f"{number:,} {'line' if number == 1 else 'lines'}"
 
 
-@_event(
+@_events(
     "recollect events list",
     "recollect events list --kind reaction --kind save --since 2026-02-12",
     "recollect events list --session chat-7 --limit 0 --json",
@@ -129,15 +110,9 @@ def list_(
     """Show what was reported, newest first."""
     memory = session.known
     found = memory.interactions(**given, limit=limit or None, newest_first=True)
-    session.out.document(found)
-    if not found:
-        hidden = memory.mode == "incognito"
-        session.out.aside("Nothing is recalled: memory is incognito." if hidden else "No interactions.")
-        return
     rows = [(one.id[-SHORT_ID:], when(one.at, zone=False), one.kind, one.value or "", _about(one)) for one in found]
-    session.out.table(("id", "when (UTC)", "kind", "value", "about"), rows)
-    if len(found) == limit and sys.stdout.isatty():
-        session.out.aside(f"The last {limit}; more with --limit.")
+    nothing = "Nothing is recalled: memory is incognito." if memory.mode == "incognito" else "No interactions."
+    session.out.listing(found, ("id", "when (UTC)", "kind", "value", "about"), rows, nothing=nothing, limit=limit)
 
 
 def _about(one: Interaction) -> str:

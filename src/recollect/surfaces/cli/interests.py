@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any
 
-import typer
-
 from recollect.errors import InvalidInputError
-from recollect.surfaces.cli.options import Given
+from recollect.surfaces.cli.options import Given, argument, option
 from recollect.surfaces.cli.output import Marked, shortened
 from recollect.surfaces.cli.program import RECALL, WHOLE, command
 from recollect.surfaces.cli.session import Session, content_of
@@ -28,10 +26,8 @@ def rank(
     given: Given,
     file: Annotated[
         str,
-        typer.Argument(
-            help="An item a line, as text or as a JSON object with title, text, topics; - reads standard input.",
-            metavar="FILE",
-            show_default=False,
+        argument(
+            "FILE", "An item a line, as text or as a JSON object with title, text, topics; - reads standard input."
         ),
     ],
 ) -> None:
@@ -54,21 +50,16 @@ def rank(
 @command(WHOLE, "recollect trends", "recollect trends --at-least 20 --days 7 --json")
 def trends(
     session: Session,
-    at_least: Annotated[
-        int, typer.Option("--at-least", "-k", help="Shared by so many users; 5 or more.", metavar="NUMBER")
-    ] = 5,
-    days: Annotated[int, typer.Option("--days", help="Of the last 7, 30, 90 or 365 days.", metavar="NUMBER")] = 30,
+    at_least: Annotated[int, option("--at-least -k", "Shared by so many users; 5 or more.", "NUMBER")] = 5,
+    days: Annotated[int, option("--days", "Of the last 7, 30, 90 or 365 days.", "NUMBER")] = 30,
 ) -> None:
     """Show what many users care about, of those who consented."""
     found = session.recollect.trends(k=at_least, days=days)
-    session.out.document(found)
-    if not found:
-        session.out.aside(
-            f"Nothing is shared by {at_least} users who consented (recollect consent trends)"
-            f" in the {days} days before today."
-        )
-        return
-    session.out.table(("users", "topic"), [(f"{one.users:,}+", one.topic) for one in found], right=("users",))
+    nothing = (
+        f"Nothing is shared by {at_least} users who consented (recollect consent trends) in the {days} days before"
+    )
+    rows = [(f"{one.users:,}+", one.topic) for one in found]
+    session.out.listing(found, ("users", "topic"), rows, nothing=f"{nothing} before today.", right=("users",))
 
 
 def _items(text: str) -> list[Any]:

@@ -5,43 +5,31 @@ from __future__ import annotations
 from typing import Annotated
 from urllib.parse import quote
 
-import typer
-
 from recollect.identity.login import Login
 from recollect.store.keys import DEFAULT_TENANT
-from recollect.surfaces.cli.options import Files, Json, Root, User
+from recollect.surfaces.cli.options import argument, option
 from recollect.surfaces.cli.output import when
-from recollect.surfaces.cli.program import AGENTS, Group, app, command, command_below
+from recollect.surfaces.cli.program import AGENTS, command, command_group
 from recollect.surfaces.cli.session import Session
 from recollect.times import to_text
 
-_keys = typer.Typer(cls=Group)
-app.add_typer(
-    _keys,
-    name="keys",
-    rich_help_panel=AGENTS,
-    epilog="recollect keys create --name website\nrecollect keys list\nrecollect keys revoke 4f0c2a9be1d35786\n"
+_keys = command_group(
+    "keys",
+    AGENTS,
+    "Make, list and revoke keys to the HTTP API.",
+    "recollect keys create --name website",
+    "recollect keys list",
+    "recollect keys revoke 4f0c2a9be1d35786",
     "recollect keys renew",
 )
 
 
-@_keys.callback()
-def _all(ctx: typer.Context, user: User = "me", root: Root = None, files: Files = None, json: Json = False) -> None:
-    """Make, list and revoke keys to the HTTP API."""
-    given = {"user": user, "root": root, "files": files, "json": json}
-    ctx.default_map = dict.fromkeys(("create", "list", "revoke", "renew"), given)
-
-
-@command_below(
-    _keys, "recollect keys create", "recollect keys create --tenant acme --scope admin", "recollect keys create --json"
-)
+@_keys("recollect keys create", "recollect keys create --tenant acme --scope admin", "recollect keys create --json")
 def create(
     session: Session,
-    tenant: Annotated[
-        str, typer.Option("--tenant", help="The application whose users it is for.", metavar="NAME")
-    ] = "default",
-    scope: Annotated[str, typer.Option("--scope", help="read, write or admin.", metavar="NAME")] = "write",
-    name: Annotated[str, typer.Option("--name", help="What you call it.", metavar="TEXT")] = "",
+    tenant: Annotated[str, option("--tenant", "The application whose users it is for.", "NAME")] = "default",
+    scope: Annotated[str, option("--scope", "read, write or admin.", "NAME")] = "write",
+    name: Annotated[str, option("--name", "What you call it.", "TEXT")] = "",
 ) -> None:
     """Make a key, and show it this once."""
     key, text = session.recollect.keys.create(tenant, scope=scope, name=name)
@@ -50,25 +38,22 @@ def create(
     session.out.aside(f"Its id is {key.id}. The key is not shown again; only its hash is stored.")
 
 
-@command_below(_keys, "recollect keys list", "recollect keys list --json")
+@_keys("recollect keys list", "recollect keys list --json")
 def list_(session: Session) -> None:
     """The keys there are, without what lets anybody in."""
     found = session.recollect.keys.all()
-    session.out.document(found)
-    if not found:
-        session.out.aside("There is no key: on this machine everybody may use the API, and nobody from elsewhere.")
-        return
     rows = [
         (key.id, key.tenant, key.scope, key.name, when(key.made_at), when(key.revoked_at) if key.revoked_at else "")
         for key in found
     ]
-    session.out.table(("id", "tenant", "scope", "name", "made", "revoked"), rows)
+    nothing = "There is no key: on this machine everybody may use the API, and nobody from elsewhere."
+    session.out.listing(found, ("id", "tenant", "scope", "name", "made", "revoked"), rows, nothing=nothing)
 
 
-@command_below(_keys, "recollect keys revoke 4f0c2a9be1d35786")
+@_keys("recollect keys revoke 4f0c2a9be1d35786")
 def revoke(
     session: Session,
-    key: Annotated[str, typer.Argument(help="The id of a key.", metavar="ID", show_default=False)],
+    key: Annotated[str, argument("ID", "The id of a key.")],
 ) -> None:
     """Let nobody in with a key any more, at once and everywhere."""
     session.recollect.keys.revoke(key)
@@ -76,7 +61,7 @@ def revoke(
     session.out.line(f"The key {key} lets nobody in any more.")
 
 
-@command_below(_keys, "recollect keys renew")
+@_keys("recollect keys renew")
 def renew(session: Session) -> None:
     """Sign tokens, links and visits anew, as after a backup was stolen."""
     session.recollect.keys.renew_secret()
@@ -92,11 +77,9 @@ def renew(session: Session) -> None:
 )
 def login(
     session: Session,
-    tenant: Annotated[
-        str, typer.Option("--tenant", help="The application whose user it is.", metavar="NAME")
-    ] = "default",
-    operator: Annotated[bool, typer.Option("--operator", help="For the dashboards, not for a memory.")] = False,
-    read_only: Annotated[bool, typer.Option("--read-only", help="To look, and change nothing.")] = False,
+    tenant: Annotated[str, option("--tenant", "The application whose user it is.", "NAME")] = "default",
+    operator: Annotated[bool, option("--operator", "For the dashboards, not for a memory.")] = False,
+    read_only: Annotated[bool, option("--read-only", "To look, and change nothing.")] = False,
 ) -> None:
     """Make a link to the web console, good once and for ten minutes."""
     user = None if operator else session.whose if tenant == DEFAULT_TENANT else session.user

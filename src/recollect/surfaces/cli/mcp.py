@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from recollect.errors import InvalidInputError, MissingExtraError
+from recollect.surfaces.cli.options import AllowHost, option
 from recollect.surfaces.cli.program import AGENTS, command
 from recollect.surfaces.cli.session import Session
 
@@ -27,26 +28,12 @@ if TYPE_CHECKING:
 def mcp(
     session: Session,
     ctx: typer.Context,
-    suite: Annotated[
-        list[str] | None, typer.Option("--suite", help="Tools to offer (notes); may be repeated.", metavar="NAME")
-    ] = None,
-    http: Annotated[
-        str | None,
-        typer.Option("--http", help="Listen here, at /mcp, instead of stdio.", metavar="[HOST:]PORT"),
-    ] = None,
-    tokens: Annotated[
-        Path | None, typer.Option("--tokens", help="Lines of TOKEN USER [SUITE,SUITE].", metavar="FILE")
-    ] = None,
-    user_header: Annotated[
-        str | None, typer.Option("--user-header", help="A trusted proxy tells the user in it.", metavar="NAME")
-    ] = None,
-    behind_proxy: Annotated[
-        bool, typer.Option("--behind-proxy", help="Only that proxy can reach this address.")
-    ] = False,
-    allow_host: Annotated[
-        list[str] | None,
-        typer.Option("--allow-host", help="Another name it is reached by; repeatable.", metavar="NAME"),
-    ] = None,
+    suite: Annotated[list[str] | None, option("--suite", "Tools to offer (notes); may be repeated.", "NAME")] = None,
+    http: Annotated[str | None, option("--http", "Listen here, at /mcp, instead of stdio.", "[HOST:]PORT")] = None,
+    tokens: Annotated[Path | None, option("--tokens", "Lines of TOKEN USER [SUITE,SUITE].", "FILE")] = None,
+    user_header: Annotated[str | None, option("--user-header", "A trusted proxy tells the user in it.", "NAME")] = None,
+    behind_proxy: Annotated[bool, option("--behind-proxy", "Only that proxy can reach this address.")] = False,
+    allow_host: AllowHost = None,
 ) -> None:
     """Serve the memory to MCP clients: stdio or HTTP."""
     try:
@@ -72,10 +59,7 @@ def mcp(
     address = Address.parse(http, "--http")
     is_named = getattr(ctx.get_parameter_source("user"), "name", "") == "COMMANDLINE"
     callers = _callers(session.user if is_named else None, tokens, user_header, behind_proxy, suites, address)
-    if address.is_any and not allow_host:
-        raise InvalidInputError(
-            "--http", "listens on every address: say by which name it is reached, with --allow-host"
-        )
+    address.check_named(allow_host, "--http")
     over_http.run(session.recollect, callers, address, allow_host or ())
 
 

@@ -10,11 +10,9 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from recollect.errors import ConfigError, InvalidInputError, NotFoundError, RecollectError, StoreError
 from recollect.records import Spending
-from recollect.surfaces.cli.options import DryRun, Everyone, Given, Yes
+from recollect.surfaces.cli.options import DryRun, Everyone, Given, Yes, argument, option
 from recollect.surfaces.cli.output import counted, plain_data, progress
 from recollect.surfaces.cli.program import START, WHOLE, command
 from recollect.surfaces.cli.session import DONE, NO, STORAGE, Session
@@ -24,6 +22,7 @@ if TYPE_CHECKING:
     from recollect.memory.memory import Memory
     from recollect.memory.rebuild import RebuildReport
     from recollect.memory.transfer import ImportReport
+    from recollect.memory.upkeep import UpkeepReport
 
 _MOST_REASONS = 20
 
@@ -32,8 +31,7 @@ _MOST_REASONS = 20
 def export(
     session: Session,
     path: Annotated[
-        Path | None,
-        typer.Argument(help="The archive, - for standard output; otherwise named after user and day.", metavar="PATH"),
+        Path | None, argument("PATH", "The archive, - for standard output; otherwise named after user and day.")
     ] = None,
     yes: Yes = False,
 ) -> int:
@@ -78,17 +76,8 @@ def _export_to_standard_output(session: Session, memory: Memory) -> int:
 )
 def import_(
     session: Session,
-    path: Annotated[
-        str,
-        typer.Argument(
-            help="An export, a folder of Markdown, an MCP memory.jsonl, or a mem0 export.",
-            metavar="PATH",
-            show_default=False,
-        ),
-    ],
-    from_user: Annotated[
-        str | None, typer.Option("--from-user", help="If a mem0 export holds several: whose.", metavar="ID")
-    ] = None,
+    path: Annotated[str, argument("PATH", "An export, a folder of Markdown, an MCP memory.jsonl, or a mem0 export.")],
+    from_user: Annotated[str | None, option("--from-user", "If a mem0 export holds several: whose.", "ID")] = None,
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> int:
@@ -158,28 +147,24 @@ def verify(session: Session, all: Everyone = False) -> int:
 @command(WHOLE, "recollect upkeep", "recollect upkeep --all", writes=True)
 def upkeep(session: Session, all: Everyone = False, dry_run: DryRun = False) -> int:
     """Remove what has expired, and keep MEMORY.md short."""
-    worst = DONE
-    answers: list[dict[str, Any]] = []
-    for user, report in _each(session, all, "Upkeep", lambda memory, _: memory.upkeep(dry_run=dry_run)):
-        if isinstance(report, RecollectError):
-            worst = STORAGE
-            answers.append({"user": user, "error": str(report)})
-            session.out.line(f"{user}: {report}")
-            continue
-        answers.append({"user": user, **plain_data(report)} | ({"dry_run": True} if dry_run else {}))
+
+    def tell(report: UpkeepReport) -> tuple[dict[str, Any], str]:
         gone = counted(report.expired | {"tool call": report.calls, "interaction": report.interactions})
         done = f"{'would remove' if dry_run else 'removed'} {gone}"
-        session.out.line(f"{user}: {done if gone else 'nothing has expired'}")
-        session.out.asides(report.notices)
-    session.out.document(answers if all else answers[0])
+        answer = plain_data(report) | ({"dry_run": True} if dry_run else {})
+        return answer, done if gone else "nothing has expired"
+
+    code = _tell_each(
+        session, all, _each(session, all, "Upkeep", lambda memory, _: memory.upkeep(dry_run=dry_run)), tell
+    )
     session.changed_nothing(dry_run)
-    return worst
+    return code
 
 
 @command(WHOLE, "recollect rebuild --dry-run", "recollect rebuild", writes=True)
 def rebuild(
     session: Session,
-    force: Annotated[bool, typer.Option("--force", help="Even if the database is in order.")] = False,
+    force: Annotated[bool, option("--force", "Even if the database is in order.")] = False,
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> int:
@@ -264,28 +249,38 @@ def _copy_live_files(sources: Sequence[Path], target: Path) -> None:
 def rebuild_index(session: Session, all: Everyone = False) -> int:
     """Build the search index anew from the records."""
     indexed = _each(session, all, "Indexing", lambda memory, _: memory.rebuild_index())
-    return _made(session, all, indexed, "record", "indexed")
+    return _tell_each(session, all, indexed, lambda number: _made(number, "record", "indexed"))
 
 
 @command(WHOLE, "recollect embed", "recollect embed --all")
 def embed(session: Session, all: Everyone = False) -> int:
     """Make the vectors that are missing, for search by meaning."""
     embedded = _each(session, all, "Embedding", lambda memory, tell: memory.embed(progress=tell))
-    return _made(session, all, embedded, "vector", "made")
+    return _tell_each(session, all, embedded, lambda number: _made(number, "vector", "made"))
 
 
-def _made(session: Session, everyone: bool, results: Iterator[tuple[str, Any]], what: str, done: str) -> int:
-    """Tell how many were made for whom."""
+def _made(number: int, what: str, done: str) -> tuple[dict[str, Any], str]:
+    return {f"{what}s": number}, f"{number:,} {what}{'' if number == 1 else 's'} {done}"
+
+
+def _tell_each(
+    session: Session,
+    everyone: bool,
+    results: Iterator[tuple[str, Any]],
+    tell: Callable[[Any], tuple[dict[str, Any], str]],
+) -> int:
+    """Tell what came of it for whom, and return the exit code."""
     worst = DONE
     answers: list[dict[str, Any]] = []
     for user, result in results:
         if isinstance(result, RecollectError):
             worst = STORAGE
-            answers.append({"user": user, "error": str(result)})
-            session.out.line(f"{user}: {result}")
+            answer, line = {"error": str(result)}, str(result)
         else:
-            answers.append({"user": user, f"{what}s": result})
-            session.out.line(f"{user}: {result:,} {what}{'' if result == 1 else 's'} {done}")
+            answer, line = tell(result)
+        answers.append({"user": user, **answer})
+        session.out.line(f"{user}: {line}")
+        session.out.asides(getattr(result, "notices", ()))
     session.out.document(answers if everyone else answers[0])
     return worst
 
@@ -344,14 +339,8 @@ def users(session: Session) -> int:
         except RecollectError as error:
             worst = STORAGE
             rows.append({"user": user, "error": str(error), "records": {}})
-    session.out.document(rows)
-    if rows:
-        session.out.table(
-            ("user", "mode", "holds"),
-            [(r["user"], r.get("mode", "?"), r.get("error") or counted(r["records"]) or "nothing") for r in rows],
-        )
-    else:
-        session.out.aside("Nobody has a memory here yet.")
+    shown = [(r["user"], r.get("mode", "?"), r.get("error") or counted(r["records"]) or "nothing") for r in rows]
+    session.out.listing(rows, ("user", "mode", "holds"), shown, nothing="Nobody has a memory here yet.")
     return worst
 
 

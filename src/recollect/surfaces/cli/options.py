@@ -29,6 +29,16 @@ class Shared:
         )
 
 
+def option(names: str, help: str, metavar: str | None = None, **more: Any) -> Any:
+    """Return an option of a command; if it has several names, they stand in one text."""
+    return typer.Option(*names.split(), help=help, metavar=metavar, **more)
+
+
+def argument(metavar: str, help: str) -> Any:
+    """Return an argument of a command."""
+    return typer.Argument(help=help, metavar=metavar, show_default=False)
+
+
 def _everywhere(*names: str, help: str, metavar: str | None = None, show_default: bool = False) -> Any:
     return typer.Option(*names, help=help, metavar=metavar, show_default=show_default, rich_help_panel=EVERYWHERE)
 
@@ -67,12 +77,10 @@ SHARED = (
 
 Given = dict[str, Any]
 """What was given of the arguments of the verb that a command mirrors."""
-Ref = Annotated[
-    str,
-    typer.Argument(help="An id, the ending of an id, or the key of a fact.", metavar="REF", show_default=False),
-]
-Raw = Annotated[bool, typer.Option("--raw", help="As it is, also on a terminal.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", "-n", help="Show what would happen; change nothing.")]
-Last = Annotated[int, typer.Option("--limit", "-l", help="The last so many; 0 for all.", metavar="NUMBER", min=0)]
-Everyone = Annotated[bool, typer.Option("--all", "-a", help="For every user.")]
+Ref = Annotated[str, argument("REF", "An id, the ending of an id, or the key of a fact.")]
+Raw = Annotated[bool, option("--raw", "As it is, also on a terminal.")]
+Yes = Annotated[bool, option("--yes -y", "Do not ask.")]
+DryRun = Annotated[bool, option("--dry-run -n", "Show what would happen; change nothing.")]
+Last = Annotated[int, option("--limit -l", "The last so many; 0 for all.", "NUMBER", min=0)]
+AllowHost = Annotated[list[str] | None, option("--allow-host", "Another name it is reached by; repeatable.", "NAME")]
+Everyone = Annotated[bool, option("--all -a", "For every user.")]

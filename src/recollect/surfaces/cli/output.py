@@ -105,7 +105,26 @@ class Output:
                 for below in cell.below:
                     text.append(f"\n{below}", "dim")
             table.add_row(*drawn)
-        _console().print(table)
+        console().print(table)
+
+    def listing(
+        self,
+        found: Sequence[Any],
+        head: Sequence[str],
+        rows: Iterable[Sequence[str | Marked]],
+        *,
+        nothing: str,
+        right: Sequence[str] = (),
+        limit: int | None = None,
+    ) -> None:
+        """A list as a document and a table; what to say of an empty one, and that one of ``limit`` may be cut."""
+        self.document(found)
+        if not found:
+            self.aside(nothing)
+            return
+        self.table(head, rows, right=right)
+        if len(found) == limit and sys.stdout.isatty():
+            self.aside(f"The last {limit}; more with --limit.")
 
     def pairs(self, rows: Iterable[tuple[str, str]]) -> None:
         """Names and values below each other."""
@@ -123,7 +142,7 @@ class Output:
             return
         from rich.markdown import Markdown
 
-        _console().print(Markdown(harmless(text)))
+        console().print(Markdown(harmless(text)))
 
 
 def _cell(cell: str | Marked) -> Marked:
@@ -133,7 +152,8 @@ def _cell(cell: str | Marked) -> Marked:
     return Marked(harmless(cell.text), cell.spans, [harmless(line) for line in cell.below])
 
 
-def _console() -> Console:
+def console() -> Console:
+    """Return a console that draws text as it is."""
     from rich.console import Console
 
     return Console(markup=False, highlight=False, emoji=False)

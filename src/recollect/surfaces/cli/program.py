@@ -26,7 +26,7 @@ from recollect.errors import (
     StoreError,
     UndoError,
 )
-from recollect.surfaces.cli.options import EVERYWHERE, ON_BEHALF, SHARED
+from recollect.surfaces.cli.options import EVERYWHERE, ON_BEHALF, SHARED, Files, Json, Root, User
 from recollect.surfaces.cli.session import DONE, INVALID, NO, NOT_FOUND, STORAGE, ConfirmationError, Session
 from recollect.surfaces.cli.verb_options import given_to, options_of, verb_of
 
@@ -65,9 +65,7 @@ class Command(TyperCommand):
                 formatter.write_dl(groups[title])
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        with formatter.section("Examples"):
-            for example in (self.epilog or "").splitlines():
-                formatter.write(f"{'':{formatter.current_indent}}{example}\n")
+        _write_examples(self.epilog, formatter)
 
 
 class Group(TyperGroup):
@@ -83,9 +81,13 @@ class Group(TyperGroup):
             formatter.write_dl([row for row in rows if row])
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        with formatter.section("Examples"):
-            for example in (self.epilog or "").splitlines():
-                formatter.write(f"{'':{formatter.current_indent}}{example}\n")
+        _write_examples(self.epilog, formatter)
+
+
+def _write_examples(examples: str | None, formatter: Any) -> None:
+    with formatter.section("Examples"):
+        for example in (examples or "").splitlines():
+            formatter.write(f"{'':{formatter.current_indent}}{example}\n")
 
 
 class Program(TyperGroup):
@@ -218,17 +220,31 @@ def command(
     return register
 
 
-def command_below(
-    group: typer.Typer, *examples: str, mirrors: str | None = None, without: Sequence[str] = ()
-) -> Callable[[_Verb], _Verb]:
-    """Make a function a command like any other, one level down."""
+def command_group(
+    name: str, panel: str, does: str, *examples: str, cls: type[Group] = Group
+) -> Callable[..., Callable[[_Verb], _Verb]]:
+    """Make a command that has commands below it, and return the decorator that makes functions such commands."""
+    group = typer.Typer(cls=cls)
 
-    def register(verb: _Verb) -> _Verb:
-        command("", *examples, mirrors=mirrors, without=without)(verb)
-        group.registered_commands.append(app.registered_commands.pop())
-        return verb
+    def shared(
+        ctx: typer.Context, user: User = "me", root: Root = None, files: Files = None, json: Json = False
+    ) -> None:
+        # what stands before the name of the command holds for it, too
+        values = {"user": user, "root": root, "files": files, "json": json}
+        ctx.default_map = dict.fromkeys(getattr(ctx.command, "commands", ()), values)
 
-    return register
+    group.callback(help=does)(shared)
+    app.add_typer(group, name=name, rich_help_panel=panel, epilog="\n".join(examples))
+
+    def command_below(*examples: str, **options: Any) -> Callable[[_Verb], _Verb]:
+        def register(verb: _Verb) -> _Verb:
+            command("", *examples, **options)(verb)
+            group.registered_commands.append(app.registered_commands.pop())
+            return verb
+
+        return register
+
+    return command_below
 
 
 def run(args: Sequence[str]) -> int:

@@ -5,17 +5,14 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from recollect.errors import AmbiguousError
 from recollect.records import ToolCall
-from recollect.surfaces.cli.options import Given, Last, Raw, Ref
+from recollect.surfaces.cli.options import Given, Last, Raw, Ref, argument, option
 from recollect.surfaces.cli.output import (
     ENTRY_HEAD,
     HIT_HEAD,
     RECORD_HEAD,
     SHORT_ID,
-    Output,
     card,
     entry_rows,
     hit_rows,
@@ -51,11 +48,7 @@ def read(session: Session, given: Given) -> None:
     """List what is remembered, by what it is."""
     memory = session.known
     records = memory.read(**given)
-    session.out.document(records)
-    if records:
-        session.out.table(RECORD_HEAD, record_rows(records))
-    else:
-        _found_nothing(session.out, memory)
+    session.out.listing(records, RECORD_HEAD, record_rows(records), nothing=_nothing_found(memory))
 
 
 @command(RECALL, "recollect get role", "recollect get v1w2x3y4 --json")
@@ -78,8 +71,8 @@ def get(session: Session, ref: Ref) -> None:
 def search(
     session: Session,
     given: Given,
-    query: Annotated[list[str], typer.Argument(help="What to look for.", metavar="WORDS", show_default=False)],
-    explain: Annotated[bool, typer.Option("--explain", help="Show what each score is made of.")] = False,
+    query: Annotated[list[str], argument("WORDS", "What to look for.")],
+    explain: Annotated[bool, option("--explain", "Show what each score is made of.")] = False,
 ) -> None:
     """Find what speaks of something, best first."""
     memory = session.known
@@ -90,7 +83,7 @@ def search(
         rows = hit_rows(hits, asked, session.config.language, explain=explain)
         session.out.table(HIT_HEAD, rows, right=("score",))
     else:
-        _found_nothing(session.out, memory)
+        session.out.aside(_nothing_found(memory))
     if hits.note:
         session.out.aside(f"Note: {hits.note}")
 
@@ -105,9 +98,7 @@ def search(
 def context(
     session: Session,
     given: Given,
-    topic: Annotated[
-        list[str] | None, typer.Argument(help="What it will be about, if that is known.", metavar="TOPIC")
-    ] = None,
+    topic: Annotated[list[str] | None, argument("TOPIC", "What it will be about, if that is known.")] = None,
     raw: Raw = False,
 ) -> None:
     """Show what a model should know before it answers."""
@@ -119,14 +110,14 @@ def context(
         session.out.document({"user": session.user, "text": text, "tokens": count(text)})
     session.out.markdown(text, raw=raw)
     if not text:
-        _found_nothing(session.out, memory)
+        session.out.aside(_nothing_found(memory))
 
 
 @command(RECALL, "recollect daily", "recollect daily 2026-02-12", "recollect daily --days")
 def daily(
     session: Session,
-    day: Annotated[str | None, typer.Argument(help="The day, as YYYY-MM-DD; otherwise today.", metavar="DAY")] = None,
-    days: Annotated[bool, typer.Option("--days", help="List the days that have a note.")] = False,
+    day: Annotated[str | None, argument("DAY", "The day, as YYYY-MM-DD; otherwise today.")] = None,
+    days: Annotated[bool, option("--days", "List the days that have a note.")] = False,
     raw: Raw = False,
 ) -> int:
     """Show a daily note, or list the days that have one."""
@@ -155,11 +146,7 @@ def daily(
     mirrors="history",
     without=("before",),
 )
-def history(
-    session: Session,
-    given: Given,
-    limit: Last = 20,
-) -> None:
+def history(session: Session, given: Given, limit: Last = 20) -> None:
     """Show what changed, when, and who did it; oldest first."""
     memory = session.known
     run, call = given.get("run"), given.get("call")
@@ -200,12 +187,9 @@ def why(session: Session, ref: Ref) -> None:
 def sessions(session: Session, given: Given) -> None:
     """List the conversations that are kept, latest first."""
     found = session.known.sessions(**given)
-    session.out.document(found)
-    if not found:
-        session.out.aside("No conversations.")
-        return
     rows = [(when(one.ended, zone=False), f"{one.messages:,}", one.id) for one in found]
-    session.out.table(("last (UTC)", "messages", "session"), rows, right=("messages",))
+    head = ("last (UTC)", "messages", "session")
+    session.out.listing(found, head, rows, nothing="No conversations.", right=("messages",))
 
 
 @command(CHANGE, "recollect similar", "recollect similar --limit 5 --json", mirrors="similar")
@@ -233,21 +217,11 @@ def similar(session: Session, given: Given) -> None:
     mirrors="calls",
     without=("newest_first",),
 )
-def calls(
-    session: Session,
-    given: Given,
-    limit: Last = 20,
-) -> None:
+def calls(session: Session, given: Given, limit: Last = 20) -> None:
     """Show which tools were called, newest first."""
     found = session.known.calls(**given, limit=limit or None)
-    session.out.document(found)
-    if not found:
-        session.out.aside("No tool calls.")
-        return
-    head = ("id", "when (UTC)", "ms", "tokens", "tool", "outcome")
-    session.out.table(head, [_call_row(call) for call in found], right=("ms", "tokens"))
-    if len(found) == limit and sys.stdout.isatty():
-        session.out.aside(f"The last {limit}; more with --limit.")
+    head, rows = ("id", "when (UTC)", "ms", "tokens", "tool", "outcome"), map(_call_row, found)
+    session.out.listing(found, head, rows, nothing="No tool calls.", right=("ms", "tokens"), limit=limit)
 
 
 def _call_row(call: ToolCall) -> tuple[str, ...]:
@@ -268,8 +242,7 @@ def _whole_id(memory: Memory, call: str) -> str:
     return call if call in found or not found else found.pop()
 
 
-def _found_nothing(out: Output, memory: Memory) -> None:
+def _nothing_found(memory: Memory) -> str:
     if memory.mode == "incognito":
-        out.aside("Nothing is recalled: memory is incognito until `recollect resume`.")
-    else:
-        out.aside("Nothing found.")
+        return "Nothing is recalled: memory is incognito until `recollect resume`."
+    return "Nothing found."

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from recollect.errors import InvalidInputError, NotFoundError
 from recollect.records import CONSENT_MEANINGS, Consent, Erased, Forgotten, Outcome, Receipt, Record, new_id
-from recollect.surfaces.cli.options import DryRun, Given, Yes
+from recollect.surfaces.cli.options import DryRun, Given, Yes, argument, option
 from recollect.surfaces.cli.output import RECORD_HEAD, counted, memories, record_rows, told
 from recollect.surfaces.cli.program import CHANGE, REMOVE, command
 from recollect.surfaces.cli.session import DONE, NO, Session
@@ -17,7 +15,7 @@ from recollect.surfaces.cli.session import DONE, NO, Session
 if TYPE_CHECKING:
     from recollect.memory.memory import Memory
 
-_Topic = Annotated[str | None, typer.Option("--topic", help="Everything that has all these words.", metavar="WORDS")]
+_Topic = Annotated[str | None, option("--topic", "Everything that has all these words.", "WORDS")]
 _MOST_LISTED = 30
 
 
@@ -25,8 +23,7 @@ _MOST_LISTED = 30
 def undo(
     session: Session,
     target: Annotated[
-        str | None,
-        typer.Argument(help="A number from the history or a run; otherwise the last change.", metavar="TARGET"),
+        str | None, argument("TARGET", "A number from the history or a run; otherwise the last change.")
     ] = None,
     yes: Yes = False,
     dry_run: DryRun = False,
@@ -58,9 +55,7 @@ def undo(
 def forget(
     session: Session,
     given: Given,
-    ref: Annotated[
-        str | None, typer.Argument(help="An id, the ending of an id, or the key of a fact.", metavar="REF")
-    ] = None,
+    ref: Annotated[str | None, argument("REF", "An id, the ending of an id, or the key of a fact.")] = None,
     topic: _Topic = None,
     yes: Yes = False,
     dry_run: DryRun = False,
@@ -121,12 +116,9 @@ def _forget_topic(session: Session, topic: str, reason: str | None, yes: bool, d
 )
 def erase(
     session: Session,
-    refs: Annotated[
-        list[str] | None,
-        typer.Argument(help="Records, by id or key.", metavar="REFS", show_default=False),
-    ] = None,
+    refs: Annotated[list[str] | None, argument("REFS", "Records, by id or key.")] = None,
     topic: _Topic = None,
-    everything: Annotated[bool, typer.Option("--everything", help="The user with everything about them.")] = False,
+    everything: Annotated[bool, option("--everything", "The user with everything about them.")] = False,
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> int:
@@ -229,11 +221,8 @@ def resume(session: Session) -> None:
 )
 def consent(
     session: Session,
-    name: Annotated[
-        Consent | None,
-        typer.Argument(help="What to consent to; otherwise they are listed.", metavar="NAME", show_default=False),
-    ] = None,
-    withdraw: Annotated[bool, typer.Option("--withdraw", help="No longer consent to it.")] = False,
+    name: Annotated[Consent | None, argument("NAME", "What to consent to; otherwise they are listed.")] = None,
+    withdraw: Annotated[bool, option("--withdraw", "No longer consent to it.")] = False,
 ) -> None:
     """Consent to something, withdraw it, or list what there is."""
     if name is None:

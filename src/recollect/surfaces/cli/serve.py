@@ -6,11 +6,10 @@ import logging
 import socket
 from typing import Annotated
 
-import typer
-
 from recollect import __version__
 from recollect.errors import InvalidInputError, MissingExtraError, StoreError
 from recollect.surfaces.cli.mcp import log_to_stderr
+from recollect.surfaces.cli.options import AllowHost, option
 from recollect.surfaces.cli.program import AGENTS, command
 from recollect.surfaces.cli.session import Session
 
@@ -29,31 +28,20 @@ _TRIED = 20
 def serve(
     session: Session,
     port: Annotated[
-        int | None,
-        typer.Option("--port", help="The port (8765, or the next that is free).", min=0, max=65535, metavar="PORT"),
+        int | None, option("--port", "The port (8765, or the next that is free).", "PORT", min=0, max=65535)
     ] = None,
-    listen: Annotated[
-        str | None, typer.Option("--listen", help="Listen here rather than on 127.0.0.1.", metavar="[HOST:]PORT")
-    ] = None,
-    allow_host: Annotated[
-        list[str] | None,
-        typer.Option("--allow-host", help="Another name it is reached by; repeatable.", metavar="NAME"),
-    ] = None,
+    listen: Annotated[str | None, option("--listen", "Listen here rather than on 127.0.0.1.", "[HOST:]PORT")] = None,
+    allow_host: AllowHost = None,
     database_url: Annotated[
-        str | None,
-        typer.Option("--database-url", help="Keep everything there; for any number of processes.", metavar="URL"),
+        str | None, option("--database-url", "Keep everything there; for any number of processes.", "URL")
     ] = None,
     suite: Annotated[
-        list[str] | None, typer.Option("--suite", help="Tools to offer over MCP (notes); repeatable.", metavar="NAME")
+        list[str] | None, option("--suite", "Tools to offer over MCP (notes); repeatable.", "NAME")
     ] = None,
-    log_requests: Annotated[
-        bool, typer.Option("--log-requests", help="One line for each request, without content.")
-    ] = False,
-    workers: Annotated[
-        int, typer.Option("--workers", help="Background jobs at a time; 0: none.", min=0, max=64, metavar="NUMBER")
-    ] = 4,
+    log_requests: Annotated[bool, option("--log-requests", "One line for each request, without content.")] = False,
+    workers: Annotated[int, option("--workers", "Background jobs at a time; 0: none.", "NUMBER", min=0, max=64)] = 4,
     example: Annotated[
-        bool, typer.Option("--example", help="With a made-up memory to look at first; one click removes it.")
+        bool, option("--example", "With a made-up memory to look at first; one click removes it.")
     ] = False,
 ) -> None:
     """Serve the memories over HTTP: the API, MCP and background work."""
@@ -79,10 +67,7 @@ def serve(
         raise InvalidInputError("--port", "goes without --listen")
     asked = listen or (None if port is None else f"127.0.0.1:{port}")
     address = Address.parse(asked or f"127.0.0.1:{_free_port()}", "--listen")
-    if address.is_any and not allow_host:
-        raise InvalidInputError(
-            "--listen", "listens on every address: say by which name it is reached, with --allow-host"
-        )
+    address.check_named(allow_host, "--listen")
     recollect = session.recollect
     served = Server(recollect, address, hosts=allow_host or (), user=session.whose, suites=checked_suites(suite))
 

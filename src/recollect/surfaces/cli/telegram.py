@@ -8,10 +8,9 @@ import threading
 import warnings
 from typing import Annotated
 
-import typer
-
 from recollect.errors import ConfigError, InvalidInputError, MissingExtraError
 from recollect.surfaces.cli.mcp import log_to_stderr
+from recollect.surfaces.cli.options import option
 from recollect.surfaces.cli.program import AGENTS, INTERRUPTED, command
 from recollect.surfaces.cli.session import Session
 
@@ -25,14 +24,10 @@ _LOOK_SECONDS = 0.5
 )
 def telegram(
     session: Session,
-    webhook_url: Annotated[
-        str | None, typer.Option("--webhook-url", help="Let Telegram bring updates here.", metavar="URL")
-    ] = None,
-    listen: Annotated[
-        str | None, typer.Option("--listen", help="Where that leads to (127.0.0.1:8443).", metavar="HOST:PORT")
-    ] = None,
+    webhook_url: Annotated[str | None, option("--webhook-url", "Let Telegram bring updates here.", "URL")] = None,
+    listen: Annotated[str | None, option("--listen", "Where that leads to (127.0.0.1:8443).", "HOST:PORT")] = None,
     concurrency: Annotated[
-        int, typer.Option("--concurrency", help="For how many people at a time.", min=1, max=64, metavar="NUMBER")
+        int, option("--concurrency", "For how many people at a time.", "NUMBER", min=1, max=64)
     ] = 16,
 ) -> None:
     """Run your bot on Telegram."""

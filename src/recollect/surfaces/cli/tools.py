@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
-
+from recollect.surfaces.cli.options import argument, option
 from recollect.surfaces.cli.program import AGENTS, command
 from recollect.surfaces.cli.session import DONE, INVALID, NO, Session, text_of
 
@@ -14,17 +13,14 @@ if TYPE_CHECKING:
     from recollect.tools.tool import Tool
 
 Suites = Annotated[
-    list[str] | None,
-    typer.Option("--suite", "-s", help="entries, notes, observations, facts …; may be repeated.", metavar="NAME"),
+    list[str] | None, option("--suite -s", "entries, notes, observations, facts …; may be repeated.", "NAME")
 ]
 Format = Annotated[
     Literal["openai", "responses", "anthropic", "gemini", "mcp", "markdown"] | None,
-    typer.Option("--format", "-f", help="As a model is told: openai, responses, anthropic, gemini, mcp; or markdown."),
+    option("--format -f", "As a model is told: openai, responses, anthropic, gemini, mcp; or markdown."),
 ]
-Strict = Annotated[bool, typer.Option("--strict", help="As the strict modes of the providers want it.")]
-Arguments = Annotated[
-    str, typer.Argument(help="The arguments as JSON; - reads standard input.", metavar="ARGUMENTS", show_default=False)
-]
+Strict = Annotated[bool, option("--strict", "As the strict modes of the providers want it.")]
+Arguments = Annotated[str, argument("ARGUMENTS", "The arguments as JSON; - reads standard input.")]
 _DOES = {"read_only": "reads", "side_effecting": "writes", "destructive": "forgets"}
 _EXIT = {"ok": DONE, "queued": DONE, "refused": NO, "limited": NO, "timeout": NO, "invalid": INVALID, "error": NO}
 
@@ -60,10 +56,10 @@ def tools(session: Session, suite: Suites = None, format: Format = None, strict:
 )
 def tool(
     session: Session,
-    name: Annotated[str, typer.Argument(help="Which tool; recollect tools lists them.", metavar="NAME")],
+    name: Annotated[str, argument("NAME", "Which tool; recollect tools lists them.")],
     arguments: Arguments = "{}",
     suite: Suites = None,
-    chat: Annotated[str | None, typer.Option("--chat", help="The chat it is called in.", metavar="ID")] = None,
+    chat: Annotated[str | None, option("--chat", "The chat it is called in.", "ID")] = None,
 ) -> int:
     """Call a tool as a model would, and print what it would read."""
     tools = session.recollect.tools(

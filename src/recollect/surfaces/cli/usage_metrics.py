@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
+from recollect.surfaces.cli.options import option
 from recollect.surfaces.cli.output import when
 from recollect.surfaces.cli.program import WHOLE, command
 from recollect.surfaces.cli.session import Session
@@ -17,10 +16,9 @@ _HEAD = ("tool", "calls", "success", "p50", "p95", "p99")
 @command(WHOLE, "recollect figures", "recollect figures --days 30", "recollect figures --tenant acme --json")
 def figures(
     session: Session,
-    days: Annotated[int, typer.Option("--days", help="Of so many days, today included.", metavar="NUMBER")] = 7,
+    days: Annotated[int, option("--days", "Of so many days, today included.", "NUMBER")] = 7,
     tenant: Annotated[
-        str | None,
-        typer.Option("--tenant", help="Only of this application's users.", metavar="NAME", show_default=False),
+        str | None, option("--tenant", "Only of this application's users.", "NAME", show_default=False)
     ] = None,
 ) -> None:
     """How memories are used: calls, success, latency, the queue."""

@@ -5,34 +5,27 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, TypeVar
-
-import typer
+from typing import TYPE_CHECKING, Annotated
 
 from recollect.errors import InvalidInputError
-from recollect.surfaces.cli.options import Files, Json, Root, User
+from recollect.surfaces.cli.options import argument, option
 from recollect.surfaces.cli.output import SHORT_ID, when
-from recollect.surfaces.cli.program import AGENTS, Group, app, command, command_below
+from recollect.surfaces.cli.program import AGENTS, command, command_group
 from recollect.surfaces.cli.session import DONE, NOT_FOUND, Session
 
 if TYPE_CHECKING:
     from recollect.work.contract import Job, Queue, State
 
-_Verb = TypeVar("_Verb", bound=Callable[..., int | None])
-_Ids = Annotated[
-    list[str] | None, typer.Argument(help="Jobs, by id or the ending of it.", metavar="IDS", show_default=False)
-]
-_AllDead = Annotated[bool, typer.Option("--all-dead", help="All that were given up.")]
+_Ids = Annotated[list[str] | None, argument("IDS", "Jobs, by id or the ending of it.")]
+_AllDead = Annotated[bool, option("--all-dead", "All that were given up.")]
 _HEAD = ("id", "when (UTC)", "tries", "job", "user", "error")
 
 
 @command(AGENTS, "recollect worker", "recollect worker --concurrency 8", "recollect worker --once")
 def worker(
     session: Session,
-    concurrency: Annotated[
-        int, typer.Option("--concurrency", help="How many jobs at a time.", min=1, max=64, metavar="NUMBER")
-    ] = 4,
-    once: Annotated[bool, typer.Option("--once", help="Do what is due, and end.")] = False,
+    concurrency: Annotated[int, option("--concurrency", "How many jobs at a time.", "NUMBER", min=1, max=64)] = 4,
+    once: Annotated[bool, option("--once", "Do what is due, and end.")] = False,
 ) -> int:
     """Do background work: learning every day, upkeep, what is queued."""
     recollect = session.recollect
@@ -60,23 +53,17 @@ def worker(
     return DONE
 
 
-_queue = typer.Typer(cls=Group)
-app.add_typer(
-    _queue,
-    name="queue",
-    rich_help_panel=AGENTS,
-    epilog="recollect queue show\nrecollect queue dead\nrecollect queue retry --all-dead",
+_queue = command_group(
+    "queue",
+    AGENTS,
+    "Look into the queue of background work, and mend it.",
+    "recollect queue show",
+    "recollect queue dead",
+    "recollect queue retry --all-dead",
 )
 
 
-@_queue.callback()
-def _all(ctx: typer.Context, user: User = "me", root: Root = None, files: Files = None, json: Json = False) -> None:
-    """Look into the queue of background work, and mend it."""
-    given = {"user": user, "root": root, "files": files, "json": json}
-    ctx.default_map = dict.fromkeys(("show", "dead", "retry", "drop"), given)
-
-
-@command_below(_queue, "recollect queue show", "recollect queue show --json")
+@_queue("recollect queue show", "recollect queue show --json")
 def show(session: Session) -> None:
     """How many jobs there are, by state."""
     with session.recollect.queue() as queue:
@@ -88,25 +75,21 @@ def show(session: Session) -> None:
         session.out.line(f"The next is due {when(due)}.")
 
 
-@command_below(_queue, "recollect queue dead", "recollect queue dead --json")
+@_queue("recollect queue dead", "recollect queue dead --json")
 def dead(session: Session) -> None:
     """The jobs that were given up, and why."""
     with session.recollect.queue() as queue:
         found = queue.dead()
-    session.out.document(found)
-    if not found:
-        session.out.aside("No job was given up.")
-        return
-    session.out.table(_HEAD, [_row(job) for job in found], right=("tries",))
+    session.out.listing(found, _HEAD, map(_row, found), nothing="No job was given up.", right=("tries",))
 
 
-@command_below(_queue, "recollect queue retry 4k7q2m9x", "recollect queue retry --all-dead")
+@_queue("recollect queue retry 4k7q2m9x", "recollect queue retry --all-dead")
 def retry(session: Session, ids: _Ids = None, all_dead: _AllDead = False) -> int:
     """Begin jobs anew that were given up."""
     return _each(session, ids, all_dead, "begun anew", lambda queue, job: queue.retry(job.id))
 
 
-@command_below(_queue, "recollect queue drop 4k7q2m9x", "recollect queue drop --all-dead")
+@_queue("recollect queue drop 4k7q2m9x", "recollect queue drop --all-dead")
 def drop(session: Session, ids: _Ids = None, all_dead: _AllDead = False) -> int:
     """Remove jobs that were given up."""
     return _each(session, ids, all_dead, "removed", lambda queue, job: queue.drop(job.id))

@@ -6,50 +6,42 @@ from dataclasses import replace
 from difflib import unified_diff
 from typing import Annotated, Literal
 
-import typer
-
 from recollect.records import Edited, Merged, ObservationCategory, Refused, Updated
-from recollect.surfaces.cli.options import DryRun, Given, Ref
+from recollect.surfaces.cli.options import DryRun, Given, Ref, argument, option
 from recollect.surfaces.cli.output import RECORD_HEAD, SHORT_ID, record_rows, told, when
 from recollect.surfaces.cli.program import CHANGE, REMEMBER, command
 from recollect.surfaces.cli.session import DONE, NOT_FOUND, Session, content_of, text_of
 
 
-@command(
-    REMEMBER,
+def _mirror(verb: str, does: str, *examples: str) -> None:
+    """Make a verb that writes a command, with all its arguments."""
+
+    def write(session: Session, given: Given) -> int:
+        return session.answer(getattr(session.memory, verb)(**given))
+
+    write.__doc__ = does
+    command(REMEMBER, *examples, name=verb, writes=True, mirrors=verb)(write)
+
+
+_mirror(
+    "remember",
+    "Remember a fact about the person.",
     'recollect remember "Prefers concise summaries" --category preference',
     'recollect remember "Senior engineer at Stripe" --key role',
     "cat fact.txt | recollect remember -",
-    writes=True,
-    mirrors="remember",
 )
-def remember(session: Session, given: Given) -> int:
-    """Remember a fact about the person."""
-    return session.answer(session.memory.remember(**given))
-
-
-@command(
-    REMEMBER,
+_mirror(
+    "note",
+    "Save a free text with an id of its own.",
     'recollect note "The release is cut on the first Monday." --title Releases',
     "recollect note - --title Minutes < minutes.txt",
-    writes=True,
-    mirrors="note",
 )
-def note(session: Session, given: Given) -> int:
-    """Save a free text with an id of its own."""
-    return session.answer(session.memory.note(**given))
-
-
-@command(
-    REMEMBER,
+_mirror(
+    "jot",
+    "Add an entry to a daily note.",
     'recollect jot "Read the paper on BM25"',
     'recollect jot "Talked about the move" --section Discussions --day 2026-02-12',
-    writes=True,
-    mirrors="jot",
 )
-def jot(session: Session, given: Given) -> int:
-    """Add an entry to a daily note."""
-    return session.answer(session.memory.jot(**given))
 
 
 @command(
@@ -61,32 +53,22 @@ def jot(session: Session, given: Given) -> int:
 def observe(
     session: Session,
     given: Given,
-    category: Annotated[ObservationCategory, typer.Option("--category", "-c", help="What it is.")] = "finding",
+    category: Annotated[ObservationCategory, option("--category -c", "What it is.")] = "finding",
 ) -> int:
     """Keep a finding, an insight or a lesson."""
     return session.answer(session.memory.observe(category=category, **given))
 
 
-@command(
-    REMEMBER,
+_mirror(
+    "episode",
+    "Keep a stretch of conversation as a whole.",
     'recollect episode "The move" "Chose Lviv, by train." --participant Olena',
-    writes=True,
-    mirrors="episode",
 )
-def episode(session: Session, given: Given) -> int:
-    """Keep a stretch of conversation as a whole."""
-    return session.answer(session.memory.episode(**given))
-
-
-@command(
-    REMEMBER,
+_mirror(
+    "say",
+    "Store one message of a conversation (give its --session).",
     'recollect say "Shall we meet on Friday?" --session chat-7 --role user',
-    writes=True,
-    mirrors="say",
 )
-def say(session: Session, given: Given) -> int:
-    """Store one message of a conversation (give its --session)."""
-    return session.answer(session.memory.say(**given))
 
 
 @command(
@@ -97,8 +79,8 @@ def say(session: Session, given: Given) -> int:
 )
 def scratch(
     session: Session,
-    key: Annotated[str, typer.Argument(help="The name of the item.", metavar="KEY", show_default=False)],
-    value: Annotated[str | None, typer.Argument(help="What to keep; - reads standard input.", metavar="VALUE")] = None,
+    key: Annotated[str, argument("KEY", "The name of the item.")],
+    value: Annotated[str | None, argument("VALUE", "What to keep; - reads standard input.")] = None,
 ) -> int:
     """Keep a value under a key as working memory, or get it back."""
     if value is not None:
@@ -139,13 +121,9 @@ def update(session: Session, given: Given) -> int:
 )
 def edit(
     session: Session,
-    file: Annotated[str, typer.Option("--file", "-f", help="The new text; - reads standard input.", metavar="FILE")],
-    day: Annotated[
-        str | None, typer.Option("--day", help="The daily note of this day, not MEMORY.md.", metavar="DATE")
-    ] = None,
-    expect: Annotated[
-        str | None, typer.Option("--expect", help="Only if it still says what this file says.", metavar="FILE")
-    ] = None,
+    file: Annotated[str, option("--file -f", "The new text; - reads standard input.", "FILE")],
+    day: Annotated[str | None, option("--day", "The daily note of this day, not MEMORY.md.", "DATE")] = None,
+    expect: Annotated[str | None, option("--expect", "Only if it still says what this file says.", "FILE")] = None,
     dry_run: DryRun = False,
 ) -> int:
     """Give MEMORY.md or a daily note another text."""
@@ -169,7 +147,7 @@ def edit(
 def pin(
     session: Session,
     ref: Ref,
-    off: Annotated[bool, typer.Option("--off", help="No longer.")] = False,
+    off: Annotated[bool, option("--off", "No longer.")] = False,
 ) -> int:
     """Keep a fact in MEMORY.md whatever happens."""
     outcome = session.known.pin(ref, not off)
@@ -184,7 +162,7 @@ def important(
     session: Session,
     given: Given,
     level: Annotated[
-        Literal["high", "critical"], typer.Option("--level", help="high keeps for 60 days, critical for 365.")
+        Literal["high", "critical"], option("--level", "high keeps for 60 days, critical for 365.")
     ] = "high",
 ) -> None:
     """Keep messages for longer."""
@@ -203,9 +181,7 @@ def important(
 def merge(
     session: Session,
     given: Given,
-    content: Annotated[
-        str, typer.Option("--content", help="What they become; - reads standard input.", metavar="TEXT")
-    ],
+    content: Annotated[str, option("--content", "What they become; - reads standard input.", "TEXT")],
     dry_run: DryRun = False,
 ) -> int:
     """Make one fact or note out of several."""

@@ -15,20 +15,21 @@ MARKDOWN = "text/markdown"
 INCOGNITO = "This memory is incognito: nothing of it is given until the person resumes it."
 
 TEMPLATES = [
-    types.ResourceTemplate(
-        uri_template=f"{DAILY}/{{day}}",
-        name="daily",
-        title="The daily note of a day",
-        description="What was noted on one day; the day is written YYYY-MM-DD.",
-        mime_type=MARKDOWN,
-    ),
-    types.ResourceTemplate(
-        uri_template=f"{CONTEXT}/{{topic}}",
-        name="context",
-        title="What is known of a topic",
-        description="The profile of the person, what is known of the topic, and the last seven days.",
-        mime_type=MARKDOWN,
-    ),
+    types.ResourceTemplate(uri_template=uri, name=name, title=title, description=description, mime_type=MARKDOWN)
+    for uri, name, title, description in (
+        (
+            f"{DAILY}/{{day}}",
+            "daily",
+            "The daily note of a day",
+            "What was noted on one day; the day is written YYYY-MM-DD.",
+        ),
+        (
+            f"{CONTEXT}/{{topic}}",
+            "context",
+            "What is known of a topic",
+            "The profile of the person, what is known of the topic, and the last seven days.",
+        ),
+    )
 ]
 
 
@@ -39,31 +40,17 @@ class UnknownResourceError(Exception):
 def listed(memory: Memory) -> list[types.Resource]:
     """The resources there are; which days have notes is not told of a memory that is incognito."""
     days = [] if memory.mode == "incognito" else memory.days()[::-1]
+    always = "What is known of the person for good, as they can read and edit it."
+    prompt = "The profile of the person and the last seven days, short enough for a prompt."
+    noted = "What was noted on this day."
+    found = [
+        (MEMORY, "MEMORY.md", "Memory", always),
+        (CONTEXT, "context", "Context for a prompt", prompt),
+        *((f"{DAILY}/{day}", f"daily/{day}", f"Daily note of {day}", noted) for day in days),
+    ]
     return [
-        types.Resource(
-            uri=MEMORY,
-            name="MEMORY.md",
-            title="Memory",
-            description="What is known of the person for good, as they can read and edit it.",
-            mime_type=MARKDOWN,
-        ),
-        types.Resource(
-            uri=CONTEXT,
-            name="context",
-            title="Context for a prompt",
-            description="The profile of the person and the last seven days, short enough for a prompt.",
-            mime_type=MARKDOWN,
-        ),
-        *(
-            types.Resource(
-                uri=f"{DAILY}/{day}",
-                name=f"daily/{day}",
-                title=f"Daily note of {day}",
-                description="What was noted on this day.",
-                mime_type=MARKDOWN,
-            )
-            for day in days
-        ),
+        types.Resource(uri=uri, name=name, title=title, description=description, mime_type=MARKDOWN)
+        for uri, name, title, description in found
     ]
 
 

@@ -11,8 +11,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable
-from types import TracebackType
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import anyio
 from mcp.server.stdio import stdio_server
@@ -151,12 +150,25 @@ class _Unanswered:
             self._all_answered.set()
 
 
-class _Reading:
-    """What comes in; its end is passed on when all is answered."""
+class _Stream:
+    """A stream of the SDK, of which it is noted what passes."""
 
     def __init__(self, inner: Any, unanswered: _Unanswered) -> None:
         self._inner = inner
         self._unanswered = unanswered
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+class _Reading(_Stream):
+    """What comes in; its end is passed on when all is answered."""
 
     @property
     def last_context(self) -> Any:
@@ -180,36 +192,10 @@ class _Reading:
         except StopAsyncIteration:
             raise anyio.EndOfStream from None
 
-    async def aclose(self) -> None:
-        await self._inner.aclose()
 
-    async def __aenter__(self) -> _Reading:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
-
-
-class _Writing:
+class _Writing(_Stream):
     """What goes out."""
-
-    def __init__(self, inner: Any, unanswered: _Unanswered) -> None:
-        self._inner = inner
-        self._unanswered = unanswered
 
     async def send(self, item: SessionMessage, /) -> None:
         await self._inner.send(item)
         self._unanswered.went(item)
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
-
-    async def __aenter__(self) -> _Writing:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()

@@ -10,13 +10,10 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from recollect.surfaces.chat.page import Choice, Line, Page, drawn
-from recollect.surfaces.cli.output import harmless
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from recollect.surfaces.cli.output import console, harmless
 
 _STYLES = {"title": "bold", "heading": "bold cyan", "aside": "dim", "good": "green", "bad": "red"}
 _MARKS = {"good": "✓ ", "bad": "✗ "}
@@ -28,7 +25,7 @@ class Screen:
 
     def __init__(self) -> None:
         self._lively = sys.stdout.isatty()
-        self._console = _console() if self._lively else None
+        self._console = console() if self._lively else None
         self._streamed = ""
         self._is_waiting = False
 
@@ -178,9 +175,3 @@ def _taken_over(document: Path) -> Path:
         wanted = wanted.with_name(f"{document.stem}-{number}{document.suffix}")
     shutil.move(document, wanted)
     return wanted.resolve()
-
-
-def _console() -> Console:
-    from rich.console import Console
-
-    return Console(markup=False, highlight=False, emoji=False)

@@ -7,7 +7,7 @@ import json
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 from recollect.testing.http_server import HttpRequest, HttpResponse, HttpServer
 from recollect.testing.models import gemini
@@ -81,7 +81,7 @@ class ModelServer:
         """The number of turns that are left; None if the script is a function."""
         return None if callable(self._script) else max(0, len(self._script) - self._taken)
 
-    def __enter__(self) -> ModelServer:
+    def __enter__(self) -> Self:
         self._server = HttpServer(self._answer, self.problems)
         return self
 
