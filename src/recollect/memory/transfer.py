@@ -25,7 +25,7 @@ from recollect.memory.archive_check import checked, checked_line
 from recollect.memory.importers import Draft, read_drafts
 from recollect.memory.journal import Progress
 from recollect.memory.output import open_output
-from recollect.memory.user_memory import Person
+from recollect.memory.user_memory import UserMemory
 from recollect.memory.write import ERASED, Acting, Write, pause_of
 from recollect.records import (
     CONSENTS,
@@ -83,7 +83,7 @@ class ImportReport:
 
 
 def export_archive(
-    person: Person, path: Path, progress: Progress | None = None, *, outside: Iterable[Path] = ()
+    person: UserMemory, path: Path, progress: Progress | None = None, *, outside: Iterable[Path] = ()
 ) -> Path:
     """Write the archive, ``outside`` of these folders; a file is replaced only once the new one is complete."""
     with (
@@ -97,13 +97,13 @@ def export_archive(
     return path
 
 
-def own_folders(person: Person) -> list[Path]:
+def own_folders(person: UserMemory) -> list[Path]:
     """Where the memories of all users are kept: the databases, and the files people read."""
     folder = person.files.folder
     return [person.config.memory_dir, *([] if folder is None else [folder.parent])]
 
 
-def _members(person: Person, reader: Reader, progress: Progress | None) -> Iterator[tuple[str, str | bytes]]:
+def _members(person: UserMemory, reader: Reader, progress: Progress | None) -> Iterator[tuple[str, str | bytes]]:
     state = reader.state()
     records = reader.find(Query(statuses=()))
     files = person.files.contents(reader)
@@ -165,7 +165,7 @@ def _entry_from_dict(data: dict[str, Any]) -> JournalEntry:
 
 
 def import_any(
-    person: Person, acting: Acting, path: Path, *, from_user: str | None, dry_run: bool, progress: Progress | None
+    person: UserMemory, acting: Acting, path: Path, *, from_user: str | None, dry_run: bool, progress: Progress | None
 ) -> ImportReport:
     """Find out what kind of thing this is, and take it over."""
     try:
@@ -178,7 +178,7 @@ def import_any(
 
 
 def _import_any(
-    person: Person, acting: Acting, path: Path, from_user: str | None, dry_run: bool, progress: Progress | None
+    person: UserMemory, acting: Acting, path: Path, from_user: str | None, dry_run: bool, progress: Progress | None
 ) -> ImportReport:
     check_source(path)
     if path.is_file() and _is_zip(path):
@@ -272,7 +272,7 @@ def _from_json(data: bytes) -> Any:
 
 
 def _import_archive(
-    person: Person, acting: Acting, path: Path, dry_run: bool, progress: Progress | None
+    person: UserMemory, acting: Acting, path: Path, dry_run: bool, progress: Progress | None
 ) -> ImportReport:
     try:
         with zipfile.ZipFile(path) as opened:
@@ -348,7 +348,7 @@ def _import_archive(
     return report
 
 
-def _in_use(person: Person) -> bool:
+def _in_use(person: UserMemory) -> bool:
     """Whether there is anything; a database that was created but never written to does not count."""
     with person.user.read() as reader:
         return reader.state().seq > 0 or person.files.any_text()
@@ -359,7 +359,7 @@ class _Stop(Exception):
 
 
 def _merge(
-    person: Person,
+    person: UserMemory,
     acting: Acting,
     drafts: list[Draft],
     report: ImportReport,
@@ -388,7 +388,9 @@ def _merge(
     return report
 
 
-def _merge_interactions(person: Person, interactions: list[Interaction], report: ImportReport, dry_run: bool) -> None:
+def _merge_interactions(
+    person: UserMemory, interactions: list[Interaction], report: ImportReport, dry_run: bool
+) -> None:
     if not interactions:
         return
     try:
