@@ -15,7 +15,7 @@ from typing import Any
 from recollect import checks as check
 from recollect.config import Config
 from recollect.document import daily_md
-from recollect.document.memory_md import Document, decode, key_of, one_block, split_label
+from recollect.document.memory_md import Document, decode_file, key_of, one_block, split_label
 from recollect.errors import DocumentError, InvalidInputError, RecollectError
 from recollect.policy.retention import daily_expiry
 from recollect.records import DailyEntry, Fact, Note, Record, new_id
@@ -95,7 +95,7 @@ def _markdown_file(path: Path, name: str, context: _Context) -> Iterator[Draft]:
     try:
         if path.stat().st_size > _LARGEST:
             raise DocumentError(f"it is larger than {_LARGEST >> 20} MB")
-        text = decode(path.read_bytes())
+        text = decode_file(path.read_bytes())
     except (DocumentError, OSError) as error:
         context.skip(f"{name}: {error}")
         return
@@ -118,7 +118,7 @@ def _markdown_file(path: Path, name: str, context: _Context) -> Iterator[Draft]:
         return
     day = _day_of(path.stem)
     if day is not None and daily_expiry(day, context.config.daily_retention_days) > context.now:
-        for entry in daily_md.entries(text):
+        for entry in daily_md.parse_entries(text):
             section = entry.section if entry.section in daily_md.SECTIONS else "Extracted Insights"
             yield Draft(f"{name} line {entry.line}", _daily(day, section, entry.content, name, context))
         return
@@ -142,9 +142,11 @@ def _note(text: str, stem: str, name: str, context: _Context) -> Iterator[Draft]
     front, body = _front_matter(text)
     heading = re.search(r"^#\s+(.+?)\s*#*\s*$", body, re.MULTILINE)
     try:
-        title = check.line("title", front.get("title") or (heading[1] if heading else stem))
-        tags = check.words("tags", [tag.strip().lstrip("#") for tag in _list(front.get("tags", "")) if tag.strip("# ")])
-        content = check.text("content", body)
+        title = check.check_line("title", front.get("title") or (heading[1] if heading else stem))
+        tags = check.check_words(
+            "tags", [tag.strip().lstrip("#") for tag in _list(front.get("tags", "")) if tag.strip("# ")]
+        )
+        content = check.check_text("content", body)
     except InvalidInputError as error:
         context.skip(f"{name}: {error}")
         return
@@ -213,16 +215,16 @@ def _mcp(rows: list[dict[str, Any]], name: str, context: _Context) -> Iterator[D
         where = f"{name} line {number}"
         try:
             if row["type"] == "entity":
-                subject = check.line("name", row["name"])
+                subject = check.check_line("name", row["name"])
                 sort = row.get("entityType")
-                tags = check.words("entityType", [sort]) if sort else ()
+                tags = check.check_words("entityType", [sort]) if sort else ()
                 about_user = subject.casefold() in ("default_user", "user", context.user_id.casefold())
                 for said in row.get("observations", []):
-                    text = check.text("observations", said, check.MAX_FACT)
+                    text = check.check_text("observations", said, check.MAX_FACT)
                     content = text if about_user else f"{subject} — {text}"
                     yield Draft(where, _fact(content, "import:mcp", context, tags=tags, keyed=about_user))
             elif row["type"] == "relation":
-                words = [check.line(end, row[end]) for end in ("from", "relationType", "to")]
+                words = [check.check_line(end, row[end]) for end in ("from", "relationType", "to")]
                 content = " ".join(word.replace("_", " ") for word in words)
                 fact = _fact(content, "import:mcp", context, keyed=False)
                 yield Draft(where, replace(fact, type="relationship", category="personal_context"))
@@ -275,10 +277,10 @@ def _mem0(rows: list[dict[str, Any]], name: str, context: _Context) -> Iterator[
         if wanted is not None and str(row.get("user_id")) != wanted:
             continue
         try:
-            text = check.text("memory", row.get("memory", row.get("text")), check.MAX_FACT)
-            categories = check.words("categories", row.get("categories") or [])
+            text = check.check_text("memory", row.get("memory", row.get("text")), check.MAX_FACT)
+            categories = check.check_words("categories", row.get("categories") or [])
             fact = _fact(text, "import:mem0", context, tags=categories, keyed=False)
-            metadata = check.metadata("metadata", row.get("metadata"))
+            metadata = check.check_metadata("metadata", row.get("metadata"))
             said = row.get("created_at")
             yield Draft(
                 where,

@@ -37,16 +37,16 @@ _NUMBERS = frozenset({"card number", "bank account", "PIN"})
 def interaction(kind: object, *, now: datetime, in_session: str | None = None, **given: Any) -> Interaction:
     """An interaction as a host gave it, if it is one. Secrets in what it says are masked."""
     drafted = Interaction(
-        kind=check.one_of("kind", kind, INTERACTION_KINDS),
-        id=check.optional_line("id", given.get("id"), 200) or new_id("event"),
+        kind=check.check_choice("kind", kind, INTERACTION_KINDS),
+        id=check.check_optional_line("id", given.get("id"), 200) or new_id("event"),
         at=_moment(given.get("at"), now),
-        item=_address(check.optional_line("item", given.get("item"))),
-        title=masked(check.optional_line("title", given.get("title"))),
-        value=masked(check.optional_line("value", given.get("value"), 200)),
-        topics=tuple(map(mask, check.words("topics", given.get("topics") or ()))),
-        text=masked(check.optional_text("text", given.get("text"), fields.MAX_REPORTED)),
-        session=masked_session(check.optional_line("session", given.get("session")) or in_session),
-        metadata=masked(check.metadata("metadata", given.get("metadata"))),
+        item=_address(check.check_optional_line("item", given.get("item"))),
+        title=masked(check.check_optional_line("title", given.get("title"))),
+        value=masked(check.check_optional_line("value", given.get("value"), 200)),
+        topics=tuple(map(mask, check.check_words("topics", given.get("topics") or ()))),
+        text=masked(check.check_optional_text("text", given.get("text"), fields.MAX_REPORTED)),
+        session=masked_session(check.check_optional_line("session", given.get("session")) or in_session),
+        metadata=masked(check.check_metadata("metadata", given.get("metadata"))),
     )
     if drafted.kind in ("reaction", "command") and drafted.value is None:
         example = "👍" if drafted.kind == "reaction" else "/saved"
@@ -146,7 +146,7 @@ def checked_run(run: ExtractionRun) -> ExtractionRun:
     """An extraction run that can be stored: how it failed is cut and cleaned rather than refused."""
     if not isinstance(run, ExtractionRun):
         raise InvalidInputError("run", f"must be an ExtractionRun, not {type(run).__name__}")
-    error = None if run.error is None else mask(check.query("error", run.error)).strip()[:MAX_ERROR]
+    error = None if run.error is None else mask(check.check_query("error", run.error)).strip()[:MAX_ERROR]
     run = replace(run, error=error or None)
     given = {name: getattr(run, name) for name in fields.RUN}
     known = {name: value for name, value in given.items() if value is not None or name not in _OPTIONAL}

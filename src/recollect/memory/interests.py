@@ -22,7 +22,7 @@ from recollect.fields import MAX_ITEMS
 from recollect.memory.chat_scope import seen_by
 from recollect.memory.search import MEMORY_KINDS
 from recollect.memory.user_memory import UserMemory
-from recollect.policy.duplicates.vocabulary import synonyms
+from recollect.policy.duplicates.vocabulary import english_synonyms
 from recollect.policy.injection import neutral
 from recollect.policy.preferences import against_words, is_general, likings, sign_of, speaks_against
 from recollect.records import USER_EDIT, DailyEntry, Episode, Interaction, Note, Record
@@ -30,7 +30,7 @@ from recollect.search.concepts import related
 from recollect.search.filters import Filter
 from recollect.search.tokens import count
 from recollect.store.contract import Query, Reader, State
-from recollect.text import clean, cut, language, stem, stems, terms, tokens, unspaced
+from recollect.text import clean, detect_language, stem, stems, terms, token_words, tokens, unspaced
 
 _HEAD, _BODY = 500, 1_500  # characters of an item that are read
 _STATEMENT = 600  # characters of a record
@@ -170,7 +170,7 @@ def rank(
     given = [items] if isinstance(items, str | bytes | Mapping) else list(islice(items, MAX_ITEMS + 1))
     if len(given) > MAX_ITEMS:
         raise InvalidInputError("items", f"are too many; at most {MAX_ITEMS:,} can be ranked at a time")
-    most = None if limit is None else check.positive("limit", limit)
+    most = None if limit is None else check.check_positive("limit", limit)
     code = person.config.language
     texts = [_text_of(number, item, code) for number, item in enumerate(given)]
     state = reader.state() if within is None else replace(reader.state(), seq=within)
@@ -377,12 +377,12 @@ def _done(reader: Reader, now: datetime, code: str) -> list[Opinion]:
 def title_words(title: str, code: str) -> list[str]:
     """The words of a title that may be its topic."""
     found = tokens(clean(title))
-    code = code or language([token.lower() for token in found])
+    code = code or detect_language([token.lower() for token in found])
     kept = frozenset(terms(f"{title} zzz", code))
     return [
         token
         for token in dict.fromkeys(found)
-        if len(token) > 2 and any(stem(word, code) in kept and not is_general(word) for word in cut(token))
+        if len(token) > 2 and any(stem(word, code) in kept and not is_general(word) for word in token_words(token))
     ]
 
 
@@ -421,15 +421,15 @@ def words_of(thing: str, code: str = "", *, is_title: bool = False) -> tuple[Wor
     """
     cleaned = clean(thing)
     found = tokens(cleaned)
-    code = code or language([token.lower() for token in found])
+    code = code or detect_language([token.lower() for token in found])
     kept = frozenset(terms(f"{cleaned} zzz", code))
     made: list[Word] = []
     for place, token in enumerate(found):
-        for word in cut(token):
+        for word in token_words(token):
             stemmed = stem(word, code)
             if stemmed not in kept or (is_general(word) and not token[:1].isupper()):
                 continue
-            forms = {stemmed: 1.0, word: 1.0, synonyms().get(word, word): 1.0}
+            forms = {stemmed: 1.0, word: 1.0, english_synonyms().get(word, word): 1.0}
             if not word.isascii() and not unspaced(word):
                 forms |= dict.fromkeys(stems(word), 1.0)
             near = related(stemmed, code)
@@ -447,12 +447,12 @@ def words_of(thing: str, code: str = "", *, is_title: bool = False) -> tuple[Wor
 def _forms(text: str, code: str) -> tuple[set[str], frozenset[str]]:
     """Every form in which the words of a text are known, and those of the words with a capital letter."""
     found = tokens(clean(text))
-    code = code or language([token.lower() for token in found])
-    known = synonyms()
+    code = code or detect_language([token.lower() for token in found])
+    known = english_synonyms()
     forms: set[str] = set()
     capitals: set[str] = set()
     for token in found:
-        for word in cut(token):
+        for word in token_words(token):
             forms.add(word)
             forms.add(known.get(word, word))
             if word.isascii() and word.isalpha():
@@ -491,4 +491,4 @@ def _text_of(number: int, item: Any, code: str) -> _Text:
 
 
 def _plain(text: str) -> str:
-    return _TAG.sub(" ", check.query("items", text))
+    return _TAG.sub(" ", check.check_query("items", text))

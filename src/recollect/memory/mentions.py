@@ -146,7 +146,7 @@ def _entries(reader: Reader) -> Iterator[JournalEntry]:
 
 def _named(session: str | None) -> Iterator[str]:
     if session:
-        yield " ".join(word for word in text.runs(text.fold(session)) if word not in _PLACES)
+        yield " ".join(word for word in text.letter_runs(text.fold(session)) if word not in _PLACES)
 
 
 def _source(source: str) -> Iterator[str]:

@@ -28,7 +28,7 @@ from recollect.search.ranking import reach
 from recollect.search.signs import Signs, signs_of
 from recollect.store.contract import Query, VectorRow
 from recollect.store.word_contract import Holding, KeptWords, Worded, WordReader
-from recollect.text import words as text_words
+from recollect.text import folded_words as text_words
 
 Marks = Callable[[Record], Sequence[str]]
 

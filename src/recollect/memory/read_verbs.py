@@ -443,7 +443,7 @@ class Recalling:
         """
         end = as_moment(until)
         assert end is not None
-        known = [_checked(mark) for mark in check.several("marks", marks, Mark)]
+        known = [_checked(mark) for mark in check.check_list("marks", marks, Mark)]
         with self._reading() as reader:
             hidden = reader.state().mode == "incognito"
             found = unread(reader, known, until=end, session=session, alive_at=self._person.clock())

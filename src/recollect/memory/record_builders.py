@@ -166,7 +166,7 @@ class RecordBuilders:
         changes: dict[str, Any] = {}
         if given["content"] is not None:
             in_a_file = record.kind in ("fact", "daily")
-            text = check.text("content", given["content"], check.MAX_FACT if in_a_file else check.MAX_TEXT)
+            text = check.check_text("content", given["content"], check.MAX_FACT if in_a_file else check.MAX_TEXT)
             changes["content"] = one_block(text) if in_a_file else text
             # what is said now is said by whoever says it now
             changes |= {"agent": self._acting.agent, "trusted": self._acting.trusted}
@@ -191,7 +191,9 @@ class RecordBuilders:
         if record.kind == "fact" and given["type"] is not None:
             changes |= {"type": given["type"], "category": CATEGORY_OF_TYPE[given["type"]]}
         if given["category"] is not None:
-            changes["category"] = check.one_of("category", given["category"], _CATEGORIES_OF.get(record.kind, _ANY))
+            changes["category"] = check.check_choice(
+                "category", given["category"], _CATEGORIES_OF.get(record.kind, _ANY)
+            )
         if record.kind == "fact" and changes.get("category", record.category) != record.category:
             changes["section"] = None
         return changes

@@ -100,7 +100,7 @@ def search(
         return Hits()
     from recollect.search.events import with_event  # here, not above: they load NumPy
     from recollect.search.question import Question
-    from recollect.search.ranking import rank
+    from recollect.search.ranking import rank_documents
 
     moment = person.clock()
     where = replace(where, chats=seen_by(reader))
@@ -119,7 +119,9 @@ def search(
             if person.meaning is not None and vector is not None:
                 similarity, usual, note = person.meaning.similar(index, whole(reader), vector, where)
             fits = index.select(where)
-            ranking = rank(index, question, fits, most, similarity=similarity, usual=usual, weights=person.weights)
+            ranking = rank_documents(
+                index, question, fits, most, similarity=similarity, usual=usual, weights=person.weights
+            )
             found = _described(index, question, ranking)
         hits = _loaded(reader, found, limit, min_score)
         if len(hits) == limit or len(found) < most or _normal(found[-1].total) < min_score:

@@ -43,7 +43,7 @@ from recollect.records import (
     new_id,
 )
 from recollect.store.contract import Query, Transaction
-from recollect.text import words
+from recollect.text import folded_words
 
 ERASED = "Not stored: the person had this erased. Only they can ask to remember it again."
 _SHORT_LABEL = 12
@@ -536,7 +536,7 @@ def tombstone_hashes(record: Record, secret: bytes) -> tuple[str, ...]:
     """
     key = record.key if record.kind == "fact" else None
     said = [signature(record.content, key)]
-    if key and len(words(record.content)) > 1:
+    if key and len(folded_words(record.content)) > 1:
         said.append(signature(record.content))
     return tuple(hashlib.blake2b(one.encode("utf-8"), key=secret, digest_size=16).hexdigest() for one in said)
 

@@ -514,7 +514,7 @@ def _edges_of(note: Record) -> list[str]:
 
 def _split(name: str, text: str) -> tuple[str, list[str]]:
     """A text as a note has it, and the blanks around it."""
-    content = check.text(name, text)
+    content = check.check_text(name, text)
     before, _, after = text.replace("\r\n", "\n").replace("\r", "\n").partition(content)
     return content, [before, after or "\n"]
 

@@ -10,7 +10,7 @@ from datetime import date
 from pathlib import Path
 from typing import Protocol
 
-from recollect.document.blocks import encode
+from recollect.document.blocks import encode_file
 from recollect.document.memory_md import template
 from recollect.memory.files.pages import DayPage, MemoryPage, Page
 from recollect.memory.write import Write
@@ -167,8 +167,8 @@ class NoFiles:
     def contents(self, reader: Reader) -> dict[str, bytes]:
         entries = reader.find(Query(kinds=("daily",)))
         days = sorted({entry.day for entry in entries if isinstance(entry, DailyEntry)})
-        notes = {daily_name(day): encode(self.daily_text(reader, day)) for day in days}
-        return {MEMORY: encode(self.text(reader))} | notes
+        notes = {daily_name(day): encode_file(self.daily_text(reader, day)) for day in days}
+        return {MEMORY: encode_file(self.text(reader))} | notes
 
     def restore(self, tx: Transaction, files: Mapping[str, bytes]) -> None:
         pass

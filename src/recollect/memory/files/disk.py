@@ -25,7 +25,7 @@ from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
 
-from recollect.document.blocks import MAX_BYTES, decode, encode
+from recollect.document.blocks import MAX_BYTES, decode_file, encode_file
 from recollect.errors import DocumentError, storage_error
 from recollect.memory.files import file_system
 from recollect.memory.files.contract import MEMORY, NoFiles, daily_name, day_of, is_daily, lines_of, page_of
@@ -150,7 +150,7 @@ class DiskFiles:
             place = self._place(name)
             found = self._settle(name, place, state)
             disk = found.disk
-            text = decode(disk.data) if disk else ""
+            text = decode_file(disk.data) if disk else ""
             rendered = state is not None and disk is not None and disk.fingerprint == shown(state)
             if disk is not None and not rendered:
                 if file_system.is_being_saved(place.path):
@@ -265,7 +265,7 @@ class DiskFiles:
         versions = tuple(version for version in found.versions if state is None or version != (state.seq,))
         for path, content in found.late:
             try:
-                text = decode(content.data)
+                text = decode_file(content.data)
             except DocumentError as error:
                 shown = file_system.spare_name(place.path.with_name(f"{place.path.name}.saved"))
                 os.rename(path, shown)
@@ -343,7 +343,7 @@ class DiskFiles:
                 sheet.dirty |= sheet.page.put_all(list(changed.values()))
 
     def _write_aside(self, tx: Transaction, name: str, sheet: Sheet, seq: int, notices: list[str]) -> None:
-        data = encode(sheet.page.render())
+        data = encode_file(sheet.page.render())
         fingerprint = fingerprint_of(data)
         previous = sheet.disk.fingerprint if sheet.disk else ""
         if fingerprint != previous:
@@ -503,7 +503,7 @@ class DiskFiles:
         known = {state.name for state in reader.files()}
         kept = {name: file for name, file in seen.items() if file and (name in known or not self._is_erased(file))}
         found = {name: file.data for name, file in kept.items()}
-        return {MEMORY: encode(NoFiles().text(reader))} | found
+        return {MEMORY: encode_file(NoFiles().text(reader))} | found
 
     def restore(self, tx: Transaction, files: Mapping[str, bytes]) -> None:
         for name, data in files.items():
@@ -511,7 +511,7 @@ class DiskFiles:
                 continue
             place, seq = self._place(name), tx.state().seq
             try:
-                page = page_of(name, decode(data))
+                page = page_of(name, decode_file(data))
             except DocumentError:  # it could not be read when it was exported either; it is what the person has
                 tx.after_commit(lambda place=place, data=data: place.put(data))  # type: ignore[misc]
             else:
@@ -539,7 +539,7 @@ class DiskFiles:
             if seen is None or seen.fingerprint != state.fingerprint:
                 found.append(f"{state.name}: not as it was last rendered")
                 continue
-            page = page_of(state.name, decode(seen.data))
+            page = page_of(state.name, decode_file(seen.data))
             if state.name == MEMORY:
                 records = reader.find(Query(kinds=("fact",), tier="file"))
             else:

@@ -12,7 +12,7 @@ from datetime import date
 from typing import Any, Protocol
 
 from recollect.document import daily_md
-from recollect.document.matching import Known, compare
+from recollect.document.matching import ExpectedFact, compare
 from recollect.document.memory_md import SECTIONS, TITLE, Document, Item, one_block, section_key, section_of
 from recollect.memory.files.page_changes import (
     Words,
@@ -338,7 +338,7 @@ class DayPage:
 
     @property
     def items(self) -> tuple[Item, ...]:
-        return daily_md.entries(self._text)
+        return daily_md.parse_entries(self._text)
 
     def draft(self, write: Write, item: Item) -> DailyEntry:
         return DailyEntry(
@@ -356,7 +356,7 @@ class DayPage:
 
     def shows(self, record: Record) -> bool:
         if self._said is None:
-            self._said = {item.content for item in daily_md.entries(self._text)}
+            self._said = {item.content for item in daily_md.parse_entries(self._text)}
         return one_block(record.content) in self._said
 
     def put(self, before: Record | None, after: Record | None) -> None:
@@ -382,14 +382,14 @@ class DayPage:
     def _text(self) -> str:
         if self._waiting:
             waiting, self._waiting = self._waiting, []
-            self._current = daily_md.append_all(self._current, self._day, waiting)
+            self._current = daily_md.append_entries(self._current, self._day, waiting)
         return self._current
 
     def wipe(self, records: Iterable[Record]) -> int:
-        before = len(daily_md.entries(self._text))
-        self._current = daily_md.remove(self._text, {one_block(record.content) for record in records})
+        before = len(daily_md.parse_entries(self._text))
+        self._current = daily_md.remove_entries(self._text, {one_block(record.content) for record in records})
         self._said = None
-        after = len(daily_md.entries(self._text))
+        after = len(daily_md.parse_entries(self._text))
         self._drop_if_empty()
         return before - after
 
@@ -414,7 +414,7 @@ class DayPage:
         return taken
 
     def _drop_if_empty(self) -> None:
-        if not daily_md.entries(self._text) and self._text.strip("\ufeff \t\r\n") == f"# {self._day.isoformat()}":
+        if not daily_md.parse_entries(self._text) and self._text.strip("\ufeff \t\r\n") == f"# {self._day.isoformat()}":
             self._current, self._said = "", None
 
     def adopt(
@@ -506,12 +506,12 @@ def _shown_line(record: Record) -> tuple[str, str | None, str]:
     return _line_of(section_in_file(record), record.key, one_block(record.content))
 
 
-def _known(record: Record) -> Known:
+def _known(record: Record) -> ExpectedFact:
     if isinstance(record, Fact):
         place, key = section_in_file(record), record.key
-        return Known(id=record.id, section=place, category=record.category, key=key, content=record.content)
+        return ExpectedFact(id=record.id, section=place, category=record.category, key=key, content=record.content)
     assert isinstance(record, DailyEntry)
-    return Known(id=record.id, section=record.section, category=None, key=None, content=record.content)
+    return ExpectedFact(id=record.id, section=record.section, category=None, key=None, content=record.content)
 
 
 def _alike(items: Mapping[Hashable, Item]) -> Callable[[Sequence[Record], Set[Hashable]], int]:

@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field
 
 from recollect.app import Recollect
 from recollect.errors import InvalidInputError, NothingToRebuildError
-from recollect.fields import reference
+from recollect.fields import component_schema
 from recollect.memory.memory import Memory
 from recollect.memory.paging import Walk
 from recollect.memory.write import DoneAlreadyError
@@ -37,7 +37,7 @@ def _told_for_each_verb(schema: dict[str, Any]) -> None:
             "type": "object",
             "properties": {
                 "verb": {"const": name},
-                "arguments": reference(arguments_of(name).__name__),
+                "arguments": component_schema(arguments_of(name).__name__),
             },
             "required": ["verb", *(["arguments"] if _needs_any(name) else [])],
             "additionalProperties": False,
