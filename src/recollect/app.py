@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from recollect.identity.links import Identities
     from recollect.memory.trends import Trend
     from recollect.search.embedders.embedder import Embedder
-    from recollect.store.keys import Keys
+    from recollect.store.keys import ApiKeys
     from recollect.store.postgres_connections import Pool
     from recollect.store.service_tables import ServiceTables, Tables
     from recollect.tools.deferred import Late, Patience
@@ -79,7 +79,7 @@ class Recollect:
         self._log: CallLog | None = None
         self._late: LateCalls | None = None
         self._identities: Identities | None = None
-        self._keys: Keys | None = None
+        self._keys: ApiKeys | None = None
         self._queue_pool: Pool | None = None
         renew_after_forks(self, Recollect._renew)
 
@@ -123,13 +123,13 @@ class Recollect:
             return self._identities
 
     @property
-    def keys(self) -> Keys:
+    def keys(self) -> ApiKeys:
         """Who may use the HTTP API."""
-        from recollect.store.keys import KEYS, Keys
+        from recollect.store.keys import KEYS, ApiKeys
 
         with self._guard:
             if self._keys is None:
-                self._keys = Keys(self._service_tables(KEYS), self._clock)
+                self._keys = ApiKeys(self._service_tables(KEYS), self._clock)
             return self._keys
 
     def _service_tables(self, tables: Tables) -> ServiceTables:
@@ -143,9 +143,9 @@ class Recollect:
 
         if isinstance(self._store, PostgresStore):
             return PostgresServiceTables(self._store, tables)
-        from recollect.store.service_tables import Nowhere
+        from recollect.store.service_tables import NoServiceTables
 
-        return Nowhere(tables)
+        return NoServiceTables(tables)
 
     def tools(
         self,
@@ -195,10 +195,10 @@ class Recollect:
         config = self.config
         if not config.tool_async or not (config.database_url or isinstance(self._store, SqliteStore)):
             return None
-        from recollect.memory.search import load
+        from recollect.memory.search import load_search
         from recollect.tools.deferred import Patience
 
-        load()  # now, and not while a reply waits
+        load_search()  # now, and not while a reply waits
         seconds = config.tool_timeout_ms / 1000
         embedding = 0.0 if self._embedding is None else config.embedder_timeout_ms / 1000
         return Patience(seconds + embedding, seconds, self._late_calls())
@@ -385,11 +385,11 @@ class Recollect:
         Of the last 7, 30, 90 or 365 days, today not included. Numbers are rounded down, and nobody is named. Of all
         users, or ``among`` those of one tenant.
         """
-        from recollect.memory.trends import trends
+        from recollect.memory.trends import find_trends
 
         names = self.users() if among is None else map(check_user_id, check.check_list("among", among))
         people = ((self._store.user(name), self._files(name)) for name in names if self.config.enabled)
-        return trends(people, k=k, days=days, now=self._clock(), code=self.config.language)
+        return find_trends(people, k=k, days=days, now=self._clock(), code=self.config.language)
 
     def erase_user(self, user_id: str | int) -> Receipt:
         """Remove a user and everything about them, everywhere."""

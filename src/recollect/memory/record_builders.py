@@ -62,7 +62,7 @@ class RecordBuilders:
             label, content = found
         return Fact(
             **self._common("fact", valid_from, **common),
-            **named(label),
+            **label_fields(label),
             content=content,
             category=category or (CATEGORY_OF_TYPE[type] if type else "key_fact"),
             type=type,
@@ -187,7 +187,7 @@ class RecordBuilders:
         if given["metadata"] is not None:
             changes["metadata"] = record.metadata | given["metadata"]
         if record.kind == "fact" and given["key"] is not None:
-            changes |= named(given["key"])
+            changes |= label_fields(given["key"])
         if record.kind == "fact" and given["type"] is not None:
             changes |= {"type": given["type"], "category": CATEGORY_OF_TYPE[given["type"]]}
         if given["category"] is not None:
@@ -238,7 +238,7 @@ class RecordBuilders:
         }
 
 
-def named(label: str | None) -> dict[str, Any]:
+def label_fields(label: str | None) -> dict[str, Any]:
     """The key that a label stands for, and the label itself if it says more than the key."""
     if label is None:
         return {"key": None, "label": None}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.records import ExtractionRun, Interaction, JournalEntry, Record, Session, Spending, ToolCall
 from recollect.store.contract import FileState, Query, State, Tombstone, VectorRow
-from recollect.store.postgres_words import KeepsWords, ReadsWords, conditions_of
+from recollect.store.postgres_words import PostgresWordReader, PostgresWordWriter, conditions_of
 from recollect.store.rows import (
     call_from_row,
     call_to_row,
@@ -39,7 +39,7 @@ _SQL: dict[str, Any] = load_queries(Path(__file__).parent / "postgres.sql")
 _SCAN_PAGE = 2000
 
 
-class PostgresReader(ReadsWords):
+class PostgresReader(PostgresWordReader):
     """A view of one user's rows; without a connection, of none."""
 
     def _fitting(
@@ -60,7 +60,7 @@ class PostgresReader(ReadsWords):
 
     def state(self) -> State:
         rows = self._rows(_SQL["state"])
-        return _state(rows[0], self._user_id) if rows else State(user_id=self._user_id, created_at=utc_now())
+        return _state_from_row(rows[0], self._user_id) if rows else State(user_id=self._user_id, created_at=utc_now())
 
     def get(self, record_id: str) -> Record | None:
         rows = self._rows(_SQL["find"] + " AND id = %s AND latest", record_id)
@@ -167,7 +167,7 @@ class PostgresReader(ReadsWords):
             "tool = %s": tool,
             "session = %s": session,
             "id = %s": call,
-            f"(at, id) {'<' if newest_first else '>'} (%s::timestamptz, %s)": _place(after),
+            f"(at, id) {'<' if newest_first else '>'} (%s::timestamptz, %s)": _page_start(after),
         }
         return [call_from_row(row) for row in self._fitting("calls", wanted, ("at", "id"), newest_first, limit)]
 
@@ -199,7 +199,7 @@ class PostgresReader(ReadsWords):
             "kind = ANY(%s)": list(kinds) or None,
             "session = %s": session,
             "id = ANY(%s)": None if ids is None else list(ids),
-            f"(at, id) {'<' if newest_first else '>'} (%s::timestamptz, %s)": _place(after),
+            f"(at, id) {'<' if newest_first else '>'} (%s::timestamptz, %s)": _page_start(after),
         }
         rows = self._fitting("interactions", wanted, ("at", "id"), newest_first, limit)
         return [interaction_from_row(row) for row in rows]
@@ -241,7 +241,7 @@ class PostgresReader(ReadsWords):
         return [from_row(row) for row in self._rows(sql, *values, embedder, limit)]
 
 
-class PostgresTransaction(PostgresReader, KeepsWords):
+class PostgresTransaction(PostgresReader, PostgresWordWriter):
     """The one open transaction of a user."""
 
     db: Connection
@@ -252,12 +252,12 @@ class PostgresTransaction(PostgresReader, KeepsWords):
         self.pending = False
         rows = self._rows(_SQL["state"])
         if rows:
-            self._state = _state(rows[0], user_id)
+            self._state = _state_from_row(rows[0], user_id)
         else:
             self._state = State(user_id=user_id, created_at=utc_now(), secret=secrets.token_bytes(16))
             self._change_user("create_state", self._state)
             # an application's row may say that memory is off
-            self._state = _state(self._rows(_SQL["state"])[0], user_id)
+            self._state = _state_from_row(self._rows(_SQL["state"])[0], user_id)
         self._seq = self._state.seq
 
     def state(self) -> State:
@@ -399,9 +399,9 @@ class PostgresTransaction(PostgresReader, KeepsWords):
             cursor.executemany(_SQL[name], values)
 
 
-def _state(row: tuple[Any, ...], user_id: str) -> State:
+def _state_from_row(row: tuple[Any, ...], user_id: str) -> State:
     return State(user_id=user_id, created_at=from_text(row[0]), seq=row[1], mode=row[2], secret=row[3])
 
 
-def _place(after: tuple[datetime, str] | None) -> tuple[str, str] | None:
+def _page_start(after: tuple[datetime, str] | None) -> tuple[str, str] | None:
     return None if after is None else (to_text(after[0]), after[1])

@@ -27,7 +27,7 @@ from recollect.agents.remind import remind, reminders_are_on
 from recollect.app import Recollect
 from recollect.errors import InvalidInputError, RecollectError, StoreError
 from recollect.identity.identities import Identity, check_identity
-from recollect.memory.chat_scope import group
+from recollect.memory.chat_scope import group_chat
 from recollect.memory.memory import Memory
 from recollect.records import Demoted, Forgotten, Message, Outcome, Record, Reported, Updated, Written
 from recollect.surfaces.chat.commands import Commands
@@ -120,7 +120,7 @@ class Talk:
     @property
     def _chat(self) -> str | None:
         """Its wall, if others read along; a private chat is the person's own."""
-        return None if self._speaker is None else group(self.place)
+        return None if self._speaker is None else group_chat(self.place)
 
     # what the person does
 
