@@ -54,7 +54,7 @@ class HasMetadata(Protocol):
     def metadata(self) -> dict[str, Any]: ...
 
 
-def group(chat: str) -> str:
+def group_chat(chat: str) -> str:
     """The name of a chat that several people are in."""
     return chat if is_group(chat) else GROUP + chat
 
@@ -76,7 +76,7 @@ def chats_seen(chat: str | None, reader: Reader) -> tuple[str | None, ...] | Non
     return (chat,) if is_group(chat) else (chat, None)
 
 
-def moved(record: Record, chat: str | None) -> Record:
+def move_to_chat(record: Record, chat: str | None) -> Record:
     """The record as one of this chat."""
     if record.chat == chat:
         return record
@@ -84,44 +84,44 @@ def moved(record: Record, chat: str | None) -> Record:
     return replace(record, metadata=metadata if chat is None else metadata | {"chat": chat})
 
 
-def stamped(metadata: dict[str, Any], chat: str | None) -> dict[str, Any]:
+def chat_metadata(metadata: dict[str, Any], chat: str | None) -> dict[str, Any]:
     """What is noted of something that happens in this chat."""
     return metadata if chat in (None, OUTSIDE) else metadata | {"chat": chat}
 
 
-def belonging(before: Record | None, after: Record, chat: str | None) -> Record:
+def keep_chat(before: Record | None, after: Record, chat: str | None) -> Record:
     """A new version of a record with the chat it belongs to, if it is written from this one.
 
     What is reworded in a chat was said there. What is reworded elsewhere leaves a group: others read it there.
     """
     if before is None:
-        return after if chat in (None, OUTSIDE) else moved(after, chat)
-    if _words(before) == _words(after):
-        return moved(after, before.chat)
+        return after if chat in (None, OUTSIDE) else move_to_chat(after, chat)
+    if _content_fields(before) == _content_fields(after):
+        return move_to_chat(after, before.chat)
     if chat not in (None, OUTSIDE):
-        return moved(after, chat)
-    return moved(after, OUTSIDE) if is_group(before.chat) else after
+        return move_to_chat(after, chat)
+    return move_to_chat(after, OUTSIDE) if is_group(before.chat) else after
 
 
-def joint(records: Sequence[Record]) -> str | None:
+def common_chat(records: Sequence[Record]) -> str | None:
     """The chat of what several records become together: theirs, or the person's own surfaces if they have several."""
     chats = {record.chat for record in records}
     return chats.pop() if len(chats) == 1 else OUTSIDE
 
 
-def _words(record: Record) -> tuple[object, ...]:
+def _content_fields(record: Record) -> tuple[object, ...]:
     """All that somebody said: not what a pruning, a pin or a forgetting touches."""
     about = {name: value for name, value in record.metadata.items() if name != "chat"}
     named = [getattr(record, name, None) for name in ("label", "title", "topic", "participants", "speaker")]
     return record.content, record.key, record.excerpt, record.tags, record.messages, about, *named
 
 
-def whole(reader: _T) -> _T:
+def unscoped(reader: _T) -> _T:
     """The store's own reader, for what has to know everything: the search index."""
     return reader.whole if isinstance(reader, ChatReader) else reader
 
 
-def seen_by(reader: Reader) -> tuple[str | None, ...] | None:
+def visible_chats(reader: Reader) -> tuple[str | None, ...] | None:
     """Whose records a reader shows; None if all."""
     return reader.chats if isinstance(reader, ChatReader) else None
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from recollect.records import ExtractionRun, JournalEntry, Record
 from recollect.store.contract import State
-from recollect.store.postgres_words import KeepsWords, ReadsWords
+from recollect.store.postgres_words import PostgresWordReader, PostgresWordWriter
 from recollect.store.rows import (
     dump_record,
     entry_to_row,
@@ -28,12 +28,12 @@ _SQL: dict[str, Any] = load_queries(Path(__file__).parent / "postgres.sql")
 _SCAN_PAGE = 2000
 
 
-class PostgresReader(ReadsWords):
+class PostgresReader(PostgresWordReader):
     """A view of one user's rows; without a connection, of none."""
 
     def state(self) -> State:
         rows = self._rows(_SQL["state"])
-        return _state(rows[0], self._user_id) if rows else State(user_id=self._user_id, created_at=utc_now())
+        return _state_from_row(rows[0], self._user_id) if rows else State(user_id=self._user_id, created_at=utc_now())
 
     def scan(self) -> Iterator[Record]:
         last = 0
@@ -44,7 +44,7 @@ class PostgresReader(ReadsWords):
             last = record.seq
 
 
-class PostgresTransaction(PostgresReader, KeepsWords, SqlTransaction):
+class PostgresTransaction(PostgresReader, PostgresWordWriter, SqlTransaction):
     """The one open transaction of a user."""
 
     db: Connection
@@ -54,12 +54,12 @@ class PostgresTransaction(PostgresReader, KeepsWords, SqlTransaction):
         self.hooks = hooks
         rows = self._rows(_SQL["state"])
         if rows:
-            self._state = _state(rows[0], user_id)
+            self._state = _state_from_row(rows[0], user_id)
         else:
             self._state = State(user_id=user_id, created_at=utc_now(), secret=secrets.token_bytes(16))
             self._change_user("create_state", self._state)
             # an application's row may say that memory is off
-            self._state = _state(self._rows(_SQL["state"])[0], user_id)
+            self._state = _state_from_row(self._rows(_SQL["state"])[0], user_id)
         self._seq = self._state.seq
 
     def state(self) -> State:
@@ -145,7 +145,7 @@ class PostgresTransaction(PostgresReader, KeepsWords, SqlTransaction):
         return int(self._rows(_SQL[name], *values)[0][0])  # a count that is selected: a pipeline knows no row counts
 
 
-def _state(row: tuple[Any, ...], user_id: str) -> State:
+def _state_from_row(row: tuple[Any, ...], user_id: str) -> State:
     return State(user_id=user_id, created_at=from_text(row[0]), seq=row[1], mode=row[2], secret=row[3])
 
 

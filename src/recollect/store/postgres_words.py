@@ -20,7 +20,7 @@ from recollect.records import KINDS
 from recollect.store.contract import Query, VectorRow
 from recollect.store.rows import COLUMNS, from_row, load_queries
 from recollect.store.sql_views import SqlReader, values_of
-from recollect.store.word_contract import Holding, KeptWords, Worded
+from recollect.store.word_contract import KeptWords, PassageWords, WordQuery
 from recollect.times import from_text, to_text
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _MOST_SEVERAL = 4  # words of which it counts how often they are there
 _FIRST_LOOK, _ENOUGH = 8192, 500  # the nearest of all by their signs, and how many of them must fit
 
 
-class ReadsWords(SqlReader):
+class PostgresWordReader(SqlReader):
     """The part of a reader that searches."""
 
     SQL = _SQL
@@ -84,17 +84,17 @@ class ReadsWords(SqlReader):
     def speakers(self) -> list[str]:
         return [row[0] for row in self._named("speakers")]
 
-    def worded(self, record_ids: Sequence[str]) -> list[Worded]:
-        return [_worded(row) for row in self._rows(_SQL["worded"], list(record_ids))] if record_ids else []
+    def worded(self, record_ids: Sequence[str]) -> list[PassageWords]:
+        return [_passage_from_row(row) for row in self._rows(_SQL["worded"], list(record_ids))] if record_ids else []
 
-    def holding(self, wanted: Holding, where: Query, limit: int) -> list[str]:
-        among = " | ".join(f"({' & '.join(map(_quoted, words))})" for words in wanted.among if words)
+    def holding(self, wanted: WordQuery, where: Query, limit: int) -> list[str]:
+        among = " | ".join(f"({' & '.join(map(_quote_term, words))})" for words in wanted.among if words)
         if not among:
             return []
         if wanted.also:
-            among = f"({among}) & ({' | '.join(map(_quoted, wanted.also))})"
-        gains = [(gain, _quoted(word)) for word, gain in wanted.gains.items()]
-        several = [(gain, _quoted(_twice(word))) for word, gain in islice(wanted.gains.items(), _MOST_SEVERAL)]
+            among = f"({among}) & ({' | '.join(map(_quote_term, wanted.also))})"
+        gains = [(gain, _quote_term(word)) for word, gain in wanted.gains.items()]
+        several = [(gain, _quote_term(_twice(word))) for word, gain in islice(wanted.gains.items(), _MOST_SEVERAL)]
         once, twice = _sum(len(gains)), _sum(len(several))
         below = "(%s::float8 + %s::float8 * length)"
         score = f"max({once} / (1 + {below}) + {twice} * (2 / (2 + {below}) - 1 / (1 + {below})))"
@@ -141,7 +141,7 @@ class ReadsWords(SqlReader):
     ) -> list[VectorRow]:
         conditions = self.conditions_of(where) | ({_SQL["spoken_by"]: list(speakers)} if speakers else {})
         fitting = " AND ".join(["user_id = %s AND id = record_id", *conditions])
-        given = (embedder, len(query), _signs(query), self._user_id, *values_of(conditions), limit)
+        given = (embedder, len(query), _sign_bit_string(query), self._user_id, *values_of(conditions), limit)
         found: list[str] = []
         for among in (f"ORDER BY apart LIMIT {_FIRST_LOOK}", ""):  # of little that fits, all must be compared
             near = f"{_SQL['nearest']} {among})"
@@ -161,7 +161,7 @@ class ReadsWords(SqlReader):
         return sql, values_of(conditions)
 
 
-class KeepsWords(ReadsWords):
+class PostgresWordWriter(PostgresWordReader):
     """The part of a transaction that keeps words."""
 
     db: Connection
@@ -170,7 +170,7 @@ class KeepsWords(ReadsWords):
         self.end_words()
         self.db.execute(_SQL["begin_words"], (self._user_id, life))
 
-    def put_words(self, record_ids: Sequence[str], rows: Sequence[Worded], *, seq: int, complete: bool) -> None:
+    def put_words(self, record_ids: Sequence[str], rows: Sequence[PassageWords], *, seq: int, complete: bool) -> None:
         self.drop_words(record_ids)
         if rows:
             values = zip(*map(_values, rows), strict=True)
@@ -199,13 +199,13 @@ class KeepsWords(ReadsWords):
     def keep_meanings(self, embedder: str, dimensions: int, limit: int) -> int:
         [(last,)] = self._rows(_SQL["last_meaning"], embedder)
         new = self._rows(_SQL["new_meanings"], embedder, last, 2 * dimensions, limit)
-        signs = [_signs(struct.unpack(f"<{dimensions}e", data)) for _, _, data in new]
+        signs = [_sign_bit_string(struct.unpack(f"<{dimensions}e", data)) for _, _, data in new]
         numbers, ids = [number for number, _, _ in new], [record_id for _, record_id, _ in new]
         self.db.execute(_SQL["put_meanings"], (self._user_id, embedder, ids, numbers, signs))
         return len(new)
 
 
-def _quoted(term: str) -> str:
+def _quote_term(term: str) -> str:
     """A term within a query; the caller's are hashes, so nothing is left to be escaped."""
     return f"'{term}'"
 
@@ -222,7 +222,7 @@ def _flat(pairs: Sequence[tuple[float, str]]) -> list[Any]:
     return [value for pair in pairs for value in pair]
 
 
-def _values(row: Worded) -> tuple[Any, ...]:
+def _values(row: PassageWords) -> tuple[Any, ...]:
     """A row of what is kept, but for the user."""
     record, (begin, end) = row.record, row.event or (None, None)
     return (
@@ -244,13 +244,13 @@ def _values(row: Worded) -> tuple[Any, ...]:
     )
 
 
-def _worded(row: tuple[Any, ...]) -> Worded:
+def _passage_from_row(row: tuple[Any, ...]) -> PassageWords:
     passage, begins, length, counts, asks, tells_when, begin, end = row[_RECORD:]
     event = None if begin is None else (from_text(begin), from_text(end))
-    return Worded(from_row(row[:_RECORD]), passage, begins, length, counts, asks, tells_when, event)
+    return PassageWords(from_row(row[:_RECORD]), passage, begins, length, counts, asks, tells_when, event)
 
 
-def _signs(numbers: Sequence[float]) -> str:
+def _sign_bit_string(numbers: Sequence[float]) -> str:
     """The signs of a vector as a bit string."""
     return "".join("1" if number > 0 else "0" for number in numbers)
 
