@@ -14,7 +14,7 @@ from recollect.errors import InvalidInputError
 from recollect.memory.trends import Trend
 from recollect.records import ExtractionRun, Receipt
 from recollect.tools.results import Result
-from recollect.usage_metrics import Figures
+from recollect.usage_metrics import UsageMetrics
 from recollect.userid import check_user_id
 
 _T = TypeVar("_T")
@@ -66,9 +66,9 @@ class Client:
         query: dict[str, Any] = {"limit": limit} | ({} if kind is None else {"kind": kind})
         return self._ask(list[tuple[str, ExtractionRun]], "GET", "runs", query=query)
 
-    def figures(self, *, days: int = 7) -> Figures:
+    def figures(self, *, days: int = 7) -> UsageMetrics:
         """How memories were used in the last days, today included: calls, success, latency, the queue."""
-        return self._ask(Figures, "GET", "figures", query={"days": days})
+        return self._ask(UsageMetrics, "GET", "figures", query={"days": days})
 
     def trends(self, *, k: int = 5, days: int = 30) -> list[Trend]:
         """Topics that at least ``k`` users share who consented to being counted."""

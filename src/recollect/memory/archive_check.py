@@ -37,7 +37,7 @@ _CHOICES: Final[dict[str, dict[str, tuple[str | None, ...]]]] = {
 }
 
 
-def checked(value: T) -> T:
+def check_archived(value: T) -> T:
     """Return a record, a journal entry or whatever else an archive holds; a ``ValueError`` names the field."""
     kind: type = type(value)
     for name, fits in _checks(kind):
@@ -48,11 +48,11 @@ def checked(value: T) -> T:
     elif isinstance(value, JournalEntry):
         for record in (value.before, value.after):
             if record is not None:
-                checked(record)
+                check_archived(record)
     return value
 
 
-def checked_line(record: Record) -> Record:
+def check_file_line(record: Record) -> Record:
     """Return a record; a ``ValueError`` if it is to have a line in a file and none can be written."""
     if record.status == "active" and record.kind in ("fact", "daily"):
         section = getattr(record, "section", None)

@@ -18,11 +18,24 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, Unpack
 
 from recollect.errors import InvalidInputError
 from recollect.records import ExtractionRun, Interaction, JournalEntry, Record, Session, Spending, ToolCall
-from recollect.store.contract import FileState, Query, Reader, State, Tombstone, Transaction, VectorRow
+from recollect.store.contract import (
+    CallFilter,
+    EntryFilter,
+    FileState,
+    InteractionFilter,
+    Query,
+    Reader,
+    RunFilter,
+    SessionPage,
+    State,
+    Tombstone,
+    Transaction,
+    VectorRow,
+)
 
 GROUP = "group:"
 """What the name of a group begins with."""
@@ -41,7 +54,7 @@ class HasMetadata(Protocol):
     def metadata(self) -> dict[str, Any]: ...
 
 
-def group(chat: str) -> str:
+def group_chat(chat: str) -> str:
     """The name of a chat that several people are in."""
     return chat if is_group(chat) else GROUP + chat
 
@@ -63,7 +76,7 @@ def chats_seen(chat: str | None, reader: Reader) -> tuple[str | None, ...] | Non
     return (chat,) if is_group(chat) else (chat, None)
 
 
-def moved(record: Record, chat: str | None) -> Record:
+def move_to_chat(record: Record, chat: str | None) -> Record:
     """The record as one of this chat."""
     if record.chat == chat:
         return record
@@ -71,44 +84,44 @@ def moved(record: Record, chat: str | None) -> Record:
     return replace(record, metadata=metadata if chat is None else metadata | {"chat": chat})
 
 
-def stamped(metadata: dict[str, Any], chat: str | None) -> dict[str, Any]:
+def chat_metadata(metadata: dict[str, Any], chat: str | None) -> dict[str, Any]:
     """What is noted of something that happens in this chat."""
     return metadata if chat in (None, OUTSIDE) else metadata | {"chat": chat}
 
 
-def belonging(before: Record | None, after: Record, chat: str | None) -> Record:
+def keep_chat(before: Record | None, after: Record, chat: str | None) -> Record:
     """A new version of a record with the chat it belongs to, if it is written from this one.
 
     What is reworded in a chat was said there. What is reworded elsewhere leaves a group: others read it there.
     """
     if before is None:
-        return after if chat in (None, OUTSIDE) else moved(after, chat)
-    if _words(before) == _words(after):
-        return moved(after, before.chat)
+        return after if chat in (None, OUTSIDE) else move_to_chat(after, chat)
+    if _content_fields(before) == _content_fields(after):
+        return move_to_chat(after, before.chat)
     if chat not in (None, OUTSIDE):
-        return moved(after, chat)
-    return moved(after, OUTSIDE) if is_group(before.chat) else after
+        return move_to_chat(after, chat)
+    return move_to_chat(after, OUTSIDE) if is_group(before.chat) else after
 
 
-def joint(records: Sequence[Record]) -> str | None:
+def common_chat(records: Sequence[Record]) -> str | None:
     """The chat of what several records become together: theirs, or the person's own surfaces if they have several."""
     chats = {record.chat for record in records}
     return chats.pop() if len(chats) == 1 else OUTSIDE
 
 
-def _words(record: Record) -> tuple[object, ...]:
+def _content_fields(record: Record) -> tuple[object, ...]:
     """All that somebody said: not what a pruning, a pin or a forgetting touches."""
     about = {name: value for name, value in record.metadata.items() if name != "chat"}
     named = [getattr(record, name, None) for name in ("label", "title", "topic", "participants", "speaker")]
     return record.content, record.key, record.excerpt, record.tags, record.messages, about, *named
 
 
-def whole(reader: _T) -> _T:
+def unscoped(reader: _T) -> _T:
     """The store's own reader, for what has to know everything: the search index."""
     return reader.whole if isinstance(reader, ChatReader) else reader
 
 
-def seen_by(reader: Reader) -> tuple[str | None, ...] | None:
+def visible_chats(reader: Reader) -> tuple[str | None, ...] | None:
     """Whose records a reader shows; None if all."""
     return reader.chats if isinstance(reader, ChatReader) else None
 
@@ -178,30 +191,11 @@ class ChatReader:
         # the record came here later: its number is known, and nothing of what it said before
         return replace(entry, before=None, after=None, reason=None, source=None, erased=True)
 
-    def entries(
-        self,
-        *,
-        record_id: str | None = None,
-        run: str | None = None,
-        call: str | None = None,
-        undoes: int | None = None,
-        after: int = 0,
-        before: int | None = None,
-        newest_first: bool = False,
-        limit: int | None = None,
-        offset: int = 0,
-    ) -> list[JournalEntry]:
+    def entries(self, **wanted: Unpack[EntryFilter]) -> list[JournalEntry]:
+        limit, offset = wanted.pop("limit", None), wanted.pop("offset", 0)
+
         def entries(most: int | None) -> list[JournalEntry]:
-            found: list[JournalEntry] = self.whole.entries(
-                record_id=record_id,
-                run=run,
-                call=call,
-                undoes=undoes,
-                after=after,
-                before=before,
-                newest_first=newest_first,
-                limit=most,
-            )
+            found: list[JournalEntry] = self.whole.entries(**wanted, limit=most)
             return found
 
         return _enough(entries, self._may_tell, None if limit is None else offset + limit)[offset:]
@@ -225,43 +219,13 @@ class ChatReader:
         seen = self._seen(recalled)
         return {record_id: at for record_id, at in recalled.items() if record_id in seen}
 
-    def sessions(
-        self, *, limit: int, offset: int = 0, after: tuple[datetime, str] | None = None, as_of: datetime | None = None
-    ) -> list[Session]:
-        said: dict[str, list[datetime]] = {}
-        for message in self.find(Query(kinds=("message",))):
-            if message.session is not None and (as_of is None or message.created_at <= as_of):
-                said.setdefault(message.session, []).append(message.valid_from)
-        found = [Session(id=one, messages=len(at), began=min(at), ended=max(at)) for one, at in sorted(said.items())]
-        found.sort(key=lambda one: one.ended, reverse=True)
-        if after is not None:
-            found = [one for one in found if one.ended < after[0] or (one.ended == after[0] and one.id > after[1])]
-        return found[offset : offset + limit]
+    def sessions(self, **page: Unpack[SessionPage]) -> list[Session]:
+        return sessions_of(self.find(Query(kinds=("message",))), **page)
 
-    def calls(
-        self,
-        *,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        tool: str | None = None,
-        session: str | None = None,
-        call: str | None = None,
-        after: tuple[datetime, str] | None = None,
-        newest_first: bool = False,
-        limit: int | None = None,
-    ) -> list[ToolCall]:
-        if self._session is None or session not in (None, self._session):
+    def calls(self, **wanted: Unpack[CallFilter]) -> list[ToolCall]:
+        if self._session is None or wanted.get("session") not in (None, self._session):
             return []  # a call names no chat; only those of this conversation are certainly of this one
-        found: list[ToolCall] = self.whole.calls(
-            since=since,
-            until=until,
-            tool=tool,
-            session=self._session,
-            call=call,
-            after=after,
-            newest_first=newest_first,
-            limit=limit,
-        )
+        found: list[ToolCall] = self.whole.calls(**wanted | {"session": self._session})
         return found
 
     def spending(self, *, since: date | None = None, until: date | None = None) -> list[Spending]:
@@ -272,31 +236,11 @@ class ChatReader:
         given: dict[str, datetime] = self.whole.consents()
         return given
 
-    def interactions(
-        self,
-        *,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        kinds: Sequence[str] = (),
-        session: str | None = None,
-        ids: Sequence[str] | None = None,
-        after: tuple[datetime, str] | None = None,
-        reported_after: datetime | None = None,
-        newest_first: bool = False,
-        limit: int | None = None,
-    ) -> list[Interaction]:
+    def interactions(self, **wanted: Unpack[InteractionFilter]) -> list[Interaction]:
+        limit = wanted.pop("limit", None)
+
         def interactions(most: int | None) -> list[Interaction]:
-            found: list[Interaction] = self.whole.interactions(
-                since=since,
-                until=until,
-                kinds=kinds,
-                session=session,
-                ids=ids,
-                after=after,
-                reported_after=reported_after,
-                newest_first=newest_first,
-                limit=most,
-            )
+            found: list[Interaction] = self.whole.interactions(**wanted, limit=most)
             return found
 
         return _enough(interactions, self.shows, limit)
@@ -308,16 +252,9 @@ class ChatReader:
         run: ExtractionRun | None = self.whole.run(day, kind)
         return run if run is not None and run.details.get("chat") in self.chats else None
 
-    def runs(
-        self,
-        *,
-        since: date | None = None,
-        kind: str | None = None,
-        newest_first: bool = False,
-        limit: int | None = None,
-    ) -> list[ExtractionRun]:
-        found = self.whole.runs(since=since, kind=kind, newest_first=newest_first)
-        return [run for run in found if run.details.get("chat") in self.chats][:limit]
+    def runs(self, **wanted: Unpack[RunFilter]) -> list[ExtractionRun]:
+        limit = wanted.pop("limit", None)
+        return [run for run in self.whole.runs(**wanted) if run.details.get("chat") in self.chats][:limit]
 
     def vectors(self, embedder: str, *, after: int = 0, limit: int | None = None) -> list[VectorRow]:
         return []  # whoever compares vectors does so with the whole index, and is told which records fit
@@ -437,6 +374,20 @@ class ChatTransaction(ChatReader):
     @pending.setter
     def pending(self, pending: bool) -> None:
         self.whole.pending = pending
+
+
+def sessions_of(messages: Iterable[Record], **page: Unpack[SessionPage]) -> list[Session]:
+    """The conversations that these messages are of, as a store lists them."""
+    after, as_of, offset = page.get("after"), page.get("as_of"), page.get("offset", 0)
+    said: dict[str, list[datetime]] = {}
+    for message in messages:
+        if message.session is not None and (as_of is None or message.created_at <= as_of):
+            said.setdefault(message.session, []).append(message.valid_from)
+    found = [Session(id=one, messages=len(at), began=min(at), ended=max(at)) for one, at in sorted(said.items())]
+    found.sort(key=lambda one: one.ended, reverse=True)
+    if after is not None:
+        found = [one for one in found if one.ended < after[0] or (one.ended == after[0] and one.id > after[1])]
+    return found[offset : offset + page["limit"]]
 
 
 def _enough(find: Callable[[int | None], list[_Found]], fits: Callable[[Any], bool], limit: int | None) -> list[_Found]:

@@ -1,8 +1,8 @@
 """Of a user too large to load: an index of what could answer one question, with the statistics of everything.
 
 The store finds the candidates by their words, their time, their speaker and their neighbours; from there on they are
-ranked like everybody's, as an `Excerpt` is an `Index` with fewer documents. What changed since the store last took in
-words is always among them, so nothing that was written is ever missed. Good for one question: it is made anew for
+ranked like everybody's, as an `PartialIndex` is an `Index` with fewer documents. What changed since the store last took
+in words is always among them, so nothing that was written is ever missed. Good for one question: it is made anew for
 each, from the reader that asks. Knows no SQL.
 """
 
@@ -27,8 +27,8 @@ from recollect.search.question import Question
 from recollect.search.ranking import reach
 from recollect.search.signs import Signs, signs_of
 from recollect.store.contract import Query, VectorRow
-from recollect.store.word_contract import Holding, KeptWords, Worded, WordReader
-from recollect.text import words as text_words
+from recollect.store.word_contract import KeptWords, PassageWords, WordQuery, WordReader
+from recollect.text import folded_words as text_words
 
 Marks = Callable[[Record], Sequence[str]]
 
@@ -71,7 +71,7 @@ class Lexemes:
         return blake2b(data, digest_size=8, key=self._secret, person=sort).hexdigest()
 
 
-def worded(record: Record, lexemes: Lexemes, terms: Terms, marks: Marks) -> list[Worded]:
+def index_passages(record: Record, lexemes: Lexemes, terms: Terms, marks: Marks) -> list[PassageWords]:
     """A record as the store keeps its words."""
     text = indexed_text(record)
     signs = signs_of(text, record.valid_from)
@@ -82,12 +82,12 @@ def worded(record: Record, lexemes: Lexemes, terms: Terms, marks: Marks) -> list
         held = tuple(islice(own, _MOST_TERMS))
         marked = () if number else (*sorted(map(lexemes.mark, marks(record)))[:_MOST_MARKS], *_role_of(record, lexemes))
         rows.append(
-            Worded(
+            PassageWords(
                 record,
                 number,
                 begin,
                 found.total(),
-                _packed(own),
+                _pack_counts(own),
                 signs.asks,
                 signs.tells_when,
                 None if number else signs.event,
@@ -98,13 +98,13 @@ def worded(record: Record, lexemes: Lexemes, terms: Terms, marks: Marks) -> list
     return rows
 
 
-def _packed(counts: Mapping[str, int]) -> bytes:
+def _pack_counts(counts: Mapping[str, int]) -> bytes:
     """Terms and how often each is there: the ones first, as they are hashed, then the others."""
     often = np.fromiter(counts.values(), dtype=np.int64, count=len(counts))
     return bytes.fromhex("".join(counts)) + often.clip(max=_MOST_TIMES).astype(_TIMES).tobytes()
 
 
-def _unpacked(data: bytes) -> dict[int, int]:
+def _unpack_counts(data: bytes) -> dict[int, int]:
     number = len(data) // (_HASH.itemsize + _TIMES.itemsize)
     hashes = np.frombuffer(data, dtype=_HASH, count=number)
     times = np.frombuffer(data, dtype=_TIMES, offset=number * _HASH.itemsize)
@@ -116,7 +116,7 @@ def _role_of(record: Record, lexemes: Lexemes) -> list[str]:
     return [lexemes.mark(f"@{record.role}")] if isinstance(record, Message) else []
 
 
-class Excerpt(Index):
+class PartialIndex(Index):
     """What was drawn for one question. Nobody else uses it, so there is nothing to guard."""
 
     def __init__(
@@ -217,8 +217,8 @@ class Excerpt(Index):
                     said_until=min(filter(None, (where.said_until, end))),
                 )
                 self._draw(gains, then, most, number)
-                self.include(self._reader.said_in(_query(then), number))
-                self.include(self._reader.told_of(begin, end, _query(where), number, where.speakers))
+                self.include(self._reader.said_in(_store_query(then), number))
+                self.include(self._reader.told_of(begin, end, _store_query(where), number, where.speakers))
         if question.wants_latest:
             self.include(self._reader.said_first_and_last())
         self._draw_message(where)
@@ -229,7 +229,7 @@ class Excerpt(Index):
             return
         talk = replace(where, kinds=("message",))
         if not self.select(talk).any():
-            self.include(self._reader.said_in(_query(talk), 1))
+            self.include(self._reader.said_in(_store_query(talk), 1))
 
     def gather_words(self, words: Sequence[str], also: Sequence[str], where: Filter, most: int) -> None:
         gains = dict.fromkeys(words, 1.0)
@@ -243,7 +243,7 @@ class Excerpt(Index):
 
     def draw_nearest(self, embedder: str, query: NDArray[np.float32], where: Filter, number: int) -> None:
         """Include what is nearest in meaning: exactly so, of those that are nearest by their signs."""
-        found = self._reader.nearest(embedder, query.tolist(), _query(where), _BY_SIGNS, where.speakers)
+        found = self._reader.nearest(embedder, query.tolist(), _store_query(where), _BY_SIGNS, where.speakers)
         rows = [row for row in found if len(row.data) == 2 * len(query)]  # else made anew by another model since
         if rows:
             vectors = np.array([unpack(row.data, len(query))[0] for row in rows])
@@ -272,7 +272,9 @@ class Excerpt(Index):
             self._living += 1
             self._documents.note(number, rows[0].record, 0)
             self._documents.note_signs(number, Signs(rows[0].asks, rows[0].tells_when, rows[0].event))
-            self._settle(number, [(_unpacked(row.counts), row.length) for row in rows], [row.begin for row in rows])
+            self._settle(
+                number, [(_unpack_counts(row.counts), row.length) for row in rows], [row.begin for row in rows]
+            )
             self._count(number, 1)
         self._changed()
         return [rows[0].record for rows in placed]
@@ -327,7 +329,7 @@ class Excerpt(Index):
         if set(where.statuses) == {"active"}:
             worth = [(gain, term) for gain, term in worth if self._known[term]]
         every = [term for _, term in worth]
-        wanted = Holding(
+        wanted = WordQuery(
             gains={term: gain for gain, term in worth[:_MOST_GAINS]},
             among=self._rare(every),
             also=also,
@@ -336,23 +338,23 @@ class Excerpt(Index):
             slope=self._slope,
         )
         number += self._changed_since  # what is kept of these is old, and they are here already
-        found = self._reader.holding(wanted, _query(where), number)
+        found = self._reader.holding(wanted, _store_query(where), number)
         if len(found) < most and set(wanted.among) != (alone := {(term,) for term in every}):
             wanted = replace(wanted, among=list(alone))
-            found = self._reader.holding(wanted, _query(where), number)
+            found = self._reader.holding(wanted, _store_query(where), number)
         self.include(found)
 
     def _rare(self, terms: Iterable[str]) -> list[tuple[str, ...]]:
         """The rarest of some words, one by one, and the next ones two by two: few passages have them."""
         by_number = sorted(terms, key=lambda term: self._known[term])
-        alone = len(_within(_ROWS, [self._known[term] for term in by_number]))
+        alone = len(_take_within(_ROWS, [self._known[term] for term in by_number]))
         rows = sum(self._known[term] for term in by_number[:alone])
         common = by_number[alone : alone + _MOST_PAIRED]
         together = sorted(
             (self._known[one] * self._known[other] / max(self._all[0], 1), one, other)
             for one, other in combinations(common, 2)
         )
-        pairs = together[: max(len(_within(_ROWS - rows, [number for number, *_ in together])), _LEAST_PAIRS)]
+        pairs = together[: max(len(_take_within(_ROWS - rows, [number for number, *_ in together])), _LEAST_PAIRS)]
         chosen: list[tuple[str, ...]] = [(term,) for term in by_number[:alone]]
         chosen += [(one, other) for _, one, other in pairs]
         return chosen or [(term,) for term in by_number]
@@ -360,7 +362,7 @@ class Excerpt(Index):
     # -- duplicates --------------------------------------------------------------------------------------------
 
     def marked(self, mark: str) -> NDArray[np.int32]:
-        wanted = Holding(gains={}, among=[(self._lexemes.mark(mark),)])
+        wanted = WordQuery(gains={}, among=[(self._lexemes.mark(mark),)])
         self._put_marked(self._reader.holding(wanted, Query(), 1000))
         return super().marked(mark)
 
@@ -374,17 +376,17 @@ class Excerpt(Index):
             if len(rare) > 1 and rows > _FEW_MARKS:
                 break
             rare.append(term)
-        wanted = Holding(gains=dict.fromkeys(known[:_MOST_MARKED], 1.0), among=[(term,) for term in rare])
+        wanted = WordQuery(gains=dict.fromkeys(known[:_MOST_MARKED], 1.0), among=[(term,) for term in rare])
         self._put_marked(self._reader.holding(wanted, Query(kinds=(kind,)), _MOST_ALIKE + self._changed_since))
         return super().alike(marks, kind, most)
 
 
-def _within(most: float, numbers: Sequence[float]) -> Sequence[float]:
+def _take_within(most: float, numbers: Sequence[float]) -> Sequence[float]:
     """The first of these numbers, as many as together are not more than that."""
     return [number for number, total in zip(numbers, accumulate(numbers), strict=True) if total <= most]
 
 
-def _query(where: Filter) -> Query:
+def _store_query(where: Filter) -> Query:
     """A filter as a store reads it. Who spoke is asked apart."""
     same: dict[str, Any] = {
         name: getattr(where, name)

@@ -43,7 +43,7 @@ class Unread:
     mark: Mark
 
 
-def unread(
+def find_unread(
     reader: Reader, marks: Iterable[Mark], *, until: datetime, session: str | None, alive_at: datetime
 ) -> Unread:
     """What happened before a moment and lies behind all of these marks."""

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from recollect.errors import EmbedderError, RecollectError
-from recollect.memory.user_index import Catalogue, life_of
+from recollect.memory.user_index import UserIndex, life_of
 from recollect.records import Record
 from recollect.search.filters import Filter
 from recollect.search.passages import indexed_text
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from recollect.memory.partial_index import Excerpt
+    from recollect.memory.partial_index import PartialIndex
     from recollect.search.embedders.embedder import Embedder
     from recollect.search.index.index import Index
     from recollect.search.vectors import Vectors
@@ -175,7 +175,7 @@ class Embedding:
         self._pause = self._rests_until = 0.0
 
 
-class Similar(NamedTuple):
+class Similarity(NamedTuple):
     """How similar each document is to a query, NaN for those without a vector, or why nobody knows."""
 
     values: NDArray[np.float32] | None = None
@@ -184,10 +184,10 @@ class Similar(NamedTuple):
     note: str = ""
 
 
-class Meaning:
+class UserVectors:
     """One user's vectors."""
 
-    def __init__(self, embedding: Embedding, user: UserStore, catalogue: Catalogue) -> None:
+    def __init__(self, embedding: Embedding, user: UserStore, catalogue: UserIndex) -> None:
         self.embedding = embedding
         self._user = user
         self._catalogue = catalogue
@@ -211,14 +211,14 @@ class Meaning:
         """Something was written: make its vectors in the background."""
         self.embedding.soon(self)
 
-    def similar(self, index: Index, reader: Reader, query: NDArray[np.float32], where: Filter) -> Similar:
+    def similar(self, index: Index, reader: Reader, query: NDArray[np.float32], where: Filter) -> Similarity:
         """How similar each document is to a query. Of a user too large to load, the nearest are taken in first."""
-        from recollect.memory.partial_index import Excerpt
+        from recollect.memory.partial_index import PartialIndex
 
-        if isinstance(index, Excerpt):
+        if isinstance(index, PartialIndex):
             return self._similar_in(index, query, where)
         values = self.similarity(index, reader, query)
-        return Similar(note=_NONE_YET) if values is None else Similar(values)
+        return Similarity(note=_NONE_YET) if values is None else Similarity(values)
 
     def similarity(self, index: Index, reader: Reader, query: NDArray[np.float32]) -> NDArray[np.float32] | None:
         """How similar each document is to a query; NaN for those without a vector, None if none has one."""
@@ -231,7 +231,7 @@ class Meaning:
         similar: NDArray[np.float32] = found[index.vector]
         return similar
 
-    def _similar_in(self, excerpt: Excerpt, query: NDArray[np.float32], where: Filter) -> Similar:
+    def _similar_in(self, excerpt: PartialIndex, query: NDArray[np.float32], where: Filter) -> Similarity:
         import numpy as np
 
         from recollect.search.embedders.embedder import unpack
@@ -247,10 +247,10 @@ class Meaning:
             if number is not None and excerpt.version[number] == each.version and len(each.data) == 2 * dimensions:
                 values[number] = unpack(each.data, dimensions)[0] @ query
         if np.isnan(values).all():
-            return Similar(note=_NONE_YET)
-        return Similar(values, self._usual(excerpt, query))
+            return Similarity(note=_NONE_YET)
+        return Similarity(values, self._usual(excerpt, query))
 
-    def _usual(self, excerpt: Excerpt, query: NDArray[np.float32]) -> float | None:
+    def _usual(self, excerpt: PartialIndex, query: NDArray[np.float32]) -> float | None:
         """The similarity of any record, by a sample that is kept: the nearest do not tell it."""
         import numpy as np
 

@@ -13,7 +13,7 @@ from heapq import nsmallest
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from recollect.memory.user_index import Catalogue
+from recollect.memory.user_index import UserIndex
 from recollect.policy.duplicates.comparison import Statement
 from recollect.records import Fact, Record
 from recollect.store.contract import Query, Reader, State
@@ -44,22 +44,22 @@ def marks_of(record: Record) -> Sequence[str]:
     """What a record is found by when a new one is compared."""
     if record.kind in COMPARED:
         statement = statement_of(record)
-        return [_signed(statement), *map(_worded, statement.terms)]
+        return [_signature_mark(statement), *map(_word_mark, statement.terms)]
     return [f"!{record.content}"] if record.kind in _EXACT else ()
 
 
-def _signed(statement: Statement) -> str:
+def _signature_mark(statement: Statement) -> str:
     return f"={statement.signature}"
 
 
-def _worded(term: str) -> str:
+def _word_mark(term: str) -> str:
     return f"~{term}"
 
 
-class Known:
+class WriteCache:
     """Use it under the user's write lock."""
 
-    def __init__(self, catalogue: Catalogue) -> None:
+    def __init__(self, catalogue: UserIndex) -> None:
         self._life: object = None  # of the user's lives; another one begins when they are erased or rebuilt
         self._seq = -1
         self.in_file: dict[str, Fact] = {}
@@ -154,8 +154,8 @@ class Known:
     ) -> list[tuple[Record, Statement]]:
         """The few records of a kind, of those that fit, that could say the same as a statement, the likeliest first."""
         self._mark()
-        words = frozenset(map(_worded, statement.terms))
-        signed = _signed(statement)
+        words = frozenset(map(_word_mark, statement.terms))
+        signed = _signature_mark(statement)
         found = self._likely_stored(signed, words, kind, _MOST_CANDIDATES if fits is None else _MOST_SEEN_THROUGH)
         found += [self._changed[record_id] for record_id in self._likely_changed(signed, words)]
         likely = [
@@ -163,7 +163,7 @@ class Known:
             for record in found
             if record is not None and record.kind == kind and (fits is None or fits(record))
         ]
-        shared = [(-len(words.intersection(map(_worded, theirs.terms))), n) for n, (_, theirs) in enumerate(likely)]
+        shared = [(-len(words.intersection(map(_word_mark, theirs.terms))), n) for n, (_, theirs) in enumerate(likely)]
         return [likely[place] for _, place in nsmallest(_MOST_CANDIDATES, shared)]
 
     def has_exactly(self, record: Record) -> bool:

@@ -308,12 +308,12 @@ _UNSUPPORTED: Final = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSU
 
 def exchange(one: Path, other: Path) -> bool:
     """Let two files change places in one step; False if the system cannot do that."""
-    return _renamed(one, other, _EXCHANGE)
+    return _try_rename(one, other, _EXCHANGE)
 
 
 def move(path: Path, target: Path) -> None:
     """Rename a file, unless there is one of that name: that is a FileExistsError."""
-    if _renamed(path, target, _NO_REPLACE):
+    if _try_rename(path, target, _NO_REPLACE):
         return
     try:
         os.link(path, target, follow_symlinks=False)
@@ -327,7 +327,7 @@ def move(path: Path, target: Path) -> None:
         os.unlink(path)
 
 
-def _renamed(path: Path, target: Path, how: int) -> bool:
+def _try_rename(path: Path, target: Path, how: int) -> bool:
     call = _system_call()
     if call is None:
         return False
