@@ -9,16 +9,30 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from datetime import date, datetime
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from recollect.errors import StoreError
+from recollect.memory.chat_scope import sessions_of
 from recollect.records import ExtractionRun, Interaction, JournalEntry, Record, Session, Spending, ToolCall
-from recollect.store.contract import FileState, Query, Salvage, State, Tombstone, VectorRow
+from recollect.store.contract import (
+    CallFilter,
+    EntryFilter,
+    FileState,
+    InteractionFilter,
+    Query,
+    RunFilter,
+    Salvage,
+    SessionPage,
+    State,
+    Tombstone,
+    VectorRow,
+)
 from recollect.store.tenants import some_of
 from recollect.times import utc_now
 from recollect.usage_metrics import FACT_TOOLS, CallGroup, Tally, latency_step
 
 _Key = TypeVar("_Key")
+_Row = TypeVar("_Row")
 
 
 @dataclass
@@ -152,13 +166,12 @@ class MemoryReader:
 
     def find(self, query: Query) -> list[Record]:
         pool = list(self.data.latest.values()) if query.valid_at is None else self._held_at(query.valid_at)
-        found = [record for record in pool if _fits(record, query) and _comes_behind(record, query)]
-        if query.changed_after is not None:
-            found.sort(key=lambda r: r.seq, reverse=query.newest_first)
-        else:
-            found.sort(key=lambda r: (r.created_at, r.id, r.version), reverse=query.newest_first)
-        end = None if query.limit is None else query.offset + query.limit
-        return found[query.offset : end]
+        wanted = {one.name: getattr(query, one.name) for one in fields(query)}
+        if query.valid_at is not None:
+            wanted["statuses"] = None
+        by_seq = query.changed_after is not None
+        order = (lambda r: r.seq) if by_seq else (lambda r: (r.created_at, r.id, r.version))
+        return _selected(_behind(pool, wanted, lambda r: (r.created_at, r.id)), _RECORDS, order, wanted)
 
     def _held_at(self, moment: datetime) -> list[Record]:
         held: dict[str, Record] = {}
@@ -194,30 +207,8 @@ class MemoryReader:
     def entry(self, seq: int) -> JournalEntry | None:
         return self.data.journal.get(seq)
 
-    def entries(
-        self,
-        *,
-        record_id: str | None = None,
-        run: str | None = None,
-        call: str | None = None,
-        undoes: int | None = None,
-        after: int = 0,
-        before: int | None = None,
-        newest_first: bool = False,
-        limit: int | None = None,
-        offset: int = 0,
-    ) -> list[JournalEntry]:
-        found = [
-            entry
-            for _, entry in sorted(self.data.journal.items(), reverse=newest_first)
-            if entry.seq > after
-            and (before is None or entry.seq < before)
-            and (record_id is None or entry.record_id == record_id)
-            and (run is None or entry.run == run)
-            and (call is None or entry.call == call)
-            and (undoes is None or entry.undoes == undoes)
-        ]
-        return found[offset : None if limit is None else offset + limit]
+    def entries(self, **wanted: Unpack[EntryFilter]) -> list[JournalEntry]:
+        return _selected(self.data.journal.values(), _ENTRIES, lambda entry: entry.seq, wanted)
 
     def numbers(self, record_ids: Sequence[str]) -> dict[str, int]:
         wanted = set(record_ids)
@@ -240,47 +231,11 @@ class MemoryReader:
     def recalled(self) -> dict[str, datetime]:
         return dict(self.data.recalls)
 
-    def sessions(
-        self,
-        *,
-        limit: int,
-        offset: int = 0,
-        after: tuple[datetime, str] | None = None,
-        as_of: datetime | None = None,
-    ) -> list[Session]:
-        said: dict[str, list[datetime]] = {}
-        for message in self.find(Query(kinds=("message",))):
-            if message.session is not None and (as_of is None or message.created_at <= as_of):
-                said.setdefault(message.session, []).append(message.valid_from)
-        found = [Session(id=one, messages=len(at), began=min(at), ended=max(at)) for one, at in sorted(said.items())]
-        ordered = sorted(found, key=lambda one: one.ended, reverse=True)
-        if after is not None:
-            ordered = [one for one in ordered if one.ended < after[0] or (one.ended == after[0] and one.id > after[1])]
-        return ordered[offset : offset + limit]
+    def sessions(self, **page: Unpack[SessionPage]) -> list[Session]:
+        return sessions_of(self.find(Query(kinds=("message",))), **page)
 
-    def calls(
-        self,
-        *,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        tool: str | None = None,
-        session: str | None = None,
-        call: str | None = None,
-        after: tuple[datetime, str] | None = None,
-        newest_first: bool = False,
-        limit: int | None = None,
-    ) -> list[ToolCall]:
-        found = [
-            made
-            for made in self.data.calls.values()
-            if (since is None or made.at >= since)
-            and (until is None or made.at < until)
-            and (tool is None or made.tool == tool)
-            and (session is None or made.session == session)
-            and (call is None or made.id == call)
-            and (after is None or ((made.at, made.id) < after if newest_first else (made.at, made.id) > after))
-        ]
-        return sorted(found, key=lambda made: (made.at, made.id), reverse=newest_first)[:limit]
+    def calls(self, **wanted: Unpack[CallFilter]) -> list[ToolCall]:
+        return _selected(_behind(self.data.calls.values(), wanted, _place), _CALLS, _place, wanted)
 
     def spending(self, *, since: date | None = None, until: date | None = None) -> list[Spending]:
         return [
@@ -292,32 +247,8 @@ class MemoryReader:
     def consents(self) -> dict[str, datetime]:
         return dict(sorted(self.data.consents.items()))
 
-    def interactions(
-        self,
-        *,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        kinds: Sequence[str] = (),
-        session: str | None = None,
-        ids: Sequence[str] | None = None,
-        after: tuple[datetime, str] | None = None,
-        reported_after: datetime | None = None,
-        newest_first: bool = False,
-        limit: int | None = None,
-    ) -> list[Interaction]:
-        named = None if ids is None else set(ids)
-        found = [
-            one
-            for one in self.data.interactions.values()
-            if (since is None or one.at >= since)
-            and (until is None or one.at < until)
-            and (reported_after is None or _reported(one) > reported_after)
-            and (not kinds or one.kind in kinds)
-            and (session is None or one.session == session)
-            and (named is None or one.id in named)
-            and (after is None or ((one.at, one.id) < after if newest_first else (one.at, one.id) > after))
-        ]
-        return sorted(found, key=lambda one: (one.at, one.id), reverse=newest_first)[:limit]
+    def interactions(self, **wanted: Unpack[InteractionFilter]) -> list[Interaction]:
+        return _selected(_behind(self.data.interactions.values(), wanted, _place), _INTERACTIONS, _place, wanted)
 
     def last_reported(self) -> datetime | None:
         return max(map(_reported, self.data.interactions.values()), default=None)
@@ -325,17 +256,8 @@ class MemoryReader:
     def run(self, day: date, kind: str) -> ExtractionRun | None:
         return self.data.runs.get((day, kind))
 
-    def runs(
-        self,
-        *,
-        since: date | None = None,
-        kind: str | None = None,
-        newest_first: bool = False,
-        limit: int | None = None,
-    ) -> list[ExtractionRun]:
-        found = sorted(self.data.runs.items(), reverse=newest_first, key=lambda item: item[0])
-        fitting = (run for _, run in found if (since is None or run.day >= since) and kind in (None, run.kind))
-        return list(fitting)[:limit]
+    def runs(self, **wanted: Unpack[RunFilter]) -> list[ExtractionRun]:
+        return _selected(self.data.runs.values(), _RUNS, lambda run: (run.day, run.kind), wanted)
 
     def vectors(self, embedder: str, *, after: int = 0, limit: int | None = None) -> list[VectorRow]:
         found = [row for (owner, _), row in self.data.vectors.items() if owner == embedder and row.number > after]
@@ -497,28 +419,66 @@ def _reported(one: Interaction) -> datetime:
     return one.reported_at or one.at
 
 
-def _comes_behind(record: Record, query: Query) -> bool:
-    place = (record.created_at, record.id)
-    return query.after is None or (place < query.after if query.newest_first else place > query.after)
+_Test = Callable[[Any, Any], bool]
+"""Whether a row fits what a filter was given."""
 
 
-def _fits(record: Record, query: Query) -> bool:
-    if query.valid_at is None and query.statuses and record.status not in query.statuses:
-        return False
-    return (
-        (query.ids is None or record.id in query.ids)
-        and (not query.kinds or record.kind in query.kinds)
-        and (not query.categories or record.category in query.categories)
-        and (not query.types or record.type in query.types)
-        and (query.key is None or record.key == query.key)
-        and (query.tier is None or record.tier == query.tier)
-        and (query.session is None or record.session == query.session)
-        and (query.chats is None or record.chat in query.chats)
-        and (query.source is None or record.source == query.source or record.source.startswith(query.source + ":"))
-        and all(tag in record.tags for tag in query.tags)
-        and (query.said_from is None or record.valid_from >= query.said_from)
-        and (query.said_until is None or record.valid_from < query.said_until)
-        and (query.changed_after is None or record.seq > query.changed_after)
-        and (query.alive_at is None or record.expires_at is None or record.expires_at > query.alive_at)
-        and (query.expired_at is None or (record.expires_at is not None and record.expires_at <= query.expired_at))
-    )
+def _equal(name: str) -> _Test:
+    return lambda row, value: getattr(row, name) == value
+
+
+def _any(name: str) -> _Test:
+    return lambda row, values: not values or getattr(row, name) in values
+
+
+_ENTRIES: dict[str, _Test] = {
+    "after": lambda entry, seq: entry.seq > seq,
+    "before": lambda entry, seq: entry.seq < seq,
+    **{name: _equal(name) for name in ("record_id", "run", "call", "undoes")},
+}
+_WHEN: dict[str, _Test] = {"since": lambda row, at: row.at >= at, "until": lambda row, at: row.at < at}
+_CALLS = _WHEN | {"tool": _equal("tool"), "session": _equal("session"), "call": _equal("id")}
+_INTERACTIONS = _WHEN | {
+    "kinds": _any("kind"),
+    "session": _equal("session"),
+    "ids": lambda row, ids: row.id in ids,
+    "reported_after": lambda row, at: _reported(row) > at,
+}
+_RUNS: dict[str, _Test] = {"since": lambda run, day: run.day >= day, "kind": _equal("kind")}
+_RECORDS: dict[str, _Test] = {
+    **{name: _equal(name) for name in ("key", "tier", "session")},
+    "statuses": _any("status"),
+    "kinds": _any("kind"),
+    "categories": _any("category"),
+    "types": _any("type"),
+    "ids": lambda record, ids: record.id in ids,
+    "chats": lambda record, chats: record.chat in chats,
+    "source": lambda record, source: record.source == source or record.source.startswith(source + ":"),
+    "tags": lambda record, tags: all(tag in record.tags for tag in tags),
+    "said_from": lambda record, at: record.valid_from >= at,
+    "said_until": lambda record, at: record.valid_from < at,
+    "changed_after": lambda record, seq: record.seq > seq,
+    "alive_at": lambda record, at: record.expires_at is None or record.expires_at > at,
+    "expired_at": lambda record, at: record.expires_at is not None and record.expires_at <= at,
+}
+
+
+def _selected(
+    rows: Iterable[_Row], tests: Mapping[str, _Test], order: Callable[[_Row], Any], wanted: Mapping[str, Any]
+) -> list[_Row]:
+    """Return the rows that fit every filter that was given: in order, and of these a page."""
+    given = [(test, value) for name, test in tests.items() if (value := wanted.get(name)) is not None]
+    found = [row for row in rows if all(test(row, value) for test, value in given)]
+    found.sort(key=order, reverse=wanted.get("newest_first", False))
+    begin, limit = wanted.get("offset", 0), wanted.get("limit")
+    return found[begin : None if limit is None else begin + limit]
+
+
+def _place(row: ToolCall | Interaction) -> tuple[datetime, str]:
+    return row.at, row.id
+
+
+def _behind(rows: Iterable[_Row], wanted: Mapping[str, Any], place: Callable[[_Row], Any]) -> Iterable[_Row]:
+    """Return what comes behind the last row that was seen, in the order asked for."""
+    after, newest_first = wanted.get("after"), wanted.get("newest_first", False)
+    return (row for row in rows if after is None or (place(row) < after if newest_first else place(row) > after))
