@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from typing import Any, get_type_hints
 
 from recollect.app import Recollect
-from recollect.identity.identities import BoundIdentity, Code, Identity, Joined, Pending, Unlinked
+from recollect.identity.identities import BoundIdentity, Identity
 from recollect.store.keys import DEFAULT_TENANT
 from recollect.store.tenants import stored_id
 from recollect.surfaces.http import argument_schemas
-from recollect.surfaces.http.messages import Request, Response, Route, respond
+from recollect.surfaces.http.messages import Request, Response, Route, Scope, respond
 from recollect.surfaces.http.problems import Problem, as_things_are
-from recollect.surfaces.http.schema import Nothing, Strict
+from recollect.surfaces.http.routes import RouteGroup, route
+from recollect.surfaces.http.schema import Strict, first_line
 
 
 class OfIdentity(Strict):
@@ -46,67 +46,68 @@ class Resolved:
     user: str
 
 
-class Links:
+class Links(RouteGroup):
     """Identities and links."""
 
     def __init__(self, app: Recollect) -> None:
         self._app = app
+        self._identities = app.identities
 
     def routes(self) -> list[Route]:
-        """What can be asked."""
-        all_ = self._app.identities
+        """Return the routes: those declared below, and one for each method of `Identities` that is offered."""
         post = self._post
         return [
-            Route(
-                method="GET",
-                path="/identities",
-                name="identities",
-                does="Everyone who was bound or joined, and which user they are.",
-                scope="admin",
-                takes=Nothing,
-                returns=list[BoundIdentity],
-                handle=self._for_default(lambda request: respond(all_.all())),
-            ),
-            post("resolve", OfIdentity, Resolved, lambda who, _: Resolved(user=all_.resolve(who)), "read"),
-            post("bind", Binding, None, lambda who, given: all_.bind(who, stored_id(DEFAULT_TENANT, given["user"]))),
-            post("start_link", OfIdentity, Code, lambda who, _: all_.start_link(who)),
-            post("enter_code", Entered, Pending, lambda who, given: all_.enter_code(who, given["code"])),
-            post("pending", OfIdentity, Pending | None, lambda who, _: all_.pending(who), "read"),
-            post("confirm", OfIdentity, Joined | Pending, lambda who, _: all_.confirm(who)),
-            post("decline", OfIdentity, bool, lambda who, _: all_.decline(who)),
-            post("code_until", OfIdentity, datetime | None, lambda who, _: all_.code_until(who), "read"),
-            post("unlink", OfIdentity, Unlinked, lambda who, _: all_.unlink(who)),
+            *super().routes(),
+            post("resolve", "read", returns=Resolved, do=lambda who: Resolved(user=self._identities.resolve(who))),
+            post("bind", takes=Binding, do=self._bind),
+            post("start_link"),
+            post("enter_code", takes=Entered),
+            post("pending", "read"),
+            post("confirm"),
+            post("decline"),
+            post("code_until", "read"),
+            post("unlink"),
         ]
+
+    @route("GET", "/identities", "admin")
+    def identities(self, request: Request) -> list[BoundIdentity]:
+        """Everyone who was bound or joined, and which user they are."""
+        _check_tenant(request)
+        return self._identities.all()
+
+    def _bind(self, who: Identity, user: str) -> None:
+        self._identities.bind(who, stored_id(DEFAULT_TENANT, user))
 
     def _post(
         self,
         name: str,
-        takes: type[OfIdentity],
-        returns: Any,
-        do: Callable[[tuple[str, str], dict[str, Any]], Any],
-        scope: Any = "write",
+        scope: Scope = "write",
+        *,
+        takes: type[OfIdentity] = OfIdentity,
+        returns: Any = None,
+        do: Callable[..., Any] | None = None,
     ) -> Route:
+        method = getattr(self._identities, name)
+
         def handle(request: Request) -> Response:
-            given = request.values
+            _check_tenant(request)
+            given = dict(request.values)
+            who = Identity(given.pop("channel"), given.pop("name"))
             with as_things_are():
-                return respond(do(Identity(given["channel"], given["name"]), given))
+                return respond((do or method)(who, *given.values()))
 
         return Route(
             method="POST",
             path=f"/identities/{name}",
             name=f"identity_{name}",
-            does=(getattr(type(self._app.identities), name).__doc__ or "").strip().partition("\n")[0],
+            does=first_line(method),
             scope=scope,
             takes=takes,
-            returns=returns,
-            handle=self._for_default(handle),
+            returns=returns or get_type_hints(method)["return"],
+            handle=handle,
         )
 
-    @staticmethod
-    def _for_default(handle: Callable[[Request], Response]) -> Callable[[Request], Response]:
-        def checked(request: Request) -> Response:
-            if request.caller.tenant != DEFAULT_TENANT:
-                raise Problem(403, "NotAllowedError", "identities are joined for the default tenant only")
-            return handle(request)
 
-        return checked
+def _check_tenant(request: Request) -> None:
+    if request.caller.tenant != DEFAULT_TENANT:
+        raise Problem(403, "NotAllowedError", "identities are joined for the default tenant only")
