@@ -1,15 +1,16 @@
-"""The wall between chats: what a chat may see of a memory, and which chat a record belongs to.
+"""Isolation of chats: which records a chat may see, and which chat a record belongs to.
 
-A record belongs to the chat in which its present text was said, noted as ``metadata["chat"]``, or to none if the person
-wrote it themselves or the host names no chats. A handle that acts in a chat gets a `ChatReader` or a `ChatTransaction`
-instead of the store's own: each way to read goes through the wall, so no verb and no tool has to think of it.
+A record belongs to the chat in which its present text was said (``metadata["chat"]``), or to none if the person wrote
+it themselves or the host application names no chats. A handle that acts in a chat gets a `ChatReader` or a
+`ChatTransaction` instead of the store's own. Every read goes through it, so verbs and tools need no checks of their
+own.
 
-- Without a chat, on the person's own surfaces, everything is seen.
-- In a chat: its own records, and those that belong to no chat. With the consent "across_chats", everything.
-- In a group, a chat whose name begins with ``group:``: its own records, and nothing else, whatever was consented to.
-- `OUTSIDE` all chats, for what learns from what belongs to no chat: only that. With the consent, everything.
+- Without a chat, on the person's own surfaces, everything is visible.
+- In a chat: its own records, and those of no chat. With the consent "across_chats", everything.
+- In a group (a chat whose name begins with ``group:``): its own records only, whatever the consent.
+- `OUTSIDE` all chats, for learning from records of no chat: only those. With the consent, everything.
 
-The consent is read in the same view as the records, so that to withdraw it works at once.
+The consent is read in the same view as the records, so withdrawing it takes effect at once.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from recollect.records import ExtractionRun, Interaction, JournalEntry, Record, 
 from recollect.store.contract import FileState, Query, Reader, State, Tombstone, Transaction, VectorRow
 
 GROUP = "group:"
-"""What the name of a group begins with."""
+"""The prefix of a group's name."""
 OUTSIDE = "person:"
-"""The chat of what only the person's own surfaces show; to act in it is to act outside all chats."""
+"""The chat of records that only the person's own surfaces show. To act in it is to act outside all chats."""
 CONSENT = "across_chats"
 
 _T = TypeVar("_T", bound=Reader)
@@ -35,36 +36,36 @@ _Found = TypeVar("_Found")
 
 
 class HasMetadata(Protocol):
-    """What can belong to a chat."""
+    """Anything that can belong to a chat."""
 
     @property
     def metadata(self) -> dict[str, Any]: ...
 
 
 def group(chat: str) -> str:
-    """The name of a chat that several people are in."""
+    """Return the name of a chat as that of a group."""
     return chat if is_group(chat) else GROUP + chat
 
 
 def is_group(chat: str | None) -> bool:
-    """Whether several people are in a chat."""
+    """Return True if several people are in a chat."""
     return chat is not None and chat.startswith(GROUP)
 
 
 def may_cross(chat: str | None, reader: Reader) -> bool:
-    """Whether what was said in other chats may be used in this one."""
+    """Return True if what was said in other chats may be used in this one."""
     return not is_group(chat) and CONSENT in reader.consents()
 
 
 def chats_seen(chat: str | None, reader: Reader) -> tuple[str | None, ...] | None:
-    """Whose records are seen from a chat, None among them for those of no chat; None if all are."""
+    """Return the chats whose records are visible from a chat (None stands for "no chat"), or None if all are."""
     if chat is None or may_cross(chat, reader):
         return None
     return (chat,) if is_group(chat) else (chat, None)
 
 
 def moved(record: Record, chat: str | None) -> Record:
-    """The record as one of this chat."""
+    """Return the record as one of this chat."""
     if record.chat == chat:
         return record
     metadata = {name: value for name, value in record.metadata.items() if name != "chat"}
@@ -72,14 +73,15 @@ def moved(record: Record, chat: str | None) -> Record:
 
 
 def stamped(metadata: dict[str, Any], chat: str | None) -> dict[str, Any]:
-    """What is noted of something that happens in this chat."""
+    """Return the metadata of something that happens in this chat."""
     return metadata if chat in (None, OUTSIDE) else metadata | {"chat": chat}
 
 
 def belonging(before: Record | None, after: Record, chat: str | None) -> Record:
-    """A new version of a record with the chat it belongs to, if it is written from this one.
+    """Return a new version of a record with the chat it belongs to when written from this one.
 
-    What is reworded in a chat was said there. What is reworded elsewhere leaves a group: others read it there.
+    Text reworded in a chat was said there. A group's record that is reworded elsewhere leaves the group, because its
+    members would read the new text.
     """
     if before is None:
         return after if chat in (None, OUTSIDE) else moved(after, chat)
@@ -91,30 +93,30 @@ def belonging(before: Record | None, after: Record, chat: str | None) -> Record:
 
 
 def joint(records: Sequence[Record]) -> str | None:
-    """The chat of what several records become together: theirs, or the person's own surfaces if they have several."""
+    """Return the chat of a record made from several: their common chat, or the person's own surfaces."""
     chats = {record.chat for record in records}
     return chats.pop() if len(chats) == 1 else OUTSIDE
 
 
 def _words(record: Record) -> tuple[object, ...]:
-    """All that somebody said: not what a pruning, a pin or a forgetting touches."""
+    """Return everything somebody said, leaving out what pruning, pinning or forgetting changes."""
     about = {name: value for name, value in record.metadata.items() if name != "chat"}
     named = [getattr(record, name, None) for name in ("label", "title", "topic", "participants", "speaker")]
     return record.content, record.key, record.excerpt, record.tags, record.messages, about, *named
 
 
 def whole(reader: _T) -> _T:
-    """The store's own reader, for what has to know everything: the search index."""
+    """Return the store's own reader, for the search index, which must see everything."""
     return reader.whole if isinstance(reader, ChatReader) else reader
 
 
 def seen_by(reader: Reader) -> tuple[str | None, ...] | None:
-    """Whose records a reader shows; None if all."""
+    """Return the chats whose records a reader shows, or None if all."""
     return reader.chats if isinstance(reader, ChatReader) else None
 
 
 def reader_in(reader: Reader, chat: str | None, session: str | None = None) -> Reader:
-    """The view that a chat has of a memory."""
+    """Return the view that a chat has of a memory."""
     chats = chats_seen(chat, reader)
     return reader if chats is None else ChatReader(reader, chats, session)
 
@@ -126,7 +128,7 @@ def transaction_in(tx: Transaction, chat: str | None, session: str | None = None
 
 
 class ChatReader:
-    """A reader that shows only what belongs to some chats."""
+    """A reader that shows only the records of some chats."""
 
     def __init__(self, reader: Any, chats: tuple[str | None, ...], session: str | None = None) -> None:
         self.whole = reader
@@ -134,7 +136,6 @@ class ChatReader:
         self._session = session
 
     def shows(self, one: HasMetadata) -> bool:
-        """Whether this may be seen."""
         chat = one.metadata.get("chat")
         return (None if chat is None else str(chat)) in self.chats
 
@@ -175,7 +176,7 @@ class ChatReader:
             return entry
         if self.get(entry.record_id) is None:
             return None
-        # the record came here later: its number is known, and nothing of what it said before
+        # the record moved here later: its number is known, but not what it said before
         return replace(entry, before=None, after=None, reason=None, source=None, erased=True)
 
     def entries(
@@ -251,7 +252,7 @@ class ChatReader:
         limit: int | None = None,
     ) -> list[ToolCall]:
         if self._session is None or session not in (None, self._session):
-            return []  # a call names no chat; only those of this conversation are certainly of this one
+            return []  # a call names no chat; only those of this session certainly belong here
         found: list[ToolCall] = self.whole.calls(
             since=since,
             until=until,
@@ -320,7 +321,7 @@ class ChatReader:
         return [run for run in found if run.details.get("chat") in self.chats][:limit]
 
     def vectors(self, embedder: str, *, after: int = 0, limit: int | None = None) -> list[VectorRow]:
-        return []  # whoever compares vectors does so with the whole index, and is told which records fit
+        return []  # vectors are compared using the whole index, which is told which records are visible
 
     def last_vector(self, embedder: str) -> int:
         return 0
@@ -329,9 +330,9 @@ class ChatReader:
         return []
 
     def _may_tell(self, entry: JournalEntry) -> bool:
-        """Whether all that a journal entry holds may be seen.
+        """Return True if everything in a journal entry may be seen.
 
-        Of what was erased nobody knows whose it was, and a pause or a consent is the person's, unless a call did it.
+        The owner of erased content is unknown, and a pause or a consent is the person's own, unless a call made it.
         """
         states = [state for state in (entry.before, entry.after) if state is not None]
         return all(map(self.shows, states)) if states else not entry.record_id and entry.call is not None
@@ -341,10 +342,10 @@ class ChatReader:
 
 
 class ChatTransaction(ChatReader):
-    """A transaction that shows only what belongs to some chats. What is stored through it is stored as it is."""
+    """A transaction that shows only the records of some chats. Writes pass through unchanged."""
 
     def last_reported(self) -> datetime | None:
-        last: datetime | None = self.whole.last_reported()  # what is reported now comes after all that is there
+        last: datetime | None = self.whole.last_reported()  # whatever is reported now comes after everything stored
         return last
 
     def next_seq(self) -> int:
@@ -403,7 +404,7 @@ class ChatTransaction(ChatReader):
         own = {known.id for known in self.runs()}
         for known in self.whole.runs():
             taken = known.id == run.id or (known.day, known.kind) == (run.day, run.kind)
-            if taken and known.id not in own:  # it would go in its place
+            if taken and known.id not in own:  # it would replace the other chat's run
                 raise InvalidInputError("run", "must have an id and a kind that are not in use")
         self.whole.put_run(run)
 
@@ -440,7 +441,7 @@ class ChatTransaction(ChatReader):
 
 
 def _enough(find: Callable[[int | None], list[_Found]], fits: Callable[[Any], bool], limit: int | None) -> list[_Found]:
-    """The first that fit, as many as are wanted: more are asked for until there are enough."""
+    """Return the first ``limit`` items that fit, fetching more until there are enough."""
     most = limit
     while True:
         found = find(most)
