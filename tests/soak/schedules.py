@@ -93,7 +93,12 @@ def make_schedule(seed: str, length: int, everyday: bool) -> Schedule:
     steps = []
     for n in range(random.randint(max(3, length // 2), length)):
         do = random.choices(tuple(WEIGHTS), tuple(WEIGHTS.values()))[0]
-        step: Step = {"n": n, "do": do, "at": random.randrange(len(surfaces)), "pick": int(random.random() * 10_000) / 10_000}
+        step: Step = {
+            "n": n,
+            "do": do,
+            "at": random.randrange(len(surfaces)),
+            "pick": int(random.random() * 10_000) / 10_000,
+        }
         if do in ("write", "write_undo", "kill_write", "pair"):
             verbs = ("remember", "note", "observe", "episode", "say", "jot", "scratch")
             weights = (12, 3, 2, 2, 0, 0, 0) if do == "write_undo" else (12, 3, 2, 2, 2, 2, 1)

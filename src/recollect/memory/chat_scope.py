@@ -1,15 +1,16 @@
-"""The wall between chats: what a chat may see of a memory, and which chat a record belongs to.
+"""Isolation of chats: which records a chat may see, and which chat a record belongs to.
 
-A record belongs to the chat in which its present text was said, noted as ``metadata["chat"]``, or to none if the person
-wrote it themselves or the host names no chats. A handle that acts in a chat gets a `ChatReader` or a `ChatTransaction`
-instead of the store's own: each way to read goes through the wall, so no verb and no tool has to think of it.
+A record belongs to the chat in which its present text was said (``metadata["chat"]``), or to none if the person wrote
+it themselves or the host application names no chats. A handle that acts in a chat gets a `ChatReader` or a
+`ChatTransaction` instead of the store's own. Every read goes through it, so verbs and tools need no checks of their
+own.
 
-- Without a chat, on the person's own surfaces, everything is seen.
-- In a chat: its own records, and those that belong to no chat. With the consent "across_chats", everything.
-- In a group, a chat whose name begins with ``group:``: its own records, and nothing else, whatever was consented to.
-- `OUTSIDE` all chats, for what learns from what belongs to no chat: only that. With the consent, everything.
+- Without a chat, on the person's own surfaces, everything is visible.
+- In a chat: its own records, and those of no chat. With the consent "across_chats", everything.
+- In a group (a chat whose name begins with ``group:``): its own records only, whatever the consent.
+- `OUTSIDE` all chats, for learning from records of no chat: only those. With the consent, everything.
 
-The consent is read in the same view as the records, so that to withdraw it works at once.
+The consent is read in the same view as the records, so withdrawing it takes effect at once.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ from recollect.store.contract import (
 )
 
 GROUP = "group:"
-"""What the name of a group begins with."""
+"""The prefix of a group's name."""
 OUTSIDE = "person:"
-"""The chat of what only the person's own surfaces show; to act in it is to act outside all chats."""
+"""The chat of records that only the person's own surfaces show. To act in it is to act outside all chats."""
 CONSENT = "across_chats"
 
 _T = TypeVar("_T", bound=Reader)
@@ -48,36 +49,36 @@ _Found = TypeVar("_Found")
 
 
 class HasMetadata(Protocol):
-    """What can belong to a chat."""
+    """Anything that can belong to a chat."""
 
     @property
     def metadata(self) -> dict[str, Any]: ...
 
 
 def group_chat(chat: str) -> str:
-    """The name of a chat that several people are in."""
+    """Return the name of a chat as that of a group."""
     return chat if is_group(chat) else GROUP + chat
 
 
 def is_group(chat: str | None) -> bool:
-    """Whether several people are in a chat."""
+    """Return True if several people are in a chat."""
     return chat is not None and chat.startswith(GROUP)
 
 
 def may_cross(chat: str | None, reader: Reader) -> bool:
-    """Whether what was said in other chats may be used in this one."""
+    """Return True if what was said in other chats may be used in this one."""
     return not is_group(chat) and CONSENT in reader.consents()
 
 
 def chats_seen(chat: str | None, reader: Reader) -> tuple[str | None, ...] | None:
-    """Whose records are seen from a chat, None among them for those of no chat; None if all are."""
+    """Return the chats whose records are visible from a chat (None stands for "no chat"), or None if all are."""
     if chat is None or may_cross(chat, reader):
         return None
     return (chat,) if is_group(chat) else (chat, None)
 
 
 def move_to_chat(record: Record, chat: str | None) -> Record:
-    """The record as one of this chat."""
+    """Return the record as one of this chat."""
     if record.chat == chat:
         return record
     metadata = {name: value for name, value in record.metadata.items() if name != "chat"}
@@ -85,14 +86,15 @@ def move_to_chat(record: Record, chat: str | None) -> Record:
 
 
 def chat_metadata(metadata: dict[str, Any], chat: str | None) -> dict[str, Any]:
-    """What is noted of something that happens in this chat."""
+    """Return the metadata of something that happens in this chat."""
     return metadata if chat in (None, OUTSIDE) else metadata | {"chat": chat}
 
 
 def keep_chat(before: Record | None, after: Record, chat: str | None) -> Record:
-    """A new version of a record with the chat it belongs to, if it is written from this one.
+    """Return a new version of a record with the chat it belongs to when written from this one.
 
-    What is reworded in a chat was said there. What is reworded elsewhere leaves a group: others read it there.
+    Text reworded in a chat was said there. A group's record that is reworded elsewhere leaves the group, because its
+    members would read the new text.
     """
     if before is None:
         return after if chat in (None, OUTSIDE) else move_to_chat(after, chat)
@@ -104,30 +106,30 @@ def keep_chat(before: Record | None, after: Record, chat: str | None) -> Record:
 
 
 def common_chat(records: Sequence[Record]) -> str | None:
-    """The chat of what several records become together: theirs, or the person's own surfaces if they have several."""
+    """Return the chat of a record made from several: their common chat, or the person's own surfaces."""
     chats = {record.chat for record in records}
     return chats.pop() if len(chats) == 1 else OUTSIDE
 
 
 def _content_fields(record: Record) -> tuple[object, ...]:
-    """All that somebody said: not what a pruning, a pin or a forgetting touches."""
+    """Return everything somebody said, leaving out what pruning, pinning or forgetting changes."""
     about = {name: value for name, value in record.metadata.items() if name != "chat"}
     named = [getattr(record, name, None) for name in ("label", "title", "topic", "participants", "speaker")]
     return record.content, record.key, record.excerpt, record.tags, record.messages, about, *named
 
 
 def unscoped(reader: _T) -> _T:
-    """The store's own reader, for what has to know everything: the search index."""
+    """Return the store's own reader, for the search index, which must see everything."""
     return reader.whole if isinstance(reader, ChatReader) else reader
 
 
 def visible_chats(reader: Reader) -> tuple[str | None, ...] | None:
-    """Whose records a reader shows; None if all."""
+    """Return the chats whose records a reader shows, or None if all."""
     return reader.chats if isinstance(reader, ChatReader) else None
 
 
 def reader_in(reader: Reader, chat: str | None, session: str | None = None) -> Reader:
-    """The view that a chat has of a memory."""
+    """Return the view that a chat has of a memory."""
     chats = chats_seen(chat, reader)
     return reader if chats is None else ChatReader(reader, chats, session)
 
@@ -139,7 +141,7 @@ def transaction_in(tx: Transaction, chat: str | None, session: str | None = None
 
 
 class ChatReader:
-    """A reader that shows only what belongs to some chats."""
+    """A reader that shows only the records of some chats."""
 
     def __init__(self, reader: Any, chats: tuple[str | None, ...], session: str | None = None) -> None:
         self.whole = reader
@@ -147,7 +149,6 @@ class ChatReader:
         self._session = session
 
     def shows(self, one: HasMetadata) -> bool:
-        """Whether this may be seen."""
         chat = one.metadata.get("chat")
         return (None if chat is None else str(chat)) in self.chats
 
@@ -188,7 +189,7 @@ class ChatReader:
             return entry
         if self.get(entry.record_id) is None:
             return None
-        # the record came here later: its number is known, and nothing of what it said before
+        # the record moved here later: its number is known, but not what it said before
         return replace(entry, before=None, after=None, reason=None, source=None, erased=True)
 
     def entries(self, **wanted: Unpack[EntryFilter]) -> list[JournalEntry]:
@@ -391,7 +392,7 @@ def sessions_of(messages: Iterable[Record], **page: Unpack[SessionPage]) -> list
 
 
 def _enough(find: Callable[[int | None], list[_Found]], fits: Callable[[Any], bool], limit: int | None) -> list[_Found]:
-    """The first that fit, as many as are wanted: more are asked for until there are enough."""
+    """Return the first ``limit`` items that fit, fetching more until there are enough."""
     most = limit
     while True:
         found = find(most)
