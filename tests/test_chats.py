@@ -24,7 +24,7 @@ import recollect
 from recollect import ExtractionRun, Memory, NotFoundError, Recollect, RecollectError
 from recollect.agents.conclude import conclude
 from recollect.agents.extract import Extraction, extract
-from recollect.agents.gather_interactions import Collected
+from recollect.agents.gather_interactions import Gathered
 from recollect.client import connect
 from recollect.config import Config
 from recollect.memory.unprocessed import Mark
@@ -601,7 +601,7 @@ def test_T5_an_extractor_is_told_of_one_chat_at_a_time(opened: Open) -> None:
     app.user(USER).say("My name is Vera.", session="own-talk")
     seen: list[tuple[str, str]] = []
 
-    def reading(memory: Memory, collected: Collected) -> Extraction:
+    def reading(memory: Memory, collected: Gathered) -> Extraction:
         said = " ".join(one.text for one in collected.sayings)
         seen.append((said, memory.show() + repr(memory.search("clinic release", include_conversation=True))))
         return Extraction((), (), "mine")

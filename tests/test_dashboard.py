@@ -32,7 +32,7 @@ from recollect.surfaces.web.charts import bars, columns, compact, histogram, las
 from recollect.testing import FrozenClock, MemoryStore
 from recollect.testing.postgres import PostgresServer
 from recollect.usage_metrics import BOUNDS, CallGroup, Latency, Tally, compute_metrics, latency_of, latency_step
-from recollect.work.contract import Done, Failed, Task
+from recollect.work.contract import Done, FailedAttempt, Task
 from tests.browser.windows import launched
 from tests.serving import serving
 
@@ -412,7 +412,7 @@ def test_R4_U6_operators_see_nothing_of_other_tenants(where: str) -> None:
         log(app, "@acme/ann", call("1", tool="theirs_only"), call("2", tool="theirs_only"))
         with app.queue() as queue:
             queue.put_many([Task(name="late", user_id=user, max_attempts=1) for user in ("bob", "@acme/ann", None)])
-            queue.settle([Failed(lease, "no answer") for lease in queue.take("w", 9).leases])
+            queue.settle([FailedAttempt(lease, "no answer") for lease in queue.take("w", 9).leases])
             dead = {job.user_id: job.id for job in queue.dead()}
         with visiting(app, "default", "acme") as [ours, theirs]:
             seen = ours.seen("operator?days=30")
@@ -490,7 +490,7 @@ def test_U6_who_may_only_look_changes_nothing(tmp_path: Path) -> None:
         log(app, "ann", call("1"))
         with app.queue() as queue:
             queue.put(Task(name="extract", user_id="ann", max_attempts=1))
-            queue.settle([Failed(lease, "no") for lease in queue.take("w", 9).leases])
+            queue.settle([FailedAttempt(lease, "no") for lease in queue.take("w", 9).leases])
             [job] = queue.dead()
         code, _ = Login(app.keys).link(None, operator=True, read_only=True)
         with visiting(app, code=code) as [visit]:
@@ -513,7 +513,7 @@ def test_U6_dead_letters_of_others_hide_none_of_ours(tmp_path: Path, monkeypatch
             users = ["bob", *(f"@acme/{number}" for number in range(3))]
             queue.put_many([Task(name="late", user_id=user, max_attempts=1) for user in users])
             for lease in queue.take("w", 9).leases:
-                queue.settle([Failed(lease, f"<script>{SECRET}</script>")])
+                queue.settle([FailedAttempt(lease, f"<script>{SECRET}</script>")])
         with visiting(app, "default", "acme") as [ours, theirs]:
             page = ours.get("operator/queue")
             assert "late for bob" in page and "<script>wombat" not in page and "&lt;script&gt;" in page
@@ -575,7 +575,7 @@ def test_U6_in_a_browser_the_numbers_follow_and_no_page_is_too_wide(chromium: An
         log(app, "a" * 120, *(call(f"{tool}", tool=f"{tool}_{'x' * 40}") for tool in range(14)))
         with app.queue() as queue:
             queue.put(Task(name="n" * 90, user_id="a" * 120, max_attempts=1))
-            queue.settle([Failed(lease, "e" * 300) for lease in queue.take("w", 9).leases])
+            queue.settle([FailedAttempt(lease, "e" * 300) for lease in queue.take("w", 9).leases])
         with serving(app) as url:
             window = chromium.new_page(viewport={"width": 360, "height": 740})
             complaints: list[str] = []

@@ -16,9 +16,9 @@ import pytest
 
 import recollect
 from recollect import Episode, InvalidInputError, Memory, Message, Recollect
-from recollect.agents.conclude import idle
+from recollect.agents.conclude import idle_sessions
 from recollect.agents.extract import Extraction, by_rules
-from recollect.agents.gather_interactions import Collected
+from recollect.agents.gather_interactions import Gathered
 from recollect.agents.models import Model, open_model
 from recollect.surfaces.chat.conversation import COMMANDS, NO_MODEL, Talk
 from recollect.surfaces.chat.page import Choice, Page
@@ -367,7 +367,7 @@ def test_U1_after_half_an_hour_of_silence_it_is_concluded_and_the_chat_goes_on(
     assert [message.text for message in asked.messages][-2:] == ["Mhm.", "Now I know"], "the chat is not lost"
     assert f"The topic: {POST}" not in asked.system
     assert len({one.session for one in _memory(app).read(kind="message")}) == 2
-    assert idle(_memory(app), clock=clock) == []
+    assert idle_sessions(_memory(app), clock=clock) == []
 
 
 def test_U1_a_host_can_conclude_what_is_silent(app: Recollect, talk: Talk, clock: FrozenClock) -> None:
@@ -389,7 +389,7 @@ def test_U1_nobody_waits_for_an_answer_because_of_what_was_long_before(
         _memory(app).say("I like tea", session=f"chat@{number}", said_at=clock() - timedelta(days=1))
     seen: list[str] = []
 
-    def looking(memory: Memory, collected: Collected) -> Extraction:
+    def looking(memory: Memory, collected: Gathered) -> Extraction:
         seen.extend(one.session for one in collected.talks)
         return by_rules(memory, collected)
 

@@ -37,7 +37,7 @@ from recollect.surfaces.web.console import console
 from recollect.surfaces.web.diffs import lines_changed, words_changed
 from recollect.surfaces.web.live import Live
 from recollect.testing import FrozenClock, MemoryStore
-from recollect.work.contract import Failed, Task
+from recollect.work.contract import FailedAttempt, Task
 from tests.browser.windows import launched
 from tests.serving import serving as serving_all
 
@@ -1418,7 +1418,7 @@ def test_U6_an_operator_retries_and_removes_what_was_given_up(tmp_path: Path) ->
         with app.queue() as queue:
             for user in ("u1", "u2", "@acme/u3"):
                 queue.put(Task(name="extract", user_id=user, payload={"text": "wombat"}, max_attempts=1))
-            queue.settle([Failed(lease, "the model did not answer") for lease in queue.take("w", 3).leases])
+            queue.settle([FailedAttempt(lease, "the model did not answer") for lease in queue.take("w", 3).leases])
             theirs = next(job.id for job in queue.dead() if job.user_id == "@acme/u3")
         visit = Visit(url)
         page = visit.get("operator/queue")

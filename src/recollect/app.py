@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     from recollect.store.keys import ApiKeys
     from recollect.store.postgres_connections import Pool
     from recollect.store.service_tables import ServiceTables, Tables
-    from recollect.tools.deferred import Late, Patience
+    from recollect.tools.deferred import DeferredCall, ReplyTimeouts
     from recollect.tools.log import CallLog
     from recollect.tools.suite import Suite, Telemetry
     from recollect.work.contract import Job, Queue
-    from recollect.work.deferred_calls import LateCalls
+    from recollect.work.deferred_calls import DeferredCalls
     from recollect.work.worker import Worker
 
 LOGGER = logging.getLogger("recollect")
@@ -77,7 +77,7 @@ class Recollect:
         self._searched: OrderedDict[int, UserMemory] = OrderedDict()
         self._guard = threading.Lock()
         self._log: CallLog | None = None
-        self._late: LateCalls | None = None
+        self._late: DeferredCalls | None = None
         self._identities: Identities | None = None
         self._keys: ApiKeys | None = None
         self._queue_pool: Pool | None = None
@@ -190,32 +190,32 @@ class Recollect:
                 self._log = CallLog(lambda name: self.user(name)._person, self.config, self._clock)
             return self._log
 
-    def _patience(self) -> Patience | None:
+    def _patience(self) -> ReplyTimeouts | None:
         """How long a reply waits for a tool; None, as long as the tool says, if there is no queue or no wish for it."""
         config = self.config
         if not config.tool_async or not (config.database_url or isinstance(self._store, SqliteStore)):
             return None
         from recollect.memory.search import load_search
-        from recollect.tools.deferred import Patience
+        from recollect.tools.deferred import ReplyTimeouts
 
         load_search()  # now, and not while a reply waits
         seconds = config.tool_timeout_ms / 1000
         embedding = 0.0 if self._embedding is None else config.embedder_timeout_ms / 1000
-        return Patience(seconds + embedding, seconds, self._late_calls())
+        return ReplyTimeouts(seconds + embedding, seconds, self._late_calls())
 
-    def _late_calls(self, *, resume: bool = True) -> LateCalls:
-        from recollect.work.deferred_calls import LateCalls
+    def _late_calls(self, *, resume: bool = True) -> DeferredCalls:
+        from recollect.work.deferred_calls import DeferredCalls
 
         with self._guard:
             if self._late is not None:
                 return self._late
-            late = self._late = LateCalls(self.queue, self._tools_for)
+            late = self._late = DeferredCalls(self.queue, self._tools_for)
         if resume and isinstance(self._store, SqliteStore) and (self._store.root / "queue.db").exists():
             # what a process left that died; with PostgreSQL there are workers for that
             threading.Thread(target=late.resume_if_any, name="recollect-resume", daemon=True).start()
         return late
 
-    def _tools_for(self, late: Late) -> Suite:
+    def _tools_for(self, late: DeferredCall) -> Suite:
         others = [name for name in late.people if name != late.user]
         return self.tools(late.user, session=late.session, chat=late.chat, agent=late.agent, others=others)
 

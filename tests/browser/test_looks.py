@@ -11,7 +11,7 @@ from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import expect
 
 from recollect import Memory
-from recollect.work.contract import Failed, Task
+from recollect.work.contract import FailedAttempt, Task
 from tests.browser.windows import House, Window, a_life, records_of
 from tests.volume import IS_LONG
 
@@ -131,7 +131,7 @@ def test_U6_axe_finds_nothing_serious_on_an_operators_pages(house: House, memory
     calls(house, memory)
     with house.app.queue() as queue:
         queue.put(Task(name="extract", user_id=memory.user_id, payload={}, max_attempts=1))
-        queue.settle([Failed(lease, "the model did not answer") for lease in queue.take("w", 1).leases])
+        queue.settle([FailedAttempt(lease, "the model did not answer") for lease in queue.take("w", 1).leases])
     window = house.window(operator=True)
     assert findings_on(window, axe, window.places()) == []
 

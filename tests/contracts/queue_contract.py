@@ -13,7 +13,7 @@ import pytest
 from recollect.errors import InvalidInputError, NotFoundError, QueueFullError
 from recollect.testing import FrozenClock
 from recollect.usage_metrics import BOUNDS, QueueMetrics, latency_step
-from recollect.work.contract import Done, Failed, Job, Keeping, Lease, Queue, Returned, Task
+from recollect.work.contract import Done, FailedAttempt, Job, Lease, Queue, Retention, Returned, Task
 from recollect.work.lease_owners import new_owner
 from recollect.work.worker import Worker
 
@@ -172,7 +172,7 @@ class QueueContract:
 
     def test_W2_what_is_to_be_tried_again_keeps_its_place(self, queue: Queue, clock: FrozenClock) -> None:
         queue.put_many([task("a", user_id="u1"), task("b", user_id="u1"), task("x", user_id="u2")])
-        queue.settle([Failed(take_one(queue), "ValueError", 60)])
+        queue.settle([FailedAttempt(take_one(queue), "ValueError", 60)])
         assert drain(queue) == ["x"]
         queue.put(task("urgent", user_id="u1", priority=1))
         assert drain(queue) == ["urgent"]
@@ -191,13 +191,13 @@ class QueueContract:
         assert queue.put(task(key="k")).id == first.id
         lease = take_one(queue)
         assert not queue.put(task(key="k")).fresh
-        queue.settle([Failed(lease, "ValueError", 0)])
+        queue.settle([FailedAttempt(lease, "ValueError", 0)])
         assert not queue.put(task(key="k")).fresh
         queue.settle([Done(take_one(queue))])
         assert queue.put(task(key="k")).fresh
 
     def test_W2_a_key_put_once_is_remembered_when_its_job_is_done(self, make: Make, clock: FrozenClock) -> None:
-        queue = make(clock=clock, keeping=Keeping(done=timedelta(hours=1), once=timedelta(days=2)))
+        queue = make(clock=clock, keeping=Retention(done=timedelta(hours=1), once=timedelta(days=2)))
         first = queue.put(task(key="extract:u1:2026-02-12", once=True))
         queue.settle([Done(take_one(queue), {"facts": 2})])
         again = queue.put(task(key="extract:u1:2026-02-12", once=True))
@@ -223,7 +223,7 @@ class QueueContract:
         quick = take_one(queue, worker=OTHER)
         assert (quick.job.attempts, quick.fence > slow.fence) == (2, True)
         assert queue.settle([Done(slow, "late")]) == (put.id,) and queue.renew([slow]) == (put.id,)
-        assert queue.settle([Failed(slow, "late")]) == queue.settle([Returned(slow)]) == (put.id,)
+        assert queue.settle([FailedAttempt(slow, "late")]) == queue.settle([Returned(slow)]) == (put.id,)
         assert queue.settle([Done(quick, "in time")]) == ()
         assert queue.settle([Done(slow, "late")]) == (put.id,)
         job = queue.job(put.id)
@@ -283,7 +283,7 @@ class QueueContract:
         put = queue.put(task("bad", user_id="u1", max_attempts=2, payload={"n": 1}))
         queue.put(task("good", user_id="u1"))
         for _ in range(2):
-            queue.settle([Failed(take_one(queue), "ValueError at x.py:1", 0)])
+            queue.settle([FailedAttempt(take_one(queue), "ValueError at x.py:1", 0)])
         [job] = queue.dead()
         assert (job.id, job.state, job.attempts, job.error) == (put.id, "dead", 2, "ValueError at x.py:1")
         assert job.payload == {"n": 1} and job.finished_at == T0
@@ -304,7 +304,7 @@ class QueueContract:
         queue.put(task(user_id="u2", run_at=T0 + timedelta(hours=1)))
         queue.put(task("tried again", user_id="u3"))
         for lease in take(queue):
-            queue.settle([Failed(lease, "no", 5.0) if lease.job.name == "tried again" else Done(lease)])
+            queue.settle([FailedAttempt(lease, "no", 5.0) if lease.job.name == "tried again" else Done(lease)])
         clock.tick(seconds=10)
         assert queue.figures().oldest == T0, "that it is tried again does not make it younger"
         queue.settle([Done(take_one(queue))])
@@ -314,7 +314,7 @@ class QueueContract:
         queue.settle([Done(take_one(queue))])
         queue.put(task())
         queue.put(task(name="bad"))
-        queue.settle([Failed(take_one(queue, names=["bad"]), "no")])
+        queue.settle([FailedAttempt(take_one(queue, names=["bad"]), "no")])
         take_one(queue)
         queue.put(task())
         found = queue.figures()
@@ -329,7 +329,7 @@ class QueueContract:
         for user in (*ours, *theirs, *others):
             queue.put(task(user_id=user, max_attempts=1))
         leases = take(queue, 100)
-        queue.settle([Failed(lease, "no") for lease in leases])
+        queue.settle([FailedAttempt(lease, "no") for lease in leases])
         for tenant, users in (
             ("default", ours),
             ("acme", theirs),
@@ -344,7 +344,7 @@ class QueueContract:
     def test_W2_dead_letters_are_listed_retried_and_dropped(self, queue: Queue, clock: FrozenClock) -> None:
         for user in ("u1", "u2", "u3"):
             queue.put(task(user_id=user))
-            queue.settle([Failed(take_one(queue), "GiveUpError: no")])
+            queue.settle([FailedAttempt(take_one(queue), "GiveUpError: no")])
             clock.tick(seconds=1)
         third, second, first = queue.dead()
         assert [first.user_id, second.user_id, third.user_id] == ["u1", "u2", "u3"]
@@ -363,7 +363,7 @@ class QueueContract:
 
     def test_W2_a_dead_letter_whose_key_is_queued_again_is_not_retried(self, queue: Queue) -> None:
         put = queue.put(task(key="k"))
-        queue.settle([Failed(take_one(queue), "no")])
+        queue.settle([FailedAttempt(take_one(queue), "no")])
         assert queue.put(task(key="k")).fresh
         with pytest.raises(InvalidInputError, match="same key"):
             queue.retry(put.id)
@@ -393,7 +393,7 @@ class QueueContract:
     def test_W1_finished_jobs_expire(self, queue: Queue, clock: FrozenClock) -> None:
         done, dead, waiting = queue.put_many([task("a"), task("b"), task("c", run_at=T0 + timedelta(days=90))])
         first, second = take(queue)
-        queue.settle([Done(first, 1), Failed(second, "no")])
+        queue.settle([Done(first, 1), FailedAttempt(second, "no")])
         assert queue.tidy() == 0
         clock.tick(days=1.1)
         assert queue.tidy() == 1 and queue.job(done.id) is None

@@ -8,7 +8,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, Literal
 
-from recollect.client.connection import Connection, segment
+from recollect.client.connection import HttpConnection, segment
 from recollect.client.json_values import from_plain
 from recollect.client.remote import RemoteMemory
 from recollect.errors import InvalidInputError
@@ -20,7 +20,7 @@ from recollect.userid import check_user_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Token:
+class UserToken:
     """Lets whoever has it use the memory of one user, for a while."""
 
     token: str
@@ -39,7 +39,7 @@ class Visit:
 class Client:
     """The memories on a server. Make it with `recollect.client.connect`."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: HttpConnection) -> None:
         self._connection = connection
 
     def user(self, user_id: str | int) -> RemoteMemory:
@@ -84,10 +84,10 @@ class Client:
         )
         return found
 
-    def token(self, user_id: str | int, *, scope: Literal["read", "write"] = "read", minutes: int = 15) -> Token:
+    def token(self, user_id: str | int, *, scope: Literal["read", "write"] = "read", minutes: int = 15) -> UserToken:
         """A token for one user, to be handed to their own device. It ends by itself, or with the key."""
         asked = {"user": check_user_id(user_id), "scope": scope, "minutes": minutes}
-        token: Token = from_plain(Token, self._connection.ask("POST", "tokens", body=asked)["result"])
+        token: UserToken = from_plain(UserToken, self._connection.ask("POST", "tokens", body=asked)["result"])
         return token
 
     def visit(self, user_id: str | int, *, read_only: bool = False) -> Visit:
@@ -147,4 +147,4 @@ def connect(url: str, *, key: str | None = None, timeout: float = 30.0) -> Clien
     """
     if not url.startswith(("http://", "https://")):
         raise InvalidInputError("url", "must begin with http:// or https://")
-    return Client(Connection(url, key, timeout=timeout))
+    return Client(HttpConnection(url, key, timeout=timeout))

@@ -19,8 +19,8 @@ from datetime import datetime
 
 from recollect import checks as check
 from recollect.agents.apply import source_of
-from recollect.agents.conclude import IDLE, conclude, idle
-from recollect.agents.discuss import Answer, Discussion, Heard, storable
+from recollect.agents.conclude import IDLE, conclude, idle_sessions
+from recollect.agents.discuss import Discussion, DiscussionReply, ReceivedMessage, strip_unstorable
 from recollect.agents.extract import Extractor
 from recollect.agents.models import Model
 from recollect.agents.remind import remind, reminders_are_on
@@ -217,7 +217,7 @@ class Talk:
             pages += self._rest()
         return pages + self._anything_waiting()
 
-    def _answered(self, memory: Memory, heard: Heard, answer: Answer) -> list[Page]:
+    def _answered(self, memory: Memory, heard: ReceivedMessage, answer: DiscussionReply) -> list[Page]:
         lines = [Line(line) for line in answer.text.strip().splitlines()]
         choices: list[Choice] = []
         before: list[Page] = []
@@ -236,7 +236,7 @@ class Talk:
         lines += [Line(f"Done meanwhile: {fitted(result.text, _ROOM)}", "aside") for result in answer.finished]
         return [*before, page(*lines, choices=[choices[:_MOST_UNDO]])] if lines else before
 
-    def _kept_by_model(self, memory: Memory, answer: Answer) -> Iterable[tuple[Line, Choice]]:
+    def _kept_by_model(self, memory: Memory, answer: DiscussionReply) -> Iterable[tuple[Line, Choice]]:
         """What the model stored with its tools, as the journal tells it."""
         for result in [] if answer.reply is None else answer.reply.calls:
             entries = [one for one in memory.history(call=result.call) if one.after and one.after.kind != "scratch"]
@@ -371,7 +371,7 @@ class Talk:
         memory = self.memory
         if not memory.exists or memory.mode != "on":
             return []
-        silent = [one for one in idle(memory, clock=self._clock) if _is_of(one, self.place)]
+        silent = [one for one in idle_sessions(memory, clock=self._clock) if _is_of(one, self.place)]
         learned = [one for session in silent[:most] for one in self._learned(memory, session)]
         lead = Line("After half an hour of silence I took this away:", "aside")
         return [page(lead, *one.lines, choices=one.choices) for one in learned]
@@ -520,7 +520,7 @@ def _usable(field: str, text: object) -> str:
     """What was typed, without what no text can hold. Pasted control characters are no reason to refuse it."""
     if not isinstance(text, str):
         raise InvalidInputError(field, f"must be text, not {type(text).__name__}")
-    return storable(text)
+    return strip_unstorable(text)
 
 
 def _titled(title: str) -> str:

@@ -15,7 +15,7 @@ from recollect.surfaces.cli.session import DONE, NOT_FOUND, STORAGE, Session, co
 from recollect.times import parse_day, utc_now
 
 if TYPE_CHECKING:
-    from recollect.agents.consolidate import Said
+    from recollect.agents.consolidate import TranscriptMessage
     from recollect.agents.extract import Extracted
 
 _UserId = Annotated[str | None, typer.Option("--user-id", help="The same as --user.", metavar="ID")]
@@ -123,14 +123,14 @@ def _show(session: Session, one: Extracted, dry_run: bool) -> None:
             session.out.aside(f"  Note: {one.run.details[name]}")
 
 
-def _transcript(text: str) -> list[Said]:
-    from recollect.agents.consolidate import Said
+def _transcript(text: str) -> list[TranscriptMessage]:
+    from recollect.agents.consolidate import TranscriptMessage
 
     found = []
     for number, line in enumerate(filter(str.strip, text.splitlines()), 1):
         try:
             message = json.loads(line)
-            found.append(Said(str(message["role"]), str(message["content"])))
+            found.append(TranscriptMessage(str(message["role"]), str(message["content"])))
         except (ValueError, TypeError, KeyError, RecursionError):
             raise InvalidInputError("FILE", f"line {number} is not an object with role and content") from None
     return found

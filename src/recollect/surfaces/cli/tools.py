@@ -38,12 +38,12 @@ _EXIT = {"ok": DONE, "queued": DONE, "refused": NO, "limited": NO, "timeout": NO
 def tools(session: Session, suite: Suites = None, format: Format = None, strict: Strict = False) -> None:
     """List the tools for models, or print their declarations."""
     from recollect.tools.catalog import tools_of
-    from recollect.tools.documentation import page
+    from recollect.tools.documentation import suite_page
     from recollect.tools.wire import declarations
 
     chosen = tools_of(suite or ())
     if format == "markdown":
-        print("\n".join(page(name, [tool for tool in chosen if tool.suite == name]) for name in _suites(chosen)))
+        print("\n".join(suite_page(name, [tool for tool in chosen if tool.suite == name]) for name in _suites(chosen)))
     elif format is not None or session.json:
         print(json.dumps(declarations(chosen, format or "mcp", strict=strict), ensure_ascii=False, indent=2))
     else:

@@ -18,7 +18,7 @@ from recollect.surfaces.http.messages import Request, Response, Route, respond
 from recollect.surfaces.http.problems import Problem
 from recollect.surfaces.http.schema import Nothing, Strict, is_storable
 from recollect.tools.catalog import SUITES
-from recollect.tools.deferred import Late
+from recollect.tools.deferred import DeferredCall
 from recollect.tools.suite import Result, Suite
 
 _LONGEST_CALL = 100
@@ -115,7 +115,7 @@ class Toolbox:
         """With an idempotency key it is done here and now, under a call that the journal knows."""
         known = idempotency.repeated(request)
         assert known is not None
-        late = Late(
+        late = DeferredCall(
             call=known.call,
             user=request.user,
             tool=request.name,

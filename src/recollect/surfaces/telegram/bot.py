@@ -19,7 +19,7 @@ from typing import Any
 
 from telegram.error import BadRequest, Conflict, Forbidden, InvalidToken, RetryAfter, TelegramError
 
-from recollect.agents.conclude import IDLE, conclude, idle
+from recollect.agents.conclude import IDLE, conclude, idle_sessions
 from recollect.agents.extract import Extractor
 from recollect.agents.models import Model
 from recollect.app import Recollect
@@ -421,4 +421,4 @@ def _silent(memory: Memory, clock: Clock) -> list[str]:
     """The sessions on Telegram that nobody has gone on with."""
     if not memory.exists or memory.mode != "on":
         return []
-    return [one for one in idle(memory, clock=clock) if one.startswith(f"{CHANNEL}/")]
+    return [one for one in idle_sessions(memory, clock=clock) if one.startswith(f"{CHANNEL}/")]
