@@ -80,20 +80,19 @@ def memory(
     try:
         match command:
             case "view":
-                return _view(tree, tree.meant(_parse_path("path", path)), view_range)
+                return _view(tree, tree.meant(_to_path("path", path)), view_range)
             case "create":
-                return tree.create(_parse_path("path", path), _require_text("file_text", file_text))
+                return tree.create(_to_path("path", path), _need("file_text", file_text))
             case "str_replace":
-                old = _require_text("old_str", old_str)
-                return _str_replace(tree, tree.meant(_parse_path("path", path)), old, new_str or "")
+                return _str_replace(tree, tree.meant(_to_path("path", path)), _need("old_str", old_str), new_str or "")
             case "insert":
                 if insert_line is None or insert_text is None:
                     raise PathError("Error: insert needs insert_line and insert_text")
-                return _insert(tree, tree.meant(_parse_path("path", path)), insert_line, insert_text)
+                return _insert(tree, tree.meant(_to_path("path", path)), insert_line, insert_text)
             case "delete":
-                return tree.delete(tree.meant(_parse_path("path", path)))
+                return tree.delete(tree.meant(_to_path("path", path)))
             case "rename":
-                return tree.rename(tree.meant(_parse_path("old_path", old_path)), _parse_path("new_path", new_path))
+                return tree.rename(tree.meant(_to_path("old_path", old_path)), _to_path("new_path", new_path))
     except PathError as error:
         return ToolAnswer(str(error), "path", "error", exact=True)
     except InvalidInputError as error:  # told in the words that the model knows
@@ -534,7 +533,7 @@ def _own_path(note: Record) -> str | None:
 # paths
 
 
-def _parse_path(name: str, given: str | None) -> str:
+def _to_path(name: str, given: str | None) -> str:
     """A path below /memories, without it. What is not plainly one is refused: a path is never resolved."""
     if given is None:
         raise PathError(f"Error: {name} is missing")
@@ -580,7 +579,7 @@ def _is_directory(path: str, files: Mapping[str, Record]) -> bool:
     return path in ("", "memory", "notes") or any(name.startswith(f"{path}/") for name in files)
 
 
-def _require_text(name: str, text: str | None) -> str:
+def _need(name: str, text: str | None) -> str:
     if not text:
         raise PathError(f"Error: {name} is missing or empty")
     return text
