@@ -27,7 +27,7 @@ from recollect.client import (
 from recollect.client.connection import TRIES, HttpConnection
 from recollect.client.json_values import from_plain, outcome_types, to_plain
 from recollect.errors import AmbiguousError, StoreError, StoreUnavailableError
-from recollect.surfaces.http.rate_limits import Limits
+from recollect.surfaces.http.rate_limits import RateLimits
 from recollect.surfaces.http.verb_routes import BATCH
 from recollect.testing import FrozenClock
 from recollect.verbs import VERBS
@@ -69,7 +69,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     clock = FrozenClock()
     with (
         recollect.open(tmp_path_factory.mktemp("served"), clock=clock) as app,
-        serving(app, limits=Limits(0, 0)) as url,
+        serving(app, limits=RateLimits(0, 0)) as url,
     ):
         yield Served(app, clock, url)
 
@@ -335,7 +335,7 @@ def test_U5_it_waits_as_long_as_the_server_asks(tmp_path: Path) -> None:
         pauses.append(seconds)
         now[0] += 30
 
-    with recollect.open(tmp_path) as app, serving(app, limits=Limits(2, 0, lambda: now[0])) as url:
+    with recollect.open(tmp_path) as app, serving(app, limits=RateLimits(2, 0, lambda: now[0])) as url:
         connection = HttpConnection(url, None, timeout=120, pause=pause)
         with Client(connection) as client:
             for _ in range(4):

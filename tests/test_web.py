@@ -32,7 +32,7 @@ from recollect.errors import InvalidInputError
 from recollect.identity.login import LINK, VISIT, Login, NotWelcomeError
 from recollect.surfaces import example
 from recollect.surfaces.web import console as web
-from recollect.surfaces.web.charts import bars, columns
+from recollect.surfaces.web.charts import bar_chart, column_chart
 from recollect.surfaces.web.console import console
 from recollect.surfaces.web.diffs import lines_changed, words_changed
 from recollect.surfaces.web.live import Live
@@ -1438,9 +1438,11 @@ def test_U6_an_operator_retries_and_removes_what_was_given_up(tmp_path: Path) ->
 
 
 def test_U6_charts_escape_what_they_show() -> None:
-    for made in (bars([("<script>", 3)], '"<b>'), columns([("<script>", 3), ("b", 0)], '"<b>')):
+    for made in (bar_chart([("<script>", 3)], '"<b>'), column_chart([("<script>", 3), ("b", 0)], '"<b>')):
         assert "<script>" not in made and "<b>" not in made and "&lt;script&gt;" in made
-    assert 'height="140' in columns([("a", 2), ("b", 1)], "t") and 'height="70' in columns([("a", 2), ("b", 1)], "t")
+    assert 'height="140' in column_chart([("a", 2), ("b", 1)], "t") and 'height="70' in column_chart(
+        [("a", 2), ("b", 1)], "t"
+    )
 
 
 def test_U6_a_comparison_gives_both_texts_back() -> None:

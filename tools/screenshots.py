@@ -38,7 +38,7 @@ async def main(folder: Path) -> None:
     # today, as the dashboard looks back from now; at the same hour, so that the pictures are alike
     clock = FrozenClock(datetime.now(timezone.utc).replace(hour=18, minute=0, second=0, microsecond=0))
     with tempfile.TemporaryDirectory() as kept, recollect.open(kept, clock=clock) as app:
-        await asyncio.to_thread(example.fill, app)
+        await asyncio.to_thread(example.fill_example, app)
         server = Server(app, Address.parse("127.0.0.1:0"), user=example.USER)
         port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         serving = asyncio.create_task(server.serve(port.set_result))

@@ -351,7 +351,7 @@ class Recollect:
                     unreadable(name, error)
         return sorted(found, key=lambda one: (one[1].day, one[1].started_at), reverse=True)[:most]
 
-    def figures(self, *, days: int = 7, tenant: str | None = None, seconds: float | None = None) -> UsageMetrics:
+    def metrics(self, *, days: int = 7, tenant: str | None = None, seconds: float | None = None) -> UsageMetrics:
         """How memories were used in the last days, today included: calls, success, latency, the queue. No content.
 
         Of everyone, or of the users of one ``tenant``. Where each user has a file of their own, counting many for the
@@ -367,14 +367,14 @@ class Recollect:
             self._log.flush()
         patience = None if seconds is None else check.check_cost("seconds", seconds)
         found = compute_metrics(self._store.tally(whose, since, until, patience), since, until)
-        return replace(found, queue=self._queue_figures(whose))
+        return replace(found, queue=self._queue_metrics(whose))
 
-    def _queue_figures(self, tenant: str | None) -> QueueMetrics | None:
+    def _queue_metrics(self, tenant: str | None) -> QueueMetrics | None:
         if not self._has_queue:
             return QueueMetrics() if isinstance(self._store, SqliteStore) else None
         try:
             with self.queue() as queue:
-                return queue.figures(tenant)
+                return queue.metrics(tenant)
         except StoreError as error:
             LOGGER.warning("the queue cannot be read: %s", type(error).__name__)
             return None

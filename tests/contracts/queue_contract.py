@@ -299,25 +299,25 @@ class QueueContract:
         assert [job.error for job in queue.dead()] == ["the worker that ran it died"]
 
     def test_U6_figures_tell_what_waits_and_how_long_jobs_took(self, queue: Queue, clock: FrozenClock) -> None:
-        assert queue.figures() == QueueMetrics()
+        assert queue.metrics() == QueueMetrics()
         queue.put(task(user_id="u1"))
         queue.put(task(user_id="u2", run_at=T0 + timedelta(hours=1)))
         queue.put(task("tried again", user_id="u3"))
         for lease in take(queue):
             queue.settle([FailedAttempt(lease, "no", 5.0) if lease.job.name == "tried again" else Done(lease)])
         clock.tick(seconds=10)
-        assert queue.figures().oldest == T0, "that it is tried again does not make it younger"
+        assert queue.metrics().oldest == T0, "that it is tried again does not make it younger"
         queue.settle([Done(take_one(queue))])
-        assert queue.figures().oldest is None, "the other one is not due"
+        assert queue.metrics().oldest is None, "the other one is not due"
         clock.tick(seconds=3600)
-        assert queue.figures().oldest == T0 + timedelta(hours=1)
+        assert queue.metrics().oldest == T0 + timedelta(hours=1)
         queue.settle([Done(take_one(queue))])
         queue.put(task())
         queue.put(task(name="bad"))
         queue.settle([FailedAttempt(take_one(queue, names=["bad"]), "no")])
         take_one(queue)
         queue.put(task())
-        found = queue.figures()
+        found = queue.metrics()
         assert (found.waiting, found.running, found.done, found.dead, found.oldest) == (1, 1, 3, 1, queue.now())
         steps = dict(found.completion.steps)
         assert found.completion.number == 3 and steps == {BOUNDS[0]: 1, BOUNDS[latency_step(10_000)]: 2}
@@ -337,8 +337,8 @@ class QueueContract:
             (None, ours + theirs + others),
         ):
             assert {job.user_id for job in queue.dead(tenant=tenant)} == set(users)
-            assert queue.figures(tenant) == QueueMetrics(dead=len(users))
-        assert queue.dead(tenant="nobody") == [] and queue.figures("nobody") == QueueMetrics()
+            assert queue.metrics(tenant) == QueueMetrics(dead=len(users))
+        assert queue.dead(tenant="nobody") == [] and queue.metrics("nobody") == QueueMetrics()
         assert queue.dead(tenant="acme", user_id="u") == [] and len(queue.dead(tenant="acme", limit=2)) == 2
 
     def test_W2_dead_letters_are_listed_retried_and_dropped(self, queue: Queue, clock: FrozenClock) -> None:

@@ -28,7 +28,7 @@ class UserToken:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Visit:
+class LoginLink:
     """Lets whoever has it into the web console, once."""
 
     code: str
@@ -70,10 +70,10 @@ class Client:
         )
         return found
 
-    def figures(self, *, days: int = 7) -> UsageMetrics:
+    def metrics(self, *, days: int = 7) -> UsageMetrics:
         """How memories were used in the last days, today included: calls, success, latency, the queue."""
         found: UsageMetrics = from_plain(
-            UsageMetrics, self._connection.ask("GET", "figures", query={"days": days})["result"]
+            UsageMetrics, self._connection.ask("GET", "metrics", query={"days": days})["result"]
         )
         return found
 
@@ -90,10 +90,10 @@ class Client:
         token: UserToken = from_plain(UserToken, self._connection.ask("POST", "tokens", body=asked)["result"])
         return token
 
-    def visit(self, user_id: str | int, *, read_only: bool = False) -> Visit:
+    def visit(self, user_id: str | int, *, read_only: bool = False) -> LoginLink:
         """A link that lets one user into the web console, once and within ten minutes."""
         asked = {"user": check_user_id(user_id), "read_only": read_only}
-        visit: Visit = from_plain(Visit, self._connection.ask("POST", "visits", body=asked)["result"])
+        visit: LoginLink = from_plain(LoginLink, self._connection.ask("POST", "visits", body=asked)["result"])
         return visit
 
     def declarations(self, format: str, *suites: str) -> list[dict[str, Any]]:

@@ -127,7 +127,7 @@ class MemoryQueue(Queue):
                 counts[entry.job.state] += 1
         return counts
 
-    def figures(self, tenant: str | None = None) -> QueueMetrics:
+    def metrics(self, tenant: str | None = None) -> QueueMetrics:
         now, took = self.now(), Counter[int]()
         numbers, due = Counter[str](), list[datetime]()
         for job in self._jobs(tenant):

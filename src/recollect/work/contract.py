@@ -306,7 +306,7 @@ class Queue(ABC):
     # dead letters, and what else an operator does
 
     @abstractmethod
-    def figures(self, tenant: str | None = None) -> QueueMetrics:
+    def metrics(self, tenant: str | None = None) -> QueueMetrics:
         """How much waits and how long things took, of all jobs or of a tenant's. Those of no user are the default's."""
 
     @abstractmethod

@@ -86,7 +86,7 @@ class SqlQueue(Queue):
         counts: dict[State, int] = dict(self._rows("depth"))
         return {state: counts.get(state, 0) for state in STATES}
 
-    def figures(self, tenant: str | None = None) -> QueueMetrics:
+    def metrics(self, tenant: str | None = None) -> QueueMetrics:
         condition, values = tenant_condition(self.sql, tenant)
         given = {"now": to_text(self.now()), "bounds": list(BOUNDS), **values}
         counts, took = (self._rows(name, condition, **given) for name in ("count", "completion"))

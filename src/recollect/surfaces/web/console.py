@@ -43,7 +43,7 @@ from recollect.memory.async_memory import in_thread
 from recollect.policy.secrets import mask
 from recollect.surfaces.web import edits, operator_views, settings, views
 from recollect.surfaces.web.live import Live
-from recollect.surfaces.web.rendering import Asked, page, plain_page
+from recollect.surfaces.web.rendering import WebRequest, render_anonymous_page, render_page
 
 LOGGER = logging.getLogger("recollect.web")
 
@@ -99,11 +99,11 @@ _LISTS = {
 """The pages that list the records of one kind."""
 _FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
 
-_Handler = Callable[[Asked], Response]
+_Handler = Callable[[WebRequest], Response]
 
 
 @dataclass(frozen=True)
-class _Page:
+class _PageRoute:
     """What answers, and for whom."""
 
     handle: _Handler
@@ -128,50 +128,50 @@ class _Console:
     def starlette(self) -> Starlette:
         get, post = partial(self._route, methods=["GET"]), partial(self._route, methods=["POST"], writes=True)
         routes: list[BaseRoute] = [
-            get("/", views.memory),
-            get("/edit", edits.editor, writes=True),
-            post("/edit", edits.edit),
-            post("/remember", edits.remember),
-            get("/search", views.search),
-            get("/timeline", views.timeline),
-            get("/daily", views.daily),
-            get("/daily/{day}", views.daily),
-            get("/daily/{day}/edit", edits.editor, writes=True),
-            post("/daily/{day}/edit", edits.edit),
-            *(get(f"/{path}", views.records(*about)) for path, about in _LISTS.items()),
-            get("/conversations", views.conversations),
-            get("/conversation", views.conversation),
-            get("/working", views.working),
-            get("/people", views.people),
-            get("/runs", views.runs),
-            get("/runs/{run:path}", views.run),
-            get("/duplicates", views.duplicates),
-            post("/merge", edits.merge),
-            post("/undo", edits.undo),
-            get("/record/{id}", views.record),
-            post("/record/{id}/change", edits.change),
-            post("/record/{id}/pin", edits.pin),
-            post("/record/{id}/forget", edits.forget),
-            get("/record/{id}/erase", settings.erasing, writes=True),
-            get("/settings", settings.settings),
-            post("/settings/mode", settings.mode),
-            post("/settings/consent", settings.consent),
-            get("/settings/topic", settings.topic),
-            post("/settings/remove", settings.remove),
-            post("/settings/clear", settings.clear),
-            get("/export", settings.export),
-            post("/import", settings.import_, most=MOST_IMPORT),
-            post("/example/remove", settings.remove_example),
-            get("/operator", operator_views.dashboard, operator=True),
-            get("/operator/users", operator_views.users, operator=True),
-            get("/operator/users/erase", operator_views.erasing, operator=True, writes=True),
-            post("/operator/users/erase", operator_views.erase, operator=True),
-            get("/operator/queue", operator_views.queue, operator=True),
-            post("/operator/queue/{id}", operator_views.dead_letter, operator=True),
+            get("/", views.memory_view),
+            get("/edit", edits.editor_view, writes=True),
+            post("/edit", edits.edit_view),
+            post("/remember", edits.remember_view),
+            get("/search", views.search_view),
+            get("/timeline", views.timeline_view),
+            get("/daily", views.daily_view),
+            get("/daily/{day}", views.daily_view),
+            get("/daily/{day}/edit", edits.editor_view, writes=True),
+            post("/daily/{day}/edit", edits.edit_view),
+            *(get(f"/{path}", views.records_view(*about)) for path, about in _LISTS.items()),
+            get("/conversations", views.conversations_view),
+            get("/conversation", views.conversation_view),
+            get("/working", views.scratch_view),
+            get("/people", views.people_view),
+            get("/runs", views.runs_view),
+            get("/runs/{run:path}", views.run_view),
+            get("/duplicates", views.duplicates_view),
+            post("/merge", edits.merge_view),
+            post("/undo", edits.undo_view),
+            get("/record/{id}", views.record_view),
+            post("/record/{id}/change", edits.change_view),
+            post("/record/{id}/pin", edits.pin_view),
+            post("/record/{id}/forget", edits.forget_view),
+            get("/record/{id}/erase", settings.confirm_erase_view, writes=True),
+            get("/settings", settings.settings_view),
+            post("/settings/mode", settings.mode_view),
+            post("/settings/consent", settings.consent_view),
+            get("/settings/topic", settings.topic_view),
+            post("/settings/remove", settings.remove_view),
+            post("/settings/clear", settings.clear_view),
+            get("/export", settings.export_view),
+            post("/import", settings.import_view, most=MOST_IMPORT),
+            post("/example/remove", settings.remove_example_view),
+            get("/operator", operator_views.dashboard_view, operator=True),
+            get("/operator/users", operator_views.users_view, operator=True),
+            get("/operator/users/erase", operator_views.confirm_erase_user_view, operator=True, writes=True),
+            post("/operator/users/erase", operator_views.erase_user_view, operator=True),
+            get("/operator/queue", operator_views.queue_view, operator=True),
+            post("/operator/queue/{id}", operator_views.dead_letter_view, operator=True),
             Route("/events", self._events),
             Route("/login", self._login, methods=["GET", "POST"]),
             Route("/logout", self._logout, methods=["POST"]),
-            Mount("/static", _Files(directory=Path(__file__).parent / "static")),
+            Mount("/static", _StaticAssets(directory=Path(__file__).parent / "static")),
         ]
         made = Starlette(routes=routes, exception_handlers={HTTPException: self._missing, StoreError: self._unknown})
         made.add_middleware(_Guarded)
@@ -189,13 +189,13 @@ class _Console:
         most: int = MOST_FORM,
     ) -> Route:
         async def answer(request: Request) -> Response:
-            return await self._answer(request, _Page(handle, writes, operator, most))
+            return await self._answer(request, _PageRoute(handle, writes, operator, most))
 
         return Route(path, answer, methods=methods)
 
     # one request
 
-    async def _answer(self, request: Request, wanted: _Page) -> Response:
+    async def _answer(self, request: Request, wanted: _PageRoute) -> Response:
         visitor = await self._visitor(request)
         base = request.scope.get("root_path", "")
         if visitor is None or (wanted.operator and not visitor.operator):
@@ -216,9 +216,9 @@ class _Console:
             self._set(request, response, SEAT, fresh)
         return response
 
-    def _handled(self, wanted: _Page, request: Request, given: dict[str, Any]) -> Response:
+    def _handled(self, wanted: _PageRoute, request: Request, given: dict[str, Any]) -> Response:
         seat, form = given.pop("seat"), given["form"]
-        asked = Asked(
+        asked = WebRequest(
             app=self._app,
             here=request.scope["path"].removeprefix(given["base"]).strip("/"),
             mark=self._who.csrf_token(_seat_of(seat, given["visitor"])),
@@ -251,15 +251,17 @@ class _Console:
         return _is_seat(seat) and self._who.is_csrf_token(_seat_of(seat, visitor), form.get("mark", ""))
 
     @staticmethod
-    def _trouble(asked: Asked, status: int, said: str) -> Response:
+    def _trouble(asked: WebRequest, status: int, said: str) -> Response:
         titles = {403: "Not allowed", 404: "Not found", 409: "It has changed", 422: "Not like that"}
         titles[503] = "Busy"
         written = mask(asked.form.get("content", ""))  # it may have been refused because of a secret in it
         try:
             title = titles.get(status, "That failed")
-            return page(asked, "trouble.html", status=status, title=title, said=mask(said), written=written)
+            return render_page(asked, "trouble.html", status=status, title=title, said=mask(said), written=written)
         except Exception:  # not even the frame can be read
-            return plain_page("alone.html", base=asked.base, mark="", status=status, title="That failed", said=said)
+            return render_anonymous_page(
+                "alone.html", base=asked.base, mark="", status=status, title="That failed", said=said
+            )
 
     @asynccontextmanager
     async def _form(self, request: Request, most: int) -> AsyncIterator[tuple[dict[str, str], Path | None]]:
@@ -312,7 +314,9 @@ class _Console:
                         self._set(request, response, VISIT, visit)
                         return response
         values = {"code": code[:2000], "problem": problem, "is_safe": _is_safe(request)}
-        make = partial(plain_page, "login.html", base=base, mark=mark, status=403 if problem else 200, **values)
+        make = partial(
+            render_anonymous_page, "login.html", base=base, mark=mark, status=403 if problem else 200, **values
+        )
         response = await in_thread("", make)
         self._set(request, response, SEAT, seat)
         return response
@@ -356,14 +360,14 @@ class _Console:
         status = error.status_code if isinstance(error, HTTPException) else 500
         said = {404: "There is no such page.", 405: "That cannot be done here.", 413: "That is too much to send."}
         base = request.scope.get("root_path", "")
-        make = partial(plain_page, "alone.html", base=base, mark="", status=status, title="Not here")
+        make = partial(render_anonymous_page, "alone.html", base=base, mark="", status=status, title="Not here")
         return await in_thread("", partial(make, said=said.get(status, "That cannot be read.")))
 
     async def _unknown(self, request: Request, error: Exception) -> Response:
         """It cannot be found out who asks."""
         LOGGER.error("a visitor cannot be known: %s", type(error).__name__)
         base, said = request.scope.get("root_path", ""), "The memories cannot be reached now. Try again in a moment."
-        make = partial(plain_page, "alone.html", base=base, mark="", status=503, title="Not now", said=said)
+        make = partial(render_anonymous_page, "alone.html", base=base, mark="", status=503, title="Not now", said=said)
         return await in_thread("", make)
 
 
@@ -385,7 +389,7 @@ class _Guarded:
         await self._app(scope, receive, guarded)
 
 
-class _Files(StaticFiles):
+class _StaticAssets(StaticFiles):
     """Style and script: the same for everybody, asked for again when they have changed."""
 
     def file_response(self, *args: Any, **kwargs: Any) -> Response:
