@@ -61,7 +61,7 @@ def log(app: Recollect, user: str, *calls: ToolCall) -> None:
 
 def work(app: Recollect, user: str) -> None:
     """A conversation of an agent, by its tools."""
-    tools = app.tools(user, "facts", session="c1", patient=True)
+    tools = app.tools(user, "facts", session="c1", wait=True)
     tools.call("remember_fact", FACT)
     tools.call("remember_fact", FACT)
     tools.call("remember_fact", FACT | {"fact_key": "shell", "fact_value": SECRET})
@@ -317,12 +317,12 @@ class Visit:
     def get(self, path: str, status: int = 200) -> str:
         answer = self.http.get(path)
         assert answer.status_code == status, (path, answer.status_code, answer.text[-500:])
-        marks = re.findall(r'name="mark" value="([^"]+)"', answer.text)
+        marks = re.findall(r'name="csrf_token" value="([^"]+)"', answer.text)
         self.mark = marks[-1] if marks else self.mark
         return answer.text
 
     def post(self, path: str, status: int = 200, /, **fields: str) -> str:
-        answer = self.http.post(path, data={"mark": self.mark, **fields})
+        answer = self.http.post(path, data={"csrf_token": self.mark, **fields})
         assert answer.status_code == status, (path, answer.status_code, answer.text[-500:])
         return answer.text
 

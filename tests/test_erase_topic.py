@@ -217,7 +217,7 @@ class Builder:
             queue.put(Task(name="tool", user_id="u2", payload={"arguments": {"content": "not depress, but u2"}}))
 
     def tool(self) -> None:
-        tools = self.app.tools("u1", session="depression talk", patient=True)
+        tools = self.app.tools("u1", session="depression talk", wait=True)
         tools.call("memory_save", {"content": self.text(True)})
         tools.call("remember_fact", {"fact_content": self.text(True), "fact_type": "personal"})
         tools.call("write_memory", {"key": f"t{self.made}", "value": self.text(True), "category": "key_fact"})

@@ -61,13 +61,13 @@ def test_U6_the_console_shows_the_example_until_one_click_removes_it(tmp_path: P
         with serving(app) as url, httpx.Client(base_url=f"{url}/console", follow_redirects=True) as browser:
             page = browser.get("/").text
             assert "Nordlys" in page and "example" in page and "Likes tea" not in page
-            mark = page.partition('name="mark" value="')[2].partition('"')[0]
-            receipt = browser.post("/example/remove", data={"mark": mark})
+            mark = page.partition('name="csrf_token" value="')[2].partition('"')[0]
+            receipt = browser.post("/example/remove", data={"csrf_token": mark})
             assert receipt.status_code == 200
             page = browser.get("/").text
             assert "Nordlys" not in page and "Likes tea" in page
-            mark = page.partition('name="mark" value="')[2].partition('"')[0]
-            assert browser.post("/example/remove", data={"mark": mark}).status_code == 404
+            mark = page.partition('name="csrf_token" value="')[2].partition('"')[0]
+            assert browser.post("/example/remove", data={"csrf_token": mark}).status_code == 404
         assert not app.user(example.USER).exists and list(app.users()) == ["me"]
 
 

@@ -486,8 +486,8 @@ def test_U5_a_tenant_may_call_a_user_what_the_default_one_may_not(
     made = tenant.http.post("/v1/tokens", json=user).raise_for_status().json()["result"]["token"]
     who = {"authorization": f"Bearer {made}"}
     assert httpx.get(f"{tenant.url}/v1/users/%40team%2Fbob/count", headers=who).is_success
-    assert tenant.http.post("/v1/visits", json=user).is_success
-    for path in ("tokens", "visits"):
+    assert tenant.http.post("/v1/logins", json=user).is_success
+    for path in ("tokens", "logins"):
         problem(tenants("default").http.post(f"/v1/{path}", json=user), 422, "InvalidInputError")
 
 

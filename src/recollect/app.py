@@ -156,13 +156,13 @@ class Recollect:
         agent: str | None = None,
         others: Sequence[str | int] = (),
         fixed_user: bool | None = None,
-        patient: bool = False,
+        wait: bool = False,
     ) -> Suite:
         """The tools of these suites, or of all, over the memory of one user.
 
         ``session`` is the conversation they are called in, ``chat`` the chat that it belongs to: facts learned in
         one are not recalled in another by the facts suite. ``others`` are users who take part in it: what takes a
-        ``user_id`` reaches them too. With ``fixed_user`` nothing takes one. A ``patient`` host waits for each call as
+        ``user_id`` reaches them too. With ``fixed_user`` nothing takes one. With ``wait``, each call is waited for as
         long as the tool says, rather than MEMORY_TOOL_TIMEOUT_MS.
         """
         from recollect.tools.catalog import tools_of
@@ -178,7 +178,7 @@ class Recollect:
             fixed_user=fixed_user,
             log=self._call_log(),
             telemetry=self._telemetry(),
-            patience=None if patient else self._patience(),
+            patience=None if wait else self._patience(),
             clock=self._clock,
         )
 

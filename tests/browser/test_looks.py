@@ -37,7 +37,7 @@ def test_U6_no_page_is_wider_than_a_telephone(house: House, memory: Memory) -> N
             window.page.set_viewport_size({"width": wide, "height": 740})
             assert window.overflow() == [], (path, wide)
     operator = house.window(operator=True, wide=PHONE)
-    tools = house.app.tools(f"{'u' * 60}", "facts", session="c1", agent="scribe", patient=True)
+    tools = house.app.tools(f"{'u' * 60}", "facts", session="c1", agent="scribe", wait=True)
     tools.call("recall_facts", {})
     for path in operator.places():
         operator.open(path)
@@ -172,7 +172,7 @@ def test_U6_the_theme_follows_the_system_until_one_is_chosen(house: House, memor
 
 def calls(house: House, memory: Memory) -> None:
     """Three facts of one conversation, one of them twice, and a call that is wrong."""
-    tools = house.app.tools(memory.user_id, "facts", session="c1", agent="assistant", patient=True)
+    tools = house.app.tools(memory.user_id, "facts", session="c1", agent="assistant", wait=True)
     for key, value in (("editor", "Neovim"), ("city", "Hamburg"), ("drink", "Rooibos"), ("editor", "Neovim")):
         tools.call(
             "remember_fact", {"fact_key": key, "fact_value": value, "fact_type": "preference", "confidence": 0.9}

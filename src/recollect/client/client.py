@@ -90,11 +90,11 @@ class Client:
         token: UserToken = from_plain(UserToken, self._connection.ask("POST", "tokens", body=asked)["result"])
         return token
 
-    def visit(self, user_id: str | int, *, read_only: bool = False) -> LoginLink:
+    def create_login(self, user_id: str | int, *, read_only: bool = False) -> LoginLink:
         """A link that lets one user into the web console, once and within ten minutes."""
         asked = {"user": check_user_id(user_id), "read_only": read_only}
-        visit: LoginLink = from_plain(LoginLink, self._connection.ask("POST", "visits", body=asked)["result"])
-        return visit
+        link: LoginLink = from_plain(LoginLink, self._connection.ask("POST", "logins", body=asked)["result"])
+        return link
 
     def declarations(self, format: str, *suites: str) -> list[dict[str, Any]]:
         """The tools of these suites, or of all, declared as a provider wants them."""

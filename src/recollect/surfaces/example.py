@@ -78,7 +78,7 @@ def _conversations(story: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any]
 
 def _replay_conversation(app: Recollect, session: str, turns: list[dict[str, Any]], clock: _StoryClock) -> None:
     memory = app.user(USER)
-    tools = app.tools(USER, *_SUITES, session=session, agent="assistant", fixed_user=True, patient=True)
+    tools = app.tools(USER, *_SUITES, session=session, agent="assistant", fixed_user=True, wait=True)
     for turn in turns:
         clock.now += _PAUSE
         match turn:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recollect.identity.login import LINK, Login
+from recollect.identity.login import LINK_LIFETIME, Login
 from recollect.surfaces.chat.page import ChatLine, ChatPage, chat_page
 from recollect.surfaces.chat.speaker import Asker
 
@@ -19,6 +19,6 @@ def chat_web(asker: Asker, argument: str) -> ChatPage:
     return chat_page(
         ChatLine("Your memory in a browser", "title"),
         ChatLine(f"{where.rstrip('/')}/login?code={code}", "item"),
-        f"It works once, within {LINK.seconds // 60} minutes.",
+        f"It works once, within {LINK_LIFETIME.seconds // 60} minutes.",
         ChatLine("Whoever opens it can see and change your memory: give it to nobody.", "aside"),
     )

@@ -86,10 +86,12 @@ def keys_revoke_command(
 
 @command_below(_keys, "recollect keys renew")
 def keys_renew_command(session: CliSession) -> None:
-    """Sign tokens, links and visits anew, as after a backup was stolen."""
+    """Sign tokens, links and login sessions anew, as after a backup was stolen."""
     session.recollect.keys.renew_secret()
     session.out.document({"renewed": True})
-    session.out.line("Tokens, links and visits of before are worth nothing. Start every process anew that serves.")
+    session.out.line(
+        "Tokens, links and login sessions of before are worth nothing. Start every process anew that serves."
+    )
 
 
 @command(

@@ -67,7 +67,7 @@ def tool_command(
 ) -> int:
     """Call a tool as a model would, and print what it would read."""
     tools = session.recollect.tools(
-        session.user, *(suite or ()), session=session.session, chat=chat, agent=session.agent, patient=True
+        session.user, *(suite or ()), session=session.session, chat=chat, agent=session.agent, wait=True
     )
     result = tools.call(name, read_text_argument(arguments))
     session.out.document(

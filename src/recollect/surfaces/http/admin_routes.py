@@ -183,13 +183,13 @@ class AdminRoutes:
             ),
             Route(
                 method="POST",
-                path="/visits",
-                name="make_visit",
+                path="/logins",
+                name="create_login",
                 does="A link that lets a user into the web console, once and within ten minutes.",
                 scope="read",
                 takes=LoginRequest,
                 returns=LoginCreated,
-                handle=self._visit,
+                handle=self._login,
                 statuses={201: "The link"},
             ),
             Route(
@@ -239,7 +239,7 @@ class AdminRoutes:
         token, until = self._authentication.token(request.caller, **values)
         return respond(TokenCreated(token=token, expires_at=until), 201)
 
-    def _visit(self, request: Request) -> Response:
+    def _login(self, request: Request) -> Response:
         operator, read_only = request.values.get("operator", False), request.values.get("read_only", False)
         if not request.caller.may("admin" if operator else "read" if read_only else "write"):
             raise Problem(403, "NotAllowedError", "the key may not do itself what the link is for")

@@ -132,13 +132,13 @@ class ToolRoutes:
         """The tools for this conversation; kept, because a suite knows what was called before."""
         given = request.values
         session, chat, agent = (given.get(name) for name in ("session", "chat", "agent"))
-        suites, patient = tuple(given.get("suites", ())), bool(given.get("wait", False))
-        key = (request.user, suites, session, chat, agent, patient)
+        suites, wait = tuple(given.get("suites", ())), bool(given.get("wait", False))
+        key = (request.user, suites, session, chat, agent, wait)
         with self._guard:
             suite = self._suites.get(key)
         if suite is None:
             suite = self._app.tools(
-                request.user, *suites, session=session, chat=chat, agent=agent, fixed_user=True, patient=patient
+                request.user, *suites, session=session, chat=chat, agent=agent, fixed_user=True, wait=wait
             )
         with self._guard:
             suite = self._suites.setdefault(key, suite)  # another request may have been first

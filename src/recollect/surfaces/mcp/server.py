@@ -157,7 +157,7 @@ class MemoryServer:
         agent = _client_name(ctx)
         key = (caller, session, agent)
         if key not in self._suites:
-            make = partial(self._app.tools, session=session, agent=agent, fixed_user=True, patient=True)
+            make = partial(self._app.tools, session=session, agent=agent, fixed_user=True, wait=True)
             # among nobody's work: it waits for no lock of the user's
             made = await in_thread("", make, caller.user, *caller.suites)
             self._suites.setdefault(key, made)  # another request may have been first

@@ -38,7 +38,7 @@ from recollect.errors import (
     StoreError,
     UndoError,
 )
-from recollect.identity.login import Login, NotWelcomeError, Visitor
+from recollect.identity.login import Login, LoginRefusedError, LoginSession
 from recollect.memory.async_memory import in_thread
 from recollect.policy.secrets import mask
 from recollect.surfaces.web import edits, operator_views, settings, views
@@ -47,7 +47,7 @@ from recollect.surfaces.web.rendering import WebRequest, render_anonymous_page, 
 
 LOGGER = logging.getLogger("recollect.web")
 
-VISIT, SEAT = "recollect_visit", "recollect_seat"
+SESSION_COOKIE, BROWSER_COOKIE = "recollect_session", "recollect_browser"
 """The cookies: who somebody is, and which browser."""
 MOST_FORM = 4 * 1024 * 1024
 MOST_IMPORT = 64 * 1024 * 1024
@@ -196,37 +196,37 @@ class _Console:
     # one request
 
     async def _answer(self, request: Request, wanted: _PageRoute) -> Response:
-        visitor = await self._visitor(request)
+        login = await self._session_of(request)
         base = request.scope.get("root_path", "")
-        if visitor is None or (wanted.operator and not visitor.operator):
+        if login is None or (wanted.operator and not login.operator):
             return RedirectResponse(f"{base}/login", 303)
-        if visitor.user is None and not wanted.operator:
+        if login.user is None and not wanted.operator:
             return RedirectResponse(f"{base}/operator", 303)
-        seat = request.cookies.get(SEAT, "")
-        fresh = "" if _is_seat(seat) else secrets.token_urlsafe(24)
+        browser = request.cookies.get(BROWSER_COOKIE, "")
+        fresh = "" if _is_browser_id(browser) else secrets.token_urlsafe(24)
         async with self._form(request, wanted.most) as (form, upload):
             response = await in_thread(
-                visitor.user or "",
+                login.user or "",
                 self._handled,
                 wanted,
                 request,
-                {"visitor": visitor, "base": base, "form": form, "upload": upload, "seat": seat or fresh},
+                {"login": login, "base": base, "form": form, "upload": upload, "browser": browser or fresh},
             )
         if fresh:
-            self._set(request, response, SEAT, fresh)
+            self._set(request, response, BROWSER_COOKIE, fresh)
         return response
 
     def _handled(self, wanted: _PageRoute, request: Request, given: dict[str, Any]) -> Response:
-        seat, form = given.pop("seat"), given["form"]
+        browser, form = given.pop("browser"), given["form"]
         asked = WebRequest(
             app=self._app,
             here=request.scope["path"].removeprefix(given["base"]).strip("/"),
-            mark=self._who.csrf_token(_seat_of(seat, given["visitor"])),
+            csrf_token=self._who.csrf_token(_csrf_subject(browser, given["login"])),
             query=dict(request.query_params),
             path=request.path_params,
             **given,
         )
-        if request.method == "POST" and not self._is_ours(request, form, given["visitor"]):
+        if request.method == "POST" and not self._is_ours(request, form, given["login"]):
             return self._trouble(asked, 403, "This form is too old, or came from another site. Go back and try again.")
         if wanted.writes and not asked.may_write:
             return self._trouble(asked, 403, "Your link lets you look, not change. Ask for one that lets you write.")
@@ -243,12 +243,14 @@ class _Console:
                 said = (type(error).__doc__ or "") if isinstance(error, RecollectError) else ""
             return self._trouble(asked, status, said or "Something went wrong. Nothing was half done; try again.")
 
-    def _is_ours(self, request: Request, form: dict[str, str], visitor: Visitor | None) -> bool:
-        """Whether a form was sent from a page that this very browser was shown, in this visit."""
+    def _is_ours(self, request: Request, form: dict[str, str], login: LoginSession | None) -> bool:
+        """Whether a form was sent from a page that this very browser was shown, in this login session."""
         if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
             return False
-        seat = request.cookies.get(SEAT, "")
-        return _is_seat(seat) and self._who.is_csrf_token(_seat_of(seat, visitor), form.get("mark", ""))
+        browser = request.cookies.get(BROWSER_COOKIE, "")
+        return _is_browser_id(browser) and self._who.is_csrf_token(
+            _csrf_subject(browser, login), form.get("csrf_token", "")
+        )
 
     @staticmethod
     def _trouble(asked: WebRequest, status: int, said: str) -> Response:
@@ -260,7 +262,7 @@ class _Console:
             return render_page(asked, "trouble.html", status=status, title=title, said=mask(said), written=written)
         except Exception:  # not even the frame can be read
             return render_anonymous_page(
-                "alone.html", base=asked.base, mark="", status=status, title="That failed", said=said
+                "alone.html", base=asked.base, csrf_token="", status=status, title="That failed", said=said
             )
 
     @asynccontextmanager
@@ -287,17 +289,17 @@ class _Console:
 
     # who
 
-    async def _visitor(self, request: Request) -> Visitor | None:
-        visitor = await in_thread("", self._who.visitor, request.cookies.get(VISIT, ""))
+    async def _session_of(self, request: Request) -> LoginSession | None:
+        login = await in_thread("", self._who.session, request.cookies.get(SESSION_COOKIE, ""))
         # a page elsewhere may have given its own name our address, and a proxy may have let anybody in
         is_there = _is_near(request) and not any(name in request.headers for name in _FORWARDED)
-        return visitor if visitor is None or not visitor.is_open or is_there else None
+        return login if login is None or not login.is_open or is_there else None
 
     async def _login(self, request: Request) -> Response:
         base = request.scope.get("root_path", "")
-        known = request.cookies.get(SEAT, "")
-        seat = known if _is_seat(known) else secrets.token_urlsafe(24)
-        mark = await in_thread("", self._who.csrf_token, _seat_of(seat, None))
+        known = request.cookies.get(BROWSER_COOKIE, "")
+        browser = known if _is_browser_id(known) else secrets.token_urlsafe(24)
+        csrf_token = await in_thread("", self._who.csrf_token, _csrf_subject(browser, None))
         code, problem = request.query_params.get("code", ""), ""
         if request.method == "POST":
             async with self._form(request, MOST_FORM) as (form, _):
@@ -306,29 +308,34 @@ class _Console:
                     problem = "This form is too old. Try again."
                 else:
                     try:
-                        visit, _ = await in_thread("", self._who.enter, code)
-                    except NotWelcomeError as error:
+                        cookie, _ = await in_thread("", self._who.enter, code)
+                    except LoginRefusedError as error:
                         code, problem = "", str(error)
                     else:
                         response: Response = RedirectResponse(f"{base}/", 303)
-                        self._set(request, response, VISIT, visit)
+                        self._set(request, response, SESSION_COOKIE, cookie)
                         return response
         values = {"code": code[:2000], "problem": problem, "is_safe": _is_safe(request)}
         make = partial(
-            render_anonymous_page, "login.html", base=base, mark=mark, status=403 if problem else 200, **values
+            render_anonymous_page,
+            "login.html",
+            base=base,
+            csrf_token=csrf_token,
+            status=403 if problem else 200,
+            **values,
         )
         response = await in_thread("", make)
-        self._set(request, response, SEAT, seat)
+        self._set(request, response, BROWSER_COOKIE, browser)
         return response
 
     async def _logout(self, request: Request) -> Response:
         base = request.scope.get("root_path", "")
         async with self._form(request, MOST_FORM) as (form, _):
-            visitor = await self._visitor(request)
-            if visitor is not None and await in_thread("", self._is_ours, request, form, visitor):
-                await in_thread("", self._who.leave, visitor)
+            login = await self._session_of(request)
+            if login is not None and await in_thread("", self._is_ours, request, form, login):
+                await in_thread("", self._who.leave, login)
         response = RedirectResponse(f"{base}/login", 303)
-        response.delete_cookie(VISIT, path=base or "/")
+        response.delete_cookie(SESSION_COOKIE, path=base or "/")
         return response
 
     @staticmethod
@@ -340,19 +347,19 @@ class _Console:
     # what is not a page
 
     async def _events(self, request: Request) -> Response:
-        visitor = await self._visitor(request)
-        if visitor is None or visitor.user is None:
+        login = await self._session_of(request)
+        if login is None or login.user is None:
             return Response(status_code=403)
-        if not self._live.has_room(visitor.user):
+        if not self._live.has_room(login.user):
             return Response("too many pages are open", 429)
         told = request.headers.get("last-event-id") or request.query_params.get("after", "")
         seen = int(told) if re.fullmatch(r"[0-9]{1,15}", told) else -1
 
         async def is_welcome() -> bool:
-            now = await self._visitor(request)
-            return now is not None and now.user == visitor.user
+            now = await self._session_of(request)
+            return now is not None and now.user == login.user
 
-        stream = self._live.stream(visitor.user, seen, is_welcome)
+        stream = self._live.stream(login.user, seen, is_welcome)
         headers = {"cache-control": "no-store, no-transform", "x-accel-buffering": "no"}  # for proxies
         return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
 
@@ -360,14 +367,16 @@ class _Console:
         status = error.status_code if isinstance(error, HTTPException) else 500
         said = {404: "There is no such page.", 405: "That cannot be done here.", 413: "That is too much to send."}
         base = request.scope.get("root_path", "")
-        make = partial(render_anonymous_page, "alone.html", base=base, mark="", status=status, title="Not here")
+        make = partial(render_anonymous_page, "alone.html", base=base, csrf_token="", status=status, title="Not here")
         return await in_thread("", partial(make, said=said.get(status, "That cannot be read.")))
 
     async def _unknown(self, request: Request, error: Exception) -> Response:
         """It cannot be found out who asks."""
-        LOGGER.error("a visitor cannot be known: %s", type(error).__name__)
+        LOGGER.error("a login session cannot be checked: %s", type(error).__name__)
         base, said = request.scope.get("root_path", ""), "The memories cannot be reached now. Try again in a moment."
-        make = partial(render_anonymous_page, "alone.html", base=base, mark="", status=503, title="Not now", said=said)
+        make = partial(
+            render_anonymous_page, "alone.html", base=base, csrf_token="", status=503, title="Not now", said=said
+        )
         return await in_thread("", make)
 
 
@@ -423,13 +432,13 @@ def _copy(file: UploadFile, path: Path) -> None:
         shutil.copyfileobj(file.file, out)
 
 
-def _is_seat(text: str) -> bool:
+def _is_browser_id(text: str) -> bool:
     return re.fullmatch(r"[\w-]{20,64}", text, re.ASCII) is not None
 
 
-def _seat_of(seat: str, visitor: Visitor | None) -> str:
-    """What the mark of a form is made of: the browser and the visit, so that neither can be slipped in."""
-    return f"{seat} {'' if visitor is None else visitor.nonce}"
+def _csrf_subject(browser: str, login: LoginSession | None) -> str:
+    """What the CSRF token of a form is made of: the browser and the login session, so that neither can be swapped."""
+    return f"{browser} {'' if login is None else login.nonce}"
 
 
 def _is_near(request: Request) -> bool:

@@ -35,7 +35,7 @@ def dashboard_view(asked: WebRequest) -> Response:
     """How the tools were used, how well and how fast."""
     days = asked.number("days", 7, SPANS[-1])
     days = days if days in SPANS else 7
-    found = asked.app.metrics(days=days, tenant=asked.visitor.tenant, seconds=SECONDS)
+    found = asked.app.metrics(days=days, tenant=asked.login.tenant, seconds=SECONDS)
     return render_page(
         asked,
         "dashboard.html",
@@ -50,7 +50,7 @@ def dashboard_view(asked: WebRequest) -> Response:
 
 def users_view(asked: WebRequest) -> Response:
     """A part of the users of the tenant, with how much is kept."""
-    tenant, begins, after = asked.visitor.tenant, asked.query.get("q", ""), asked.query.get("after", "")
+    tenant, begins, after = asked.login.tenant, asked.query.get("q", ""), asked.query.get("after", "")
     behind = stored_id(tenant, after) if after else ""
     some = asked.app.users(tenant=tenant, begins=begins, after=behind, limit=USERS + 1)
     found = list(users_of(tenant, some))
@@ -83,8 +83,8 @@ def erase_user_view(asked: WebRequest) -> Response:
 def queue_view(asked: WebRequest) -> Response:
     """What waits, how long things took, and what was given up."""
     with asked.app.queue() as waiting:
-        found = waiting.metrics(asked.visitor.tenant)
-        dead = waiting.dead(tenant=asked.visitor.tenant, limit=LETTERS)
+        found = waiting.metrics(asked.login.tenant)
+        dead = waiting.dead(tenant=asked.login.tenant, limit=LETTERS)
     letters = [(job, local) for job in dead if (local := _local_user(asked, job)) is not None]
     took = _histogram(found.completion, "Time until done", "Jobs", _KEPT)
     return render_page(
@@ -195,7 +195,7 @@ def _user_summary(asked: WebRequest, stored: str) -> tuple[dict[str, int] | None
 
 
 def _require_user(asked: WebRequest, local: str) -> str:
-    stored = stored_id(asked.visitor.tenant, local)
+    stored = stored_id(asked.login.tenant, local)
     if not asked.app.user(stored).exists:
         raise NotFoundError("There is no such user.")
     return stored
@@ -203,7 +203,7 @@ def _require_user(asked: WebRequest, local: str) -> str:
 
 def _local_user(asked: WebRequest, job: Job) -> str | None:
     """Whose job it is, as the operator's tenant knows them; None if it is none of theirs."""
-    tenant = asked.visitor.tenant
+    tenant = asked.login.tenant
     if not job.user_id:
         return "everyone" if tenant == DEFAULT_TENANT else None
     return local_id(tenant, job.user_id)

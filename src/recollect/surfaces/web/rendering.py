@@ -16,7 +16,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from recollect.app import Recollect
 from recollect.errors import InvalidInputError, NotFoundError
-from recollect.identity.login import Visitor
+from recollect.identity.login import LoginSession
 from recollect.memory.memory import Memory
 from recollect.records import Record
 from recollect.surfaces.example import is_example
@@ -67,15 +67,15 @@ _BACK = re.compile(rf"(|{_PLACES}|(record|runs)/[\w-]{{1,80}}|daily/\d{{4}}-\d\d
 
 @dataclass(frozen=True)
 class WebRequest:
-    """A request of a visitor."""
+    """A request in a login session."""
 
     app: Recollect
-    visitor: Visitor
+    login: LoginSession
     base: str
     """Where the console is mounted: "" or such as "/console"."""
     here: str
     """The path below it."""
-    mark: str
+    csrf_token: str
     """What the forms of the page must carry to count."""
     query: Mapping[str, str] = field(default_factory=dict)
     form: Mapping[str, str] = field(default_factory=dict)
@@ -84,10 +84,10 @@ class WebRequest:
 
     @property
     def memory(self) -> Memory:
-        """The visitor's own memory; there is no way to another one."""
-        if self.visitor.user is None:
+        """The user's own memory; there is no way to another one."""
+        if self.login.user is None:
             raise NotFoundError("You are here as an operator, and have no memory of your own.")
-        return self.app.user(self.visitor.user)
+        return self.app.user(self.login.user)
 
     @property
     def known(self) -> Memory:
@@ -98,8 +98,8 @@ class WebRequest:
 
     @property
     def may_write(self) -> bool:
-        """Whether the visitor may change anything, or only look."""
-        return self.visitor.may_write
+        """Whether the user may change anything, or only look."""
+        return self.login.may_write
 
     def back(self, default: str) -> str:
         """The page from which the form was sent, if it is one of ours."""
@@ -139,8 +139,8 @@ def _environment() -> Environment:
 
 def render_page(asked: WebRequest, template: str, *, status: int = 200, **values: Any) -> Response:
     """A page of the console, with its frame."""
-    visitor = asked.visitor
-    last = [] if visitor.user is None else asked.memory.history(limit=1)
+    login = asked.login
+    last = [] if login.user is None else asked.memory.history(limit=1)
     undo = asked.query.get("undo", "") if asked.may_write else ""
     if not last or undo not in (str(last[-1].seq), last[-1].run):
         undo = ""  # an address cannot offer to take back anything but what was just done
@@ -148,15 +148,15 @@ def render_page(asked: WebRequest, template: str, *, status: int = 200, **values
         asked=asked,
         base=asked.base,
         here=asked.here,
-        mark=asked.mark if asked.may_write else "",  # without it a page has no forms
-        leaving=asked.mark,
-        visitor=visitor,
-        personal=PERSONAL if visitor.user is not None else (),
-        operating=OPERATING if visitor.operator else (),
-        mode="on" if visitor.user is None else asked.memory.mode,
+        csrf_token=asked.csrf_token if asked.may_write else "",  # without it a page has no forms
+        leaving=asked.csrf_token,
+        login=login,
+        personal=PERSONAL if login.user is not None else (),
+        operating=OPERATING if login.operator else (),
+        mode="on" if login.user is None else asked.memory.mode,
         last=last[-1] if last else None,
-        is_example=visitor.user is not None and is_example(asked.memory),
-        notices=[] if visitor.user is None else asked.memory.notices(),
+        is_example=login.user is not None and is_example(asked.memory),
+        notices=[] if login.user is None else asked.memory.notices(),
         done=DONE.get(asked.query.get("done", ""), ""),
         undo_target=undo,
         **values,
@@ -164,9 +164,9 @@ def render_page(asked: WebRequest, template: str, *, status: int = 200, **values
     return HTMLResponse(text, status)
 
 
-def render_anonymous_page(template: str, *, base: str, mark: str, status: int = 200, **values: Any) -> Response:
+def render_anonymous_page(template: str, *, base: str, csrf_token: str, status: int = 200, **values: Any) -> Response:
     """A page for somebody who is not known."""
-    return HTMLResponse(_TEMPLATES.get_template(template).render(base=base, mark=mark, **values), status)
+    return HTMLResponse(_TEMPLATES.get_template(template).render(base=base, csrf_token=csrf_token, **values), status)
 
 
 def redirect_with_notice(

@@ -133,12 +133,12 @@ def clear_view(asked: WebRequest) -> Response:
     word = asked.form.get("word", "").strip().lower()
     if word == "clear":
         return _receipt_page(asked, asked.memory.clear().receipt)
-    if word == "erase" and asked.visitor.user is not None:
-        return _receipt_page(asked, asked.app.erase_user(asked.visitor.user))
+    if word == "erase" and asked.login.user is not None:
+        return _receipt_page(asked, asked.app.erase_user(asked.login.user))
     raise InvalidInputError("word", "must be clear or erase; nothing was removed")
 
 
 def _receipt_page(asked: WebRequest, receipt: Receipt) -> Response:
-    if asked.visitor.user is not None:
-        asked.app.keys.forget_answers(asked.visitor.user)
+    if asked.login.user is not None:
+        asked.app.keys.forget_answers(asked.login.user)
     return render_page(asked, "receipt.html", receipt=receipt)
