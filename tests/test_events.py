@@ -73,7 +73,7 @@ def test_F9_a_rebuild_says_which_interactions_are_lost(tmp_path: Path) -> None:
         with pytest.raises(StoreCorruptError, match="recollect rebuild"):
             memory.interactions()
         report = memory.rebuild()
-        assert report.lost == ("1 interaction(s) that the application reported",)
+        assert report.lost == ("1 reported interaction(s)",)
         assert memory.interactions() == [] and len(memory.runs()) == 1 and memory.verify() == []
 
 
@@ -206,7 +206,7 @@ def test_U3_events_are_reported_and_listed(cli: Cli) -> None:
     assert cli("events", "list", "--kind", "read").stderr == "No interactions.\n"
     cli("events", "list", "--kind", "like", code=2)
     cli("events", "report", "like", "--title", "x", code=2)
-    assert "value: must be given: which reaction" in cli("events", "report", "reaction", code=2).stderr
+    assert "value: is required for a reaction, such as" in cli("events", "report", "reaction", code=2).stderr
     assert "no time zone" in cli("events", "report", "save", "--title", "x", "--at", "2026-02-12T09:30", code=2).stderr
     cli("pause")
     refused = cli.json("events", "report", "save", "--title", "Go", code=1)

@@ -1,5 +1,5 @@
-"""What people already have elsewhere, as records to be taken over: a folder of Markdown, the MCP memory
-server's ``memory.jsonl``, and mem0's export. Reads files; stores nothing.
+"""Import of other formats as records: a folder of Markdown, the MCP memory server's ``memory.jsonl``, and mem0's
+export. Reads files; stores nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FRONT_MATTER = re.compile(r"\A\ufeff?---\r?\n(.*?)\r?\n---\r?\n", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A record to be taken over, and where it was found."""
+    """A record to be imported, and where it was found."""
 
     where: str
     record: Record
@@ -49,7 +49,7 @@ class _Context:
 def read_drafts(
     path: Path, user_id: str, from_user: str | None, now: datetime, config: Config, skipped: list[str]
 ) -> tuple[str, list[Draft]]:
-    """The name of the format, and everything that could be read. What could not is told in ``skipped``."""
+    """Return the name of the format and all readable records. Explain the others in ``skipped``."""
     context = _Context(user_id, from_user, now, config, skipped.append)
     if path.is_dir():
         return "markdown", list(_markdown_drafts(path, context))
@@ -70,7 +70,7 @@ def read_drafts(
         return "mem0", list(_mem0_drafts(memories, path.name, context))
     raise InvalidInputError(
         "path",
-        f"{path.name} is none of: a Recollect export, a folder of Markdown, an MCP memory.jsonl, a mem0 export",
+        f"{path.name} has an unknown format; use a Recollect export, Markdown, an MCP memory.jsonl or a mem0 export",
     )
 
 
@@ -86,7 +86,7 @@ def _markdown_drafts(folder: Path, context: _Context) -> Iterator[Draft]:
         if any(part.startswith(".") for part in path.relative_to(folder).parts):
             continue
         if not path.resolve().is_relative_to(inside):
-            context.skip(f"{name}: a link that leads out of the folder")
+            context.skip(f"{name}: skipped, because it links to a file outside the folder")
             continue
         yield from _markdown_file_drafts(path, name, context)
 
@@ -94,7 +94,7 @@ def _markdown_drafts(folder: Path, context: _Context) -> Iterator[Draft]:
 def _markdown_file_drafts(path: Path, name: str, context: _Context) -> Iterator[Draft]:
     try:
         if path.stat().st_size > _LARGEST:
-            raise DocumentError(f"it is larger than {_LARGEST >> 20} MB")
+            raise DocumentError(f"larger than {_LARGEST >> 20} MB")
         text = decode_file(path.read_bytes())
     except (DocumentError, OSError) as error:
         context.skip(f"{name}: {error}")
@@ -157,7 +157,7 @@ def _note_drafts(text: str, stem: str, name: str, context: _Context) -> Iterator
 
 
 def _front_matter(text: str) -> tuple[dict[str, str], str]:
-    """Simple ``name: value`` pairs at the top; a list below a name is joined with commas."""
+    """Parse simple ``name: value`` pairs at the top; a list below a name is joined with commas."""
     found = _FRONT_MATTER.match(text)
     if not found:
         return {}, text
@@ -190,13 +190,13 @@ def _parse_day_name(stem: str) -> date | None:
 
 
 def _from_json(text: str, name: str) -> Any:
-    """What is told here, or None if it is not JSON."""
+    """Return the parsed value, or None if it is not JSON."""
     try:
         return json.loads(text)
     except ValueError:
         return None
     except RecursionError:
-        raise InvalidInputError("path", f"{name} is nested more deeply than any export") from None
+        raise InvalidInputError("path", f"{name} is nested too deeply to be an export") from None
 
 
 def _json_lines(text: str, name: str) -> list[dict[str, Any]] | None:
@@ -233,7 +233,7 @@ def _mcp_drafts(rows: list[dict[str, Any]], name: str, context: _Context) -> Ite
         except RecollectError as error:
             context.skip(f"{where}: {error}")
         except (KeyError, TypeError):
-            context.skip(f"{where}: something is missing or not as expected")
+            context.skip(f"{where}: a field is missing or has the wrong type")
 
 
 def _make_fact(content: str, source: str, context: _Context, *, tags: tuple[str, ...] = (), keyed: bool = True) -> Fact:
@@ -268,10 +268,10 @@ def _mem0_drafts(rows: list[dict[str, Any]], name: str, context: _Context) -> It
     wanted = context.from_user
     if wanted is None and len(owners) > 1:
         if context.user_id not in owners:
-            raise InvalidInputError("from_user", f"{name} holds memories of {len(owners)} users; say whose to import")
+            raise InvalidInputError("from_user", f"{name} has memories of {len(owners)} users; choose one")
         wanted = context.user_id
     if wanted is not None and wanted not in owners:
-        raise InvalidInputError("from_user", f"{name} holds nothing of the user {wanted!r}")
+        raise InvalidInputError("from_user", f"{name} has no memories of user {wanted!r}")
     for number, row in enumerate(rows, 1):
         where = f"{name} memory {number}"
         if wanted is not None and str(row.get("user_id")) != wanted:

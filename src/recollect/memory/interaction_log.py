@@ -1,7 +1,6 @@
-"""What a host application reports about a person, and the record of what was learned from it.
+"""Interactions that a host application reports, and the log of extraction runs.
 
-Interactions are checked, cleaned of secrets and stored beside the memory: no journal, no files, kept for a time.
-Knows nothing about extraction.
+Interactions are checked, cleaned of secrets and stored for a limited time, without journal and files.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from recollect.times import from_text, parse_moment, to_text
 
 MAX_ERROR = 2_000
 _AHEAD = timedelta(minutes=5)
-"""How far the clock of a host may be ahead of ours."""
+"""How far the host application's clock may be ahead of ours."""
 _STEP = 1000
 _FIELDS = tuple(field.name for field in fields_of(Interaction) if field.name != "reported_at")
 _INSTANT = timedelta(microseconds=1)
@@ -35,7 +34,7 @@ _NUMBERS = frozenset({"card number", "bank account", "PIN"})
 
 
 def parse_interaction(kind: object, *, now: datetime, in_session: str | None = None, **given: Any) -> Interaction:
-    """An interaction as a host gave it, if it is one. Secrets in what it says are masked."""
+    """Return a validated interaction. Secrets in its texts are masked."""
     drafted = Interaction(
         kind=check.check_choice("kind", kind, INTERACTION_KINDS),
         id=check.check_optional_line("id", given.get("id"), 200) or new_id("event"),
@@ -50,16 +49,16 @@ def parse_interaction(kind: object, *, now: datetime, in_session: str | None = N
     )
     if drafted.kind in ("reaction", "command") and drafted.value is None:
         example = "👍" if drafted.kind == "reaction" else "/saved"
-        raise InvalidInputError("value", f"must be given: which {drafted.kind} was it, such as {example}?")
+        raise InvalidInputError("value", f"is required for a {drafted.kind}, such as {example}")
     if not (drafted.item or drafted.title or drafted.value or drafted.text or drafted.session):
-        raise InvalidInputError("title", f"must be given, or an item, text or session: what was the {drafted.kind} of?")
+        raise InvalidInputError("title", f"is required for a {drafted.kind}, unless an item, text or session is given")
     return drafted
 
 
 def parse_interactions(
     events: Iterable[Mapping[str, Any] | Interaction], *, now: datetime, in_session: str | None = None
 ) -> list[Interaction]:
-    """Many of them; what is wrong with one names its place, from 0."""
+    """Return many validated interactions; an error names the position, from 0."""
     drafted = []
     for number, event in enumerate(events):
         try:
@@ -70,7 +69,7 @@ def parse_interactions(
 
 
 def read_lines(lines: Iterable[str], *, now: datetime) -> Iterator[Interaction | InvalidInputError | None]:
-    """Each line of JSON Lines as an interaction, or what is wrong with it; None for an empty line."""
+    """Yield each line of JSON Lines as an interaction or an error; None for an empty line."""
     for line in lines:
         if not line.strip("\ufeff \t\r\n"):
             yield None
@@ -97,10 +96,10 @@ def _interaction_of(event: object, now: datetime, in_session: str | None) -> Int
 def store_interactions(
     tx: Transaction, drafts: list[Interaction], now: datetime, progress: Progress | None = None
 ) -> list[Reported]:
-    """Store interactions; one whose id is known stays as it was reported first."""
+    """Store interactions; one whose id is known stays as first reported."""
     outcomes = []
     last = tx.last_reported()
-    # later than all that is there, whatever the clocks of several machines say: who has read those has not read these
+    # later than everything stored, even if the clocks of machines differ: whoever has read those has not read these
     reported_at = now if last is None else max(now, last + _INSTANT)
     for start in range(0, len(drafts), _STEP):
         part = drafts[start : start + _STEP]
@@ -127,25 +126,25 @@ def store_interactions(
 
 
 def interaction_hash(secret: bytes, interaction_id: str) -> str:
-    """What recognises an erased interaction if it is reported or imported again."""
+    """Return the hash that recognises an erased interaction if it is reported or imported again."""
     return hashlib.blake2b(f"interaction {interaction_id}".encode(), key=secret, digest_size=16).hexdigest()
 
 
 def _erased_ids(tx: Transaction, drafts: list[Interaction]) -> set[str]:
-    """The ids of those that the person had erased."""
+    """Return the ids of interactions that the person had erased."""
     secret = tx.state().secret
     hashes = {interaction_hash(secret, one.id): one.id for one in drafts}
     return {hashes[tombstone.hash] for tombstone in tx.tombstones(list(hashes))}
 
 
 def describe_interaction(one: Interaction) -> str:
-    """An interaction in a few words."""
+    """Return a short description of an interaction."""
     about = one.title or one.item or one.text or one.session
     return ", ".join(filter(None, [f"{one.kind} {one.value}" if one.value else one.kind, about]))
 
 
 def checked_run(run: ExtractionRun) -> ExtractionRun:
-    """An extraction run that can be stored: how it failed is cut and cleaned rather than refused."""
+    """Return an extraction run that can be stored; its error text is shortened and cleaned rather than refused."""
     if not isinstance(run, ExtractionRun):
         raise InvalidInputError("run", f"must be an ExtractionRun, not {type(run).__name__}")
     error = None if run.error is None else mask(check.check_query("error", run.error)).strip()[:MAX_ERROR]
@@ -160,7 +159,7 @@ def checked_run(run: ExtractionRun) -> ExtractionRun:
 
 
 def event_to_dict(thing: Interaction | ExtractionRun) -> dict[str, Any]:
-    """As JSON-ready data; what is not set is left out."""
+    """Return JSON-ready data without unset fields."""
     data = {field.name: getattr(thing, field.name) for field in fields_of(thing)}
     for name, value in data.items():
         if isinstance(value, datetime):
@@ -173,13 +172,13 @@ def event_to_dict(thing: Interaction | ExtractionRun) -> dict[str, Any]:
 
 
 def interaction_from_dict(data: dict[str, Any]) -> Interaction:
-    """The inverse of `event_to_dict`."""
+    """Invert `event_to_dict`."""
     moments = {name: from_text(data[name]) for name in ("at", "reported_at") if name in data}
     return Interaction(**data | moments | {"topics": tuple(data.get("topics", ()))})
 
 
 def run_from_dict(data: dict[str, Any]) -> ExtractionRun:
-    """The inverse of `event_to_dict`."""
+    """Invert `event_to_dict`."""
     moments = {"day": date.fromisoformat(data["day"]), "started_at": from_text(data["started_at"])}
     return ExtractionRun(**data | moments)
 
@@ -196,7 +195,7 @@ def _check_interaction_time(given: object, now: datetime) -> datetime:
 
 
 def _lacks_zone(given: object) -> bool:
-    """Whether it is a time of day nobody knows where. A day alone is a day in UTC."""
+    """Return True for a time without a zone. A day alone is a day in UTC."""
     if isinstance(given, str):
         try:
             date.fromisoformat(given.strip())
@@ -207,7 +206,7 @@ def _lacks_zone(given: object) -> bool:
 
 
 def _address(item: str | None) -> str | None:
-    """What an item is called, without a secret in it; a number is a number, whatever its check digits say."""
+    """Return the name of an item, secrets masked; a number is kept, whatever its check digits say."""
     if item is None or all(secret.kind in _NUMBERS for secret in find_secrets(item)):
         return item
     return mask(item)

@@ -1,9 +1,9 @@
-"""What a person cares about, and things to read ordered by it.
+"""The person's interests, and ranking of items by them.
 
 An opinion is a topic, whether the person is for or against it, how strongly, and which memory says so. Opinions come
-from records (what a statement says is liked, disliked or being worked on) and from what was reported (saves,
-reactions, reads, discussions). Only records that share a word with one of the items are read: the search index tells
-which. An item is data: nothing in it is followed, stored or logged.
+from records (what a statement says is liked, disliked or being worked on) and from interactions (saves, reactions,
+reads, discussions). Only records that share a word with one of the items are read, found by the search index. An item
+is data: nothing in it is followed, stored or logged.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from recollect.text import clean, detect_language, stem, stems, terms, token_wor
 _HEAD, _BODY = 500, 1_500  # characters of an item that are read
 _STATEMENT = 600  # characters of a record
 _AT_ONCE = 500
-_MOST_RECORDS = 2_000  # that say nothing against anything
+_MOST_RECORDS = 2_000  # of those that are not against anything
 _MOST_EVENTS = 2_000
 _EVENT_DAYS, _HALF_LIFE = 180, 90
-_LONG = 5  # words: of more, only names say what it is about
+_LONG = 5  # words: in longer titles only names say what it is about
 _MOST_REASONS = 3
 _SHOWN = 100
-_SURE, _LOOSE = 0.8, 0.4  # how near a related word must be to be the same thing, and to be of that sort
-_IN_BODY = 0.5  # what is only mentioned counts half
+_SURE, _LOOSE = 0.8, 0.4  # similarity of a related word to be the same thing, and to be of the same sort
+_IN_BODY = 0.5  # a mere mention counts half
 
 _KINDS = {"fact": 1.0, "note": 0.8, "observation": 0.7, "episode": 0.7, "daily": 0.5}
 _CATEGORIES = {"preference": 0.6, "work_context": 0.6, "reading_history": 0.5}
@@ -54,13 +54,13 @@ _ALSO_WORDS = frozenset(
     """go react express spring swift rust rails flask apple amazon meta notion signal slack word excel access windows
     elm julia dart basic crystal phoenix oracle chrome edge safari teams zoom discord target shell""".split()
 )
-"""Names that are ordinary words, too: with a small letter, in a text that has capitals, they are not meant."""
+"""Names that are also ordinary words: in lower case, in a text that has capitals, they are not meant."""
 _TAG = re.compile(r"<(?:script|style)\b.{0,20000}?</(?:script|style)>|<[/!]?[a-zA-Z][^<>]{0,500}>", re.S | re.I)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """Why an item stands where it does, in words, and the ids of the records or interactions that say so."""
+    """A reason for an item's position in words, and the ids of the records or interactions behind it."""
 
     text: str
     ids: tuple[str, ...] = ()
@@ -68,10 +68,10 @@ class Reason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranked:
-    """An item in its place. ``position`` is where it was given, from 0.
+    """A ranked item. ``position`` is where it was given, from 0.
 
-    ``score`` is from -1 to 1: above 0 the person cares about it, below 0 it is against their taste, from -0.5 down
-    they said so themselves; 0 if nothing is known of it.
+    ``score`` is from -1 to 1: above 0 the person cares about it, below 0 it is against their taste, from -0.5 down they
+    said so themselves; 0 if nothing is known.
     """
 
     item: Any
@@ -81,23 +81,22 @@ class Ranked:
 
     @property
     def why(self) -> str:
-        """The reasons in one line."""
         return "; ".join(reason.text for reason in self.reasons)
 
 
 class OpinionWord(NamedTuple):
-    """A word of a topic: the forms it is known by, with how near each is, and whether it is a name."""
+    """A word of a topic: the forms it is known by, each with its similarity."""
 
     stem: str
     forms: Mapping[str, float]
     is_name: bool
     cased: bool
-    """Whether it must be written with a capital."""
+    """True if it must be written with a capital."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """What a person thinks of a topic. ``said`` if they told so, and did not only act like it."""
+    """A person's opinion of a topic. ``said`` if they stated it and did not only act like it."""
 
     thing: str
     words: tuple[OpinionWord, ...]
@@ -108,7 +107,7 @@ class Opinion:
 
     @property
     def needed(self) -> int:
-        """How many of its words a text must have, unless it has a name of them."""
+        """The number of its words a text must have, unless it has one that is a name."""
         number = len(self.words)
         if self.sign < 0 or number < 3:
             return number
@@ -116,7 +115,7 @@ class Opinion:
 
 
 class _ItemText:
-    """An item as it is compared: how much each form of a word in it counts."""
+    """An item prepared for comparison: the weight of each word form in it."""
 
     __slots__ = ("capitals", "forms", "head")
 
@@ -128,7 +127,7 @@ class _ItemText:
 
 
 class _OpinionIndex:
-    """Opinions, to be found by the rare words in them: only these are looked up, so that common ones cost nothing."""
+    """Opinions indexed by their rare words, so that common words cost nothing."""
 
     def __init__(self, opinions: Iterable[Opinion]) -> None:
         self._opinions = list(opinions)
@@ -141,9 +140,9 @@ class _OpinionIndex:
                 places.setdefault(form, []).append(number)
 
     def matching(self, text: _ItemText) -> Iterator[tuple[Opinion, float]]:
-        """The opinions that a text concerns, each with how sure that is.
+        """Yield the opinions that a text concerns, each with a certainty.
 
-        What the person only spoke of must be in the title; a word in passing would be anything.
+        A topic that the person only mentioned must be in the title; a word in passing proves nothing.
         """
         likely = {number for form in text.forms.keys() & self._signed.keys() for number in self._signed[form]}
         likely.update(number for form in text.head & self._plain.keys() for number in self._plain[form])
@@ -154,7 +153,7 @@ class _OpinionIndex:
 
 
 def _anchors(opinion: Opinion, often: Mapping[str, int]) -> list[OpinionWord]:
-    """The words of a topic without one of which it does not fit: the rarest, and the names."""
+    """Return the words of a topic of which at least one must match: the rarest, and the names."""
     rarest = sorted(opinion.words, key=lambda word: often[word.stem])[: len(opinion.words) - opinion.needed + 1]
     return rarest + [word for word in opinion.words if word.is_name and opinion.sign >= 0]
 
@@ -162,14 +161,14 @@ def _anchors(opinion: Opinion, often: Mapping[str, int]) -> list[OpinionWord]:
 def rank_items(
     person: UserMemory, reader: Reader, items: Iterable[Any], limit: int | None = None, *, within: int | None = None
 ) -> list[Ranked]:
-    """The items, what the person cares about first; what they dislike last; equals as they were given."""
+    """Return the items, what the person cares about first, what they dislike last, equals in the given order."""
     if not isinstance(items, Iterable):
         raise InvalidInputError(
             "items", f"must be a list of texts or of things with a title, not {type(items).__name__}"
         )
     given = [items] if isinstance(items, str | bytes | Mapping) else list(islice(items, MAX_ITEMS + 1))
     if len(given) > MAX_ITEMS:
-        raise InvalidInputError("items", f"are too many; at most {MAX_ITEMS:,} can be ranked at a time")
+        raise InvalidInputError("items", f"has too many entries; rank at most {MAX_ITEMS:,} at a time")
     most = None if limit is None else check.check_positive("limit", limit)
     code = person.config.language
     texts = [_item_text(number, item, code) for number, item in enumerate(given)]
@@ -195,7 +194,7 @@ def _unranked(items: Sequence[Any], why: str) -> list[Ranked]:
 
 
 def _score_item(opinions: Iterable[tuple[Opinion, float]]) -> tuple[float, tuple[Reason, ...]]:
-    """The score of an item and what it is made of."""
+    """Return the score of an item and the reasons for it."""
     bad, plus, minus = 0.0, 1.0, 1.0
     why: list[tuple[float, Reason]] = []
     for opinion, quality in opinions:
@@ -215,7 +214,7 @@ def _score_item(opinions: Iterable[tuple[Opinion, float]]) -> tuple[float, tuple
 
 
 def _quality(opinion: Opinion, text: _ItemText) -> float:
-    """How well a topic fits: all its words, or for something liked a name in it or most of its words."""
+    """Return how well a topic fits: all its words; for a liked one, a name in it or most of its words."""
     matches = [_match(word, text) for word in opinion.words]
     least = min(matches)
     if least or opinion.sign < 0:
@@ -227,20 +226,20 @@ def _quality(opinion: Opinion, text: _ItemText) -> float:
 
 
 def _match(word: OpinionWord, text: _ItemText) -> float:
-    """How sure it is that a text speaks of this word."""
+    """Return how certain it is that a text is about this word."""
     met = word.forms.keys() & text.forms.keys()
     if met and word.cased and text.capitals:
         met &= text.capitals
     return max([word.forms[form] * text.forms[form] for form in met]) if met else 0.0
 
 
-# what is known
+# opinions from records
 
 
 def opinions_about(
     person: UserMemory, reader: Reader, state: State, words: frozenset[str], *, within: bool = False
 ) -> list[Opinion]:
-    """What the person thinks of anything that has one of these words in it."""
+    """Return the person's opinions of anything that has one of these words."""
     now = person.clock()
     found: dict[frozenset[str], tuple[datetime, Opinion]] = {}
     several: list[Opinion] = []
@@ -250,7 +249,7 @@ def opinions_about(
             if not opinion.sign:
                 several.append(opinion)
                 continue
-            # who liked it and then no longer does has said both: the later one holds
+            # somebody who liked it and no longer does has said both: the later one holds
             key = frozenset(word.stem for word in opinion.words)
             if key not in found or found[key][0] < record.updated_at:
                 found[key] = record.updated_at, opinion
@@ -260,7 +259,7 @@ def opinions_about(
 def _matching_records(
     person: UserMemory, reader: Reader, state: State, words: frozenset[str], *, within: bool
 ) -> Iterator[Record]:
-    """The records that share a word with what is asked, as the search index knows them."""
+    """Yield the records that share a word with the items, as the search index knows them."""
     import numpy as np  # here, not above: importing loads nothing
 
     wider = set(words)
@@ -279,7 +278,7 @@ def _matching_records(
         if len(numbers) > _MOST_RECORDS:
             facts = index.kind[numbers] == index.code("kind", "fact")
             weighed = scores[numbers] * (1 + facts)
-            weighed[against[numbers]] = np.inf  # what one dislikes is never left out
+            weighed[against[numbers]] = np.inf  # dislikes are never left out
             least = np.partition(weighed, len(weighed) - _MOST_RECORDS)[len(weighed) - _MOST_RECORDS]
             numbers = numbers[weighed >= least]
         ids = index.ids(numbers)
@@ -288,11 +287,11 @@ def _matching_records(
 
 
 def opinions_of(record: Record, now: datetime, code: str = "") -> Iterator[Opinion]:
-    """What a record says the person cares about."""
+    """Yield what a record says the person cares about."""
     if isinstance(record, DailyEntry) and record.section == "Reading Activity":
-        return  # what was reported says it better
+        return  # the interactions themselves say it better
     if isinstance(record, Episode) and record.valence == "negative":
-        return  # that it went badly says nothing of the topic
+        return  # that it went badly says nothing about the topic
     if record.kind == "fact" and record.key in _NO_TOPIC:
         return
     strength = _KINDS.get(record.kind, 0.5) * record.confidence * (1.0 if record.trusted else 0.5)
@@ -310,7 +309,7 @@ def opinions_of(record: Record, now: datetime, code: str = "") -> Iterator[Opini
 
 
 def _topics_of_record(record: Record, code: str) -> Iterator[tuple[str, int, bool]]:
-    """The things a record is about, what it says of each, and whether that is its title."""
+    """Yield the things a record is about, the opinion of each, and whether it is the title."""
     for tag in record.tags:
         yield tag, 0, True
     if isinstance(record, Episode) and record.topic:
@@ -342,11 +341,11 @@ def _short(text: str) -> str:
     return line if len(line) <= _SHOWN else line[: _SHOWN - 1].rstrip() + "…"
 
 
-# what was done
+# opinions from interactions
 
 
 def _opinions_from_interactions(reader: Reader, now: datetime, code: str) -> list[Opinion]:
-    """What saves, reactions, reads and discussions say: many for a topic, or many against it."""
+    """Return the topics that saves, reactions, reads and discussions show many signs for, or many against."""
     since = now - timedelta(days=_EVENT_DAYS)
     events = reader.interactions(since=since, kinds=tuple(_EVENTS), newest_first=True, limit=_MOST_EVENTS)
     about: dict[frozenset[str], tuple[str, tuple[OpinionWord, ...], dict[str, Interaction]]] = {}
@@ -363,7 +362,7 @@ def _opinions_from_interactions(reader: Reader, now: datetime, code: str) -> lis
     found = []
     for key, (thing, words, once) in about.items():
         if key not in named and len(once) < 2:
-            continue  # a word of one title is no topic
+            continue  # a word of one title is not a topic
         plus = [event for event in once.values() if not speaks_against(event.value)]
         minus = [event for event in once.values() if speaks_against(event.value)]
         gain, loss = _interaction_weight(plus, now), _interaction_weight(minus, now)
@@ -375,7 +374,7 @@ def _opinions_from_interactions(reader: Reader, now: datetime, code: str) -> lis
 
 
 def title_words(title: str, code: str) -> list[str]:
-    """The words of a title that may be its topic."""
+    """Return the words of a title that may be its topic."""
     found = tokens(clean(title))
     code = code or detect_language([token.lower() for token in found])
     kept = frozenset(terms(f"{title} zzz", code))
@@ -417,9 +416,9 @@ def _fading(at: datetime, now: datetime) -> float:
 
 
 def opinion_words(thing: str, code: str = "", *, is_title: bool = False) -> tuple[OpinionWord, ...]:
-    """The words of a topic, each in the forms in which it may be met.
+    """Return the words of a topic, each in the forms in which it may occur.
 
-    The first word of a sentence has a capital anyway; that of a title may be a name if few people use it.
+    The first word of a sentence is capitalised anyway; that of a title may be a name if few people use it.
     """
     cleaned = clean(thing)
     found = tokens(cleaned)
@@ -447,7 +446,7 @@ def opinion_words(thing: str, code: str = "", *, is_title: bool = False) -> tupl
 
 
 def _forms(text: str, code: str) -> tuple[set[str], frozenset[str]]:
-    """Every form in which the words of a text are known, and those of the words with a capital letter."""
+    """Return every known form of the words of a text, and the forms of its capitalised words."""
     found = tokens(clean(text))
     code = code or detect_language([token.lower() for token in found])
     known = english_synonyms()
@@ -470,7 +469,7 @@ def _forms(text: str, code: str) -> tuple[set[str], frozenset[str]]:
 
 
 def _item_text(number: int, item: Any, code: str) -> _ItemText:
-    """What an item is about: its title and topics, and what else it says."""
+    """Return an item for comparison: its title and topics, and the rest of its text."""
     if isinstance(item, str):
         head, _, body = _strip_tags(item[: _HEAD + _BODY]).partition("\n")
         return _ItemText(head[:_HEAD], head[_HEAD:] + body, code)
@@ -484,7 +483,7 @@ def _item_text(number: int, item: Any, code: str) -> _ItemText:
     if isinstance(topics, str):
         topics = [topics]
     if not (title or text or topics) or not isinstance(title or "", str) or not isinstance(text or "", str):
-        raise InvalidInputError(f"items[{number}]", "must be text, or have a title, a text or topics, which are texts")
+        raise InvalidInputError(f"items[{number}]", "must be text, or have a title, text or topics")
     if not isinstance(topics or [], list | tuple) or not all(isinstance(topic, str) for topic in topics or []):
         raise InvalidInputError(f"items[{number}].topics", "must be a list of short texts")
     named = ", ".join([(title or "")[:_HEAD], *(topic[:100] for topic in list(topics or [])[:20])])

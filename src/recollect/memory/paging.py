@@ -1,8 +1,7 @@
-"""A long list, page by page: each page costs what it shows, whatever comes before it.
+"""Paging through long lists. The cost of a page does not depend on what comes before it.
 
-A cursor says behind which item the next page begins, by what the list is ordered by, and how many items came before.
-So a walk shows everything that was there all the time exactly once, also while others write. To the caller it is
-an opaque text.
+A cursor holds the sort key of the last item shown and the number of items before it. So a walk shows every item that
+was there throughout exactly once, even while others write. To callers it is opaque.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ from recollect.errors import InvalidInputError
 T = TypeVar("T")
 
 Place = list[Any]
-"""What tells an item of a list from those before and behind it, as JSON."""
+"""The sort key of an item, as JSON."""
 
 
 class PageCursor:
-    """One page of a list: where it begins, how many items it has, and once it was read, where the next begins."""
+    """One page of a list: its start, its size and, once read, the start of the next."""
 
     def __init__(self, size: int, cursor: str | None = None) -> None:
         self._size = size
@@ -30,19 +29,19 @@ class PageCursor:
 
     @property
     def kept(self) -> Any:
-        """The last part of the place that this page begins behind; None for the first page."""
+        """The last part of the key that this page starts after; None for the first page."""
         return self._place[-1] if self._place else None
 
     def page(
         self, find: Callable[[Place | None, int], list[T]], place_of: Callable[[T], Place], limit: int | None
     ) -> list[T]:
-        """The items of this page. ``find`` gives so many behind a place; ``limit`` is for all pages together."""
+        """Return the items of this page. ``find`` returns items after a place; ``limit`` is for all pages together."""
         left = self._size + 1 if limit is None else limit - self._passed
         most = min(self._size, left)
         if most <= 0:
             return []
         try:
-            # a number that somebody made up is the only place that says nothing about the item before it
+            # a plain number given as a cursor says nothing about the item before it, so items are skipped
             skipped = self._passed if self._place is None else 0
             found = find(self._place, skipped + min(most + 1, left))[skipped:]
         except (ValueError, TypeError, IndexError, OverflowError) as error:
@@ -80,4 +79,4 @@ def _is_plain_value(value: object) -> bool:
 
 
 def _foreign_cursor_error() -> InvalidInputError:
-    return InvalidInputError("cursor", "is none that was given here; begin again without one")
+    return InvalidInputError("cursor", "is invalid; start again without a cursor")

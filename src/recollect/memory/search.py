@@ -1,4 +1,4 @@
-"""The one recall path: a query, the user's own index, the rows, hits that say why they matched."""
+"""The one search path: a query, the user's index, the rows, and hits that explain why they matched."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from recollect.search.ranking import Ranking
 
 MEMORY_KINDS = ("fact", "note", "observation", "episode", "daily")
-"""What is searched unless something else is asked for: everything but conversations and working memory."""
+"""The default kinds to search: everything except conversations and working memory."""
 
 _BEGINNING = 400
-_SPARE = 8  # ranked beyond what is asked for, in case some are the same or gone
+_SPARE = 8  # ranked beyond the limit, in case some are equal or gone
 
 
 class _FoundDocument(NamedTuple):
-    """A document the index found; its row is still to be read."""
+    """A document the index found; its row is not read yet."""
 
     record_id: str
     total: float
@@ -43,23 +43,23 @@ class _FoundDocument(NamedTuple):
 
 
 class QueryVector(NamedTuple):
-    """The vector of a query, or why there is none."""
+    """The vector of a query, or the reason there is none."""
 
     vector: NDArray[np.float32] | None = None
     note: str = ""
 
 
 def load_search() -> None:
-    """Load what a search needs: NumPy and the tables of words, which takes a moment."""
+    """Load what a search needs, NumPy and the word tables, which takes a moment."""
     from recollect.search import events, question, ranking  # noqa: F401
 
 
 def embed_query(
     person: UserMemory, reading: Callable[[], AbstractContextManager[Reader]], query: str, now: datetime | None = None
 ) -> QueryVector:
-    """Ask the embedder for the vector of a query, while no reader and no transaction is open: it may take long.
+    """Get the vector of a query from the embedder, while no reader and no transaction is open: it may take long.
 
-    So may what the store must take in before a user too large to load can be searched.
+    So may indexing by the store, which must precede the search of a user too large to load.
     """
     person.catalogue.prepare(person.user)
     if person.meaning is None or not query.strip():
@@ -88,10 +88,10 @@ def search_records(
     min_score: float = 0.0,
     within: int | None = None,
 ) -> Hits:
-    """The best records for a query, each with a score from 0 to 1 and what spoke for it.
+    """Return the best records for a query, each with a score from 0 to 1 and the reasons it matched.
 
-    ``now`` is when the question is asked, for "yesterday" and "last week". If the reader is an open write,
-    ``within`` says how far it has come.
+    ``now`` is when the question is asked, for "yesterday" and "last week". If the reader is an open write, ``within``
+    is its current sequence number.
     """
     state = reader.state()
     if within is not None:
@@ -132,7 +132,7 @@ def search_records(
 
 
 def _describe_documents(index: Index, question: Question, ranking: Ranking) -> list[_FoundDocument]:
-    """What there is to say of the documents that were found, while their numbers hold."""
+    """Describe the documents that were found, while their numbers are valid."""
     own = list(dict.fromkeys(question.words))
     other = [(other, word) for word in question.otherwise for other in question.otherwise[word]]
     other += [(word, cause) for word, _, cause in question.related]
@@ -160,7 +160,7 @@ def _describe_documents(index: Index, question: Question, ranking: Ranking) -> l
 
 
 def _load_hits(reader: Reader, found: list[_FoundDocument], limit: int, min_score: float) -> list[Hit]:
-    """The hits with their records; what says the same as a better one, or is gone, makes room for the next."""
+    """Return the hits with their records; one that repeats a better one, or is gone, makes room for the next."""
     found = [each for each in found if _normalize_score(each.total) >= min_score]
     hits: list[Hit] = []
     said: set[tuple[int, str]] = set()
@@ -191,10 +191,10 @@ def _make_hit(record: Record, found: _FoundDocument) -> Hit:
 
 
 def _content_key(record: Record) -> tuple[int, str]:
-    """The same for records that say the same; of long texts the beginning and the length tell."""
+    """Return a key that is equal for records of the same text; of long texts the start and the length decide."""
     return len(record.text), fold(record.text[:_BEGINNING])
 
 
 def _normalize_score(score: float) -> float:
-    """Any score as 0 to 1, in the same order."""
+    """Map any score to 0 to 1, keeping the order."""
     return 1 - 1 / (1 + max(score, 0.0))

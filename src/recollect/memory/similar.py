@@ -1,4 +1,4 @@
-"""Records that say nearly the same: what one might want to merge."""
+"""Pairs of records that say nearly the same and may be merged."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _NEIGHBOURS = 6
 
 
 def similar_pairs(person: UserMemory, reader: Reader, kinds: Sequence[str], limit: int) -> list[tuple[Record, Record]]:
-    """Pairs of active records of one kind, the older first, the latest pairs first.
+    """Return pairs of active records of one kind, the older first, the latest pairs first.
 
-    Each record is compared with those that a search for its own words finds; of very many, the latest are. Keys
-    do not count: the same thing may be known under two.
+    Each record, of very many the latest, is compared with those that a search for its own words finds. Keys are
+    ignored: the same thing may be known under two.
     """
     found: dict[tuple[str, str], tuple[Record, Record]] = {}
     for kind in kinds:

@@ -1,10 +1,10 @@
-"""A whole memory as one archive, and back.
+"""Export of a whole memory as one archive, and import.
 
-The archive is a zip of the files a person reads (``MEMORY.md``, ``memory/*.md``) and of everything else as
-JSON Lines, but for the log of tool calls and the ledger. Into an empty memory it comes back exactly as it was, ids,
-journal, consents and all; into one that is in use it is merged through the ordinary write path, interactions by
-their ids, and consents and extraction runs stay as they are there. Other formats are read by
-`recollect.memory.importers`.
+The archive is a zip of the files a person reads (``MEMORY.md``, ``memory/*.md``) and of everything else as JSON Lines,
+except the log of tool calls and the ledger. Imported into an empty memory, everything is restored exactly, including
+ids, journal and consents. Imported into one that is in use, records are merged through the ordinary write path and
+interactions by their ids; consents and extraction runs stay as they are. `recollect.memory.importers` reads other
+formats.
 """
 
 from __future__ import annotations
@@ -45,20 +45,20 @@ from recollect.times import from_text, to_text
 
 _FORMAT = "recollect-memory"
 _VERSION = 1
-_STEP = 500  # records that are looked up together
+_STEP = 500  # records looked up together
 _LARGEST = 1 << 30
-"""How many bytes an archive may unpack to, how many of them a line may have, and one of the files a person reads."""
+"""The limits in bytes: of the unpacked archive, of a line, and of one of the files a person reads."""
 _LONGEST_LINE = 16 << 20
 _LARGEST_FILE = 16 << 20
 _MOST_ROWS = 10_000_000
 _MOST_MEMBERS = 50_000
 _SMALL = 64 << 20
 _HIGHEST_RATIO = 100
-"""What unpacks to more than this many bytes may not be packed more tightly than this: text never is."""
+"""The highest compression ratio of an archive larger than ``_SMALL``: text never exceeds it."""
 _MOST_NUMBER = 2**53
-"""A journal that went beyond would leave no numbers for what comes."""
+"""The highest journal number: a higher one would leave no numbers for later entries."""
 _UNREADABLE = (zipfile.BadZipFile, zlib.error, RuntimeError, struct.error, OverflowError, OSError)
-"""What a zip raises that is damaged, encrypted, or packed in a way this Python does not know."""
+"""The errors of a zip that is damaged, encrypted, or uses an unknown compression."""
 _ZIP_BEGINS = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x06\x06")
 _LONGEST_SHOWN = 200
 _EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -66,7 +66,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 @dataclass(slots=True, kw_only=True)
 class ImportReport:
-    """What an import did. ``run`` undoes it as a whole, unless it restored an empty memory."""
+    """The result of an import. ``run`` undoes it as a whole, unless it restored an empty memory."""
 
     format: str
     run: str | None = None
@@ -76,16 +76,18 @@ class ImportReport:
     refused: int = 0
     interactions: int = 0
     skipped: list[str] = field(default_factory=list)
-    """One line for each thing that was not taken over, and why."""
+    """One line for each item that was not imported, with the reason."""
 
 
-# out
+# export
 
 
 def export_archive(
     person: UserMemory, path: Path, progress: Progress | None = None, *, outside: Iterable[Path] = ()
 ) -> Path:
-    """Write the archive, ``outside`` of these folders; a file is replaced only once the new one is complete."""
+    """Write the archive, which must be ``outside`` of these folders; a file is replaced only once the new one is
+    complete.
+    """
     with (
         open_output("path", path, outside) as file,
         person.read(notes=True) as reader,
@@ -98,7 +100,7 @@ def export_archive(
 
 
 def own_folders(person: UserMemory) -> list[Path]:
-    """Where the memories of all users are kept: the databases, and the files people read."""
+    """Return the folders of all users' memories: the databases, and the files people read."""
     folder = person.files.folder
     return [person.config.memory_dir, *([] if folder is None else [folder.parent])]
 
@@ -167,18 +169,18 @@ def _entry_from_dict(data: dict[str, Any]) -> JournalEntry:
     return check_archived(JournalEntry(**values))
 
 
-# in
+# import
 
 
 def import_any(
     person: UserMemory, acting: Acting, path: Path, *, from_user: str | None, dry_run: bool, progress: Progress | None
 ) -> ImportReport:
-    """Find out what kind of thing this is, and take it over."""
+    """Detect the format and import it."""
     try:
         return _import_any(person, acting, path, from_user, dry_run, progress)
     except RecollectError as error:
         refused = error
-    # what was read hangs on the frames of its traceback and on the errors before it; whoever keeps it keeps them too
+    # the data that was read hangs on the frames of the traceback and on earlier errors; do not keep it alive
     refused.__context__ = refused.__cause__ = None
     raise refused.with_traceback(None)
 
@@ -196,11 +198,11 @@ def _import_any(
 
 
 def check_source(path: Path) -> None:
-    """Complain if there is no file or folder here that could be imported."""
+    """Raise an error if there is no file or folder here that could be imported."""
     try:
         kind = stat.S_IFMT(path.stat().st_mode)
     except (FileNotFoundError, NotADirectoryError):
-        raise InvalidInputError("path", f"there is nothing at {path}") from None
+        raise InvalidInputError("path", f"{path} does not exist") from None
     except OSError as error:
         raise InvalidInputError("path", f"{_shorten_text(str(path))} cannot be read ({error.strerror})") from None
     if kind not in (stat.S_IFREG, stat.S_IFDIR):
@@ -212,18 +214,18 @@ def _shorten_text(text: str) -> str:
 
 
 def _is_zip(path: Path) -> bool:
-    """Whether this is a zip, also a damaged one."""
+    """Return True for a zip, even a damaged one."""
     try:
         with path.open("rb") as file:
             return file.read(4) in _ZIP_BEGINS or zipfile.is_zipfile(file)
-    except zipfile.BadZipFile:  # a zip in its end, and so damaged that nothing more can be told
+    except zipfile.BadZipFile:  # a zip by its end, but too damaged to tell more
         return True
     except OSError as error:
         raise InvalidInputError("path", f"{path.name} cannot be read ({error.strerror})") from None
 
 
 class _Archive:
-    """An export that is read member by member, never more of it at once than is needed."""
+    """An export that is read member by member, keeping little in memory."""
 
     def __init__(self, path: Path, archive: zipfile.ZipFile) -> None:
         self._name, self._archive = path.name, archive
@@ -232,26 +234,25 @@ class _Archive:
         if size > _LARGEST:
             raise InvalidInputError("path", f"{path.name} unpacks to more than {_LARGEST >> 20} MB")
         if len(members) > _MOST_MEMBERS or (size > _SMALL and size > _HIGHEST_RATIO * path.stat().st_size):
-            raise InvalidInputError("path", f"{path.name} is packed so tightly that it cannot be an export")
+            raise InvalidInputError("path", f"{path.name} is compressed too much to be an export")
         self._left, self._rows = _LARGEST, _MOST_ROWS
 
     def document(self, name: str) -> Any:
-        """A member that is one JSON document."""
         return _from_json(self.data(name))
 
     def data(self, name: str) -> bytes:
-        """All of a member that is not large."""
+        """Return all of a member that is not large."""
         with self._archive.open(name) as file:
             data = file.read(_LARGEST_FILE + 1)
         self._count(len(data), len(data) > _LARGEST_FILE, name)
         return data
 
     def rows(self, name: str, *, optional: bool = False) -> Iterator[dict[str, Any]]:
-        """The rows of a member, one after another."""
         if optional and name not in self._archive.NameToInfo:
             return
         with self._archive.open(name) as file:
-            # only \n ends a line here: JSON escapes it inside of texts, but not the others Python takes for one
+            # only \n ends a line here: JSON escapes it inside of texts, but not the other characters that Python treats
+            # as one
             while line := file.readline(_LONGEST_LINE + 1):
                 self._rows -= 1
                 self._count(len(line), len(line) > _LONGEST_LINE or self._rows < 0, name)
@@ -259,18 +260,17 @@ class _Archive:
                     yield _from_json(line)
 
     def files(self) -> dict[str, bytes]:
-        """The files a person reads."""
         names = self._archive.NameToInfo
         return {name: self.data(name) for name in names if name == "MEMORY.md" or name.startswith("memory/")}
 
     def _count(self, size: int, too_long: bool, name: str) -> None:
-        self._left -= size  # what is really there, whatever the headers say
+        self._left -= size  # the actual size, whatever the headers say
         if too_long or self._left < 0:
-            raise InvalidInputError("path", f"{name} in {self._name} is longer than any export's")
+            raise InvalidInputError("path", f"{name} in {self._name} is too long for an export")
 
 
 def _from_json(data: bytes) -> Any:
-    """What is told here; `ValueError` if it holds half a character, which no store could keep."""
+    """Parse JSON; raise `ValueError` for lone surrogates, which no store could keep."""
     value = json.loads(data.decode("utf-8"))
     if b"\\ud" in data.lower():
         json.dumps(value, ensure_ascii=False).encode("utf-8")
@@ -307,7 +307,7 @@ def _import_archive(
                 for row in archive.rows("tombstones.jsonl")
             ]
             recalls = {row["record_id"]: from_text(row["at"]) for row in archive.rows("recalls.jsonl")}
-            # not there in archives of before; what a newer Recollect may ask consent for means nothing here
+            # older archives lack it; consents that only a newer Recollect knows mean nothing here
             consents = {
                 row["name"]: from_text(row["at"])
                 for row in archive.rows("consents.jsonl", optional=True)
@@ -337,7 +337,7 @@ def _import_archive(
         return report
     with person.user.write() as tx:
         if tx.state().seq:
-            raise StoreBusyError("this memory was begun by another process just now; import again to merge")
+            raise StoreBusyError("another process has just started this memory; import again to merge")
         tx.set_state(state)
         tx.put_many(latest.values())
         for version in versions:
@@ -357,13 +357,13 @@ def _import_archive(
 
 
 def _in_use(person: UserMemory) -> bool:
-    """Whether there is anything; a database that was created but never written to does not count."""
+    """Return True if the memory has content; a database that was created but never written to does not count."""
     with person.user.read() as reader:
         return reader.state().seq > 0 or person.files.any_text()
 
 
 class _DryRunEndError(Exception):
-    """Ends a dry run so that nothing is kept of it."""
+    """Ends a dry run so that nothing of it is kept."""
 
 
 def _merge_drafts(
@@ -374,7 +374,7 @@ def _merge_drafts(
     dry_run: bool,
     progress: Progress | None,
 ) -> ImportReport:
-    """Through the ordinary write path, all records in one transaction and one run: all of it is kept, or nothing."""
+    """Import through the ordinary write path, in one transaction and one run: all of it is kept, or nothing."""
     run = acting.run or new_id("run")
     try:
         with person.write(replace(acting, run=run)) as write:
@@ -440,7 +440,7 @@ def _import_draft(write: Write, there: _StoredRecords, draft: Draft, report: Imp
 
 
 class _StoredRecords:
-    """What is stored already, asked for each record of an import: each place is read once."""
+    """The records already stored, looked up for each record of an import; each place is read once."""
 
     def __init__(self, write: Write) -> None:
         self._write = write
@@ -448,7 +448,7 @@ class _StoredRecords:
         self._said: dict[tuple[str, str | None], set[Hashable]] = {}
 
     def look_up(self, ids: Sequence[str]) -> None:
-        """Know which of these ids are taken."""
+        """Find out which of these ids are taken."""
         self._ids = {record.id for record in self._write.tx.find(Query(ids=ids, statuses=()))}
 
     def __contains__(self, record: Record) -> bool:
@@ -461,7 +461,7 @@ class _StoredRecords:
         return place is not None and _content_identity(record) in self._at(place)
 
     def add(self, record: Record) -> None:
-        """It was stored."""
+        """Add a stored record."""
         place = _location_key(record)
         if place is not None:
             self._at(place).add(_content_identity(record))

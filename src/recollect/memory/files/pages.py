@@ -1,7 +1,7 @@
-"""A file in the hands of the core: which records it shows, how a change of a record changes it, and what a
-person's edit of it means for the records.
+"""A file as the core sees it: which records it shows, how a changed record changes it, and what a person's edit means
+for the records.
 
-Knows the Markdown only through `recollect.document`, and the disk not at all.
+Markdown is handled by `recollect.document`; this module does not touch the disk.
 """
 
 from __future__ import annotations
@@ -31,69 +31,69 @@ from recollect.records import USER_EDIT, DailyEntry, Fact, Record, new_id
 from recollect.store.contract import Query
 
 _HEADINGS = frozenset({TITLE, *(f"## {heading}" for heading in SECTIONS.values())})
-"""What MEMORY.md has of its own."""
+"""The headings of MEMORY.md that Recollect writes itself."""
 
 
 class Page(Protocol):
     """MEMORY.md or one daily note."""
 
     def render(self) -> str:
-        """The text of the file."""
+        """Return the text of the file."""
         ...
 
     def copy(self) -> Page:
-        """A page that can be changed without changing this one."""
+        """Return a page that can be changed without changing this one."""
         ...
 
     def records(self, write: Write) -> list[Record]:
-        """The records it ought to show."""
+        """Return the records it should show."""
         ...
 
     def shows(self, record: Record) -> bool:
-        """Whether it says what the record says."""
+        """Return True if it shows the record."""
         ...
 
     def put(self, before: Record | None, after: Record | None) -> None:
-        """Follow a change of a record."""
+        """Apply a change of a record."""
         ...
 
     def put_all(self, changes: Sequence[tuple[Record | None, Record | None]]) -> bool:
-        """`put` for changes of different records; whether the text changed."""
+        """Apply changes of different records; return True if the text changed."""
         ...
 
     def wipe(self, records: Iterable[Record]) -> int:
-        """Take out every line that says what these records say, and tell how many lines those were."""
+        """Remove every line that says what these records say; return the number of lines."""
         ...
 
     def wipe_topic(self, topic: Topic) -> int:
-        """Take out every line that speaks of a topic, and tell how many lines those were."""
+        """Remove every line that mentions a topic; return the number of lines."""
         ...
 
     def catch_up(self, write: Write) -> bool:
-        """Show what the records say, after somebody changed them who does not keep files; whether that was needed."""
+        """Show the present records after a process without files changed them; return True if that was necessary."""
         ...
 
     def adopt(
         self, write: Write, records: Sequence[Record], versions: Sequence[Version] | None, name: str
     ) -> Version | None:
-        """Make the records say what the file was made to say, on whose behalf the write acts.
+        """Update the records to match the file, on behalf of the write's actor.
 
-        It was made from one of these versions; None if that is not certain. What others changed since that version
-        stays, and the page says it afterwards. Returns the version that the text is now.
+        The text was made from one of these versions, or from an unknown one (None). Changes by others since that
+        version are kept, and the page shows them afterwards. Returns the version that the text is now.
         """
         ...
 
     def saying(self, text: str) -> Page:
-        """The same file with another text."""
+        """Return the same file with another text."""
         ...
 
     @property
     def items(self) -> tuple[Item, ...]:
-        """What it says that can be remembered, from top to bottom."""
+        """Everything in it that can be remembered, from top to bottom."""
         ...
 
     def draft(self, write: Write, item: Item) -> Record:
-        """The record that a new line of it would become."""
+        """Return the record that a new line would become."""
         ...
 
 
@@ -102,8 +102,8 @@ class MemoryPage:
 
     def __init__(self, document: Document) -> None:
         self._current = document
-        self._waiting: dict[str, tuple[Record | None, Record | None]] = {}  # changes to follow, by record
-        self._said: tuple[Document, dict[Words, list[Item]]] | None = None  # what that document says
+        self._waiting: dict[str, tuple[Record | None, Record | None]] = {}  # pending changes by record id
+        self._said: tuple[Document, dict[Words, list[Item]]] | None = None  # lines of that document by their words
 
     @classmethod
     def parse(cls, text: str) -> MemoryPage:
@@ -124,7 +124,6 @@ class MemoryPage:
 
     @property
     def word_count(self) -> int:
-        """How long the file is."""
         return self._document.word_count
 
     def records(self, write: Write) -> list[Record]:
@@ -135,7 +134,7 @@ class MemoryPage:
         return self._item(record) is not None
 
     def put(self, before: Record | None, after: Record | None) -> None:
-        # followed when somebody looks: many changes, one by one, cost no more than all of them at once
+        # applied on the next read: many single changes cost no more than all of them at once
         record = after or before
         if record is not None:
             if record.id in self._waiting:
@@ -148,7 +147,6 @@ class MemoryPage:
         return self._document is not before
 
     def _apply_waiting(self) -> None:
-        """Follow the changes that wait."""
         waiting, self._waiting = self._waiting, {}
         if waiting:
             self._current = apply_changes(self._current, list(waiting.values()))
@@ -177,7 +175,7 @@ class MemoryPage:
     def catch_up(self, write: Write) -> bool:
         facts = {compared_line(fact): fact for fact in write.known.in_file.values()}
         unknown = [item for item in self.items if (item.key, squeeze(item.content)) not in facts]
-        with write.as_person():  # what the policy does not remember stays in the person's file
+        with write.as_person():  # text that the policy refuses stays in the person's file
             gone = [item for item in unknown if write.refusal(self.draft(write, item)) is None]
         if gone:
             self._document = self._document.remove_all(gone)
@@ -237,7 +235,7 @@ class MemoryPage:
         rivals = {(fact.key, fact.category): words for words, fact in fresh.items() if fact.key}
         for item in added:
             if fresh.pop((item.key, squeeze(item.content)), None) is None:
-                # no fact stands beside another under one key: both wrote the same thing down, the person in their words
+                # no two facts share a key: both wrote the same thing down, the person in their own words
                 rival = rivals.get((item.key, item.category or "key_fact")) if item.key else None
                 if rival is not None and rival in fresh:
                     self._edited(write, fresh.pop(rival), item, name)
@@ -250,7 +248,7 @@ class MemoryPage:
         return None if found is None else following_version(found.version, begun, write.last_seq)
 
     def _drop_outdated(self, write: Write, now: Mapping[str, Fact]) -> None:
-        """The file may be any old one: what facts used to say is no edit."""
+        """Drop lines that facts used to say: the file may be any old version, so they are not edits."""
         said = {compared_line(fact) for fact in now.values()}
         old = {compared_line(e.before) for e in write.tx.entries() if isinstance(e.before, Fact)} - said
         outdated = [item for item in self._document.items if (item.key, squeeze(item.content)) in old]
@@ -258,7 +256,7 @@ class MemoryPage:
             self._document = self._document.remove_all(outdated)
 
     def _drop_erased(self, write: Write, added: Sequence[Item], base: Base | None, merged: _MergedSave) -> list[Item]:
-        """Lines that look new, but were erased since the version they come from, leave the file."""
+        """Drop lines that look new but were erased after the version they come from."""
         if not write.known.buried:
             return list(added)
         since = _erased_since(base)
@@ -270,7 +268,7 @@ class MemoryPage:
         return [item for item in added if id(item) not in gone]
 
     def _reword(self, item: Item, fact: Fact) -> Item:
-        """The line of a fact that the person moved and somebody else reworded: there, in the new words."""
+        """Give a line that the person moved the words that somebody else changed meanwhile."""
         document = self._document
         if fact.key is not None and fact.key != item.key:
             document = document.rename(item, fact.key, fact.label)
@@ -306,7 +304,7 @@ class MemoryPage:
             write.apply("remember", None, fact, reason=f"written into {name}", written=True)
 
     def _item(self, record: Record) -> Item | None:
-        """The line that says what a record says, of its own section if there are several."""
+        """Return the line that shows a record, preferring its own section."""
         document = self._document
         if self._said is None or self._said[0] is not document:
             said: dict[Words, list[Item]] = {}
@@ -319,13 +317,13 @@ class MemoryPage:
 
 
 class DayPage:
-    """One daily note: only ever appended to, except when something is erased or has expired."""
+    """One daily note: append-only, except when something is erased or has expired."""
 
     def __init__(self, day: date, text: str) -> None:
         self._day = day
         self._current = text
         self._waiting: list[tuple[str, str]] = []  # sections and texts to append
-        self._said: set[str] | None = None  # its entries, if somebody asked
+        self._said: set[str] | None = None  # its entries, once requested
 
     def render(self) -> str:
         return self._text
@@ -364,7 +362,7 @@ class DayPage:
             if before is not None:
                 self.wipe([before])
         elif isinstance(after, DailyEntry) and after.status == "active" and (before is None or not self.shows(after)):
-            self._waiting.append((after.section, after.content))  # appended when somebody looks, all at once
+            self._waiting.append((after.section, after.content))  # appended on the next read, all at once
             if self._said is not None:
                 self._said.add(one_block(after.content))
 
@@ -421,7 +419,7 @@ class DayPage:
         self, write: Write, records: Sequence[Record], versions: Sequence[Version] | None, name: str
     ) -> Version | None:
         begun = write.last_seq
-        # a forgotten entry keeps its line, so it is known too, and the line does not bring it back
+        # a forgotten entry keeps its line, so it is included, and the line does not bring it back
         known = write.tx.find(Query(kinds=("daily",), key=self._day.isoformat(), statuses=()))
         entries = {entry.id: entry for entry in known if isinstance(entry, DailyEntry)}
         lines: dict[Hashable, Item] = {squeeze(item.content): item for item in self.items}
@@ -471,7 +469,7 @@ class DayPage:
 
 @dataclass(slots=True)
 class _MergedSave:
-    """What a person's save did not have yet, and what was therefore kept."""
+    """Changes that a person's save did not include yet and that were therefore kept."""
 
     name: str
     added: int = 0
@@ -480,24 +478,24 @@ class _MergedSave:
     erased: int = 0
 
     def note(self, before: Record, after: Record | None) -> None:
-        """One line that the saved text has as it was before."""
+        """Count one line that the saved text has in its earlier form."""
         if after is None:
             self.removed += 1
         elif (after.key, after.content) != (before.key, before.content):
             self.changed += 1
 
     def tell(self, write: Write) -> None:
-        """Say it; without the words, because whoever is told may not be allowed to know them."""
+        """Add a notice without the words, because its reader may not be allowed to see them."""
         counts = {"added": self.added, "changed": self.changed, "removed": self.removed}
         if said := ", ".join(f"{number} {what}" for what, number in counts.items() if number):
             write.notices.append(
-                f"{self.name} was saved from an earlier version and was merged. Lines that had changed since then stay"
-                f" as they are now: {said}. If you deleted one of these on purpose, use forget"
+                f"{self.name} was saved from an earlier version and was merged. Lines that changed since then were kept"
+                f": {said}. If you deleted one of these on purpose, use forget"
             )
         if self.erased:
             write.notices.append(
                 f"{self.name} was saved from an earlier version with {self.erased} line(s) that have been erased since;"
-                " they were taken out again. To have one remembered again, use remember"
+                " they were removed again. To remember one again, use remember"
             )
 
 
@@ -515,9 +513,10 @@ def _expected_fact(record: Record) -> ExpectedFact:
 
 
 def _alike_count(items: Mapping[Hashable, Item]) -> Callable[[Sequence[Record], Set[Hashable]], int]:
-    """How many records are certainly one of these lines: in another place, with another value, or slightly corrected.
+    """Return a function that counts the records that are certainly one of these lines: moved, with a new value, or
+    slightly corrected.
 
-    Two lines that merely resemble each other say nothing: somebody may have stored the one while the other was written.
+    Mere resemblance proves nothing: somebody may have stored one line while the other was being written.
     """
 
     def count(records: Sequence[Record], lines: Set[Hashable]) -> int:
@@ -530,7 +529,7 @@ def _alike_count(items: Mapping[Hashable, Item]) -> Callable[[Sequence[Record], 
 
 
 def _item_fields(item: Item) -> dict[str, Any]:
-    """The fields of a fact as the person wrote them."""
+    """Return the fields of a fact as the person wrote them."""
     return {
         "content": item.content,
         "key": item.key,
@@ -541,7 +540,7 @@ def _item_fields(item: Item) -> dict[str, Any]:
 
 
 def _write_fields(write: Write) -> dict[str, Any]:
-    """The fields of a record that tell when it was written into a file, and by whom."""
+    """Return the fields that record when a line was written and by whom."""
     by, now = write.acting, write.now
     return {
         "created_at": now,
@@ -555,7 +554,7 @@ def _write_fields(write: Write) -> dict[str, Any]:
 
 
 def _author_fields(write: Write, record: Record, reworded: bool) -> dict[str, Any]:
-    """The fields that tell who says it now: the person all that they touch, a tool only the words that are its own."""
+    """Return the fields that record who says it now: a person owns all they touch, a tool only its own words."""
     by = write.acting
     if by.is_person:
         return {"source": USER_EDIT, "confidence": 1.0, "excerpt": None, "agent": None, "trusted": True}
@@ -566,7 +565,7 @@ def _author_fields(write: Write, record: Record, reworded: bool) -> dict[str, An
 
 
 def _is_refused(write: Write, record: Record, item: Item, name: str) -> bool:
-    """A line the policy refuses stays in the person's file and is not remembered."""
+    """Return True, with a notice, for a line the policy refuses: it stays in the file but is not remembered."""
     refused = write.refusal(record)
     if refused is not None:
         what = refused.message.removeprefix("Not stored: ")
@@ -575,12 +574,12 @@ def _is_refused(write: Write, record: Record, item: Item, name: str) -> bool:
 
 
 def _erased_since(base: Base | None) -> int:
-    """From when on an erasure is newer than a text; if it is not known what the text was made from, all are."""
+    """Return the sequence number after which an erasure is newer than a text; -1 if the text's base is unknown."""
     return -1 if base is None else base.since
 
 
 def _was_erased(write: Write, record: Record, since: int) -> bool:
-    """Whether a line of the person's was erased after a version that they may have started from."""
+    """Return True if a person's line was erased after a version that they may have started from."""
     if not write.acting.is_person or not write.known.buried:
         return False
     hash = write.tombstone_hash(record)
@@ -596,5 +595,5 @@ def _place_of(item: Item) -> str:
 
 
 def _line_of(section: str, key: str | None, content: str) -> tuple[str, str | None, str]:
-    """A line of MEMORY.md as it is compared."""
+    """Return a line of MEMORY.md, normalised for comparison."""
     return section_key(section), key, squeeze(content)
