@@ -150,7 +150,7 @@ class ApiKeys:
     # answers
 
     def renew_secret(self) -> None:
-        """Sign with another secret: tokens, links and visits of before end, in each process that begins anew."""
+        """Sign with another secret: earlier tokens, links and login sessions end, in each process that starts."""
         with self._store.write() as view:
             view.run("drop_secret")
             view.run("add_secret", secret=secrets.token_hex(32))

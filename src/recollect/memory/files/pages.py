@@ -423,9 +423,7 @@ class DayPage:
         known = write.tx.find(Query(kinds=("daily",), key=self._day.isoformat(), statuses=()))
         entries = {entry.id: entry for entry in known if isinstance(entry, DailyEntry)}
         lines: dict[Hashable, Item] = {squeeze(item.content): item for item in self.items}
-        shown = PageView(
-            "daily", self._ever_showed, lambda record: squeeze(one_block(record.content)), _alike_count(lines)
-        )
+        shown = PageView("daily", self._ever_showed, lambda one: squeeze(one_block(one.content)), _alike_count(lines))
         found = None if versions is None else find_base(write.tx, entries, versions, lines.keys(), shown)
         were: Mapping[str, Record] = entries if found is None else found.records
         base = {record_id: entry for record_id, entry in were.items() if isinstance(entry, DailyEntry)}
