@@ -51,7 +51,7 @@ class PostgresReader(ReadsWords):
         limit: int | None = None,
         offset: int = 0,
     ) -> list[Any]:
-        """The rows of a named query that fit the conditions, those without a value left out."""
+        """Return the rows of a named query that match the conditions; those without a value are ignored."""
         given = {condition: value for condition, value in wanted.items() if value is not None}
         by = ", ".join(f"{column} DESC" if newest_first else column for column in order)
         sql = " AND ".join([_SQL[name], *given]) + f" ORDER BY {by} LIMIT %s OFFSET %s"
@@ -242,8 +242,6 @@ class PostgresReader(ReadsWords):
 
 
 class PostgresTransaction(PostgresReader, KeepsWords):
-    """The one open transaction of a user."""
-
     db: Connection
 
     def __init__(self, db: Connection, user_id: str, hooks: list[Callable[[], None]]) -> None:
@@ -382,7 +380,7 @@ class PostgresTransaction(PostgresReader, KeepsWords):
         self._hooks.append(hook)
 
     def finish(self) -> None:
-        """Write down the last sequence number taken."""
+        """Store the last sequence number taken."""
         if self._seq != self._state.seq:
             self._change_user("set_seq", replace(self._state, seq=self._seq))
 

@@ -1,8 +1,8 @@
 """Search within PostgreSQL, for users too large to load: their words in a GIN index, the signs of their vectors.
 
-Kept in tables beside the records, only for the users who need it; see the migrations of large users. The caller makes
-the words: `to_tsvector` would stem English where the index of all others stems as the text's language does. No
-extension is needed: signs are bit strings, and PostgreSQL counts in how many bits two of them differ. Knows no ranking.
+The tables are filled only for users who need them; see the migrations. The caller makes the words: `to_tsvector` would
+stem English, while the index of all others stems by the text's language. No extension is needed: signs are bit strings,
+and PostgreSQL counts differing bits.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 _SQL: dict[str, Any] = load_queries(Path(__file__).parent / "postgres.sql")
 _RECORD = len(COLUMNS) + 1  # columns of a record
 _LONGEST_EVENT = timedelta(days=367)
-_MOST_ROWS = 10_000  # passages compared by their words, whatever is asked
-_MOST_SEVERAL = 4  # words of which it counts how often they are there
-_FIRST_LOOK, _ENOUGH = 8192, 500  # the nearest of all by their signs, and how many of them must fit
+_MOST_ROWS = 10_000  # passages compared by their words, at most
+_MOST_SEVERAL = 4  # words whose count in a passage matters
+_FIRST_LOOK, _ENOUGH = 8192, 500  # the nearest of all by their signs, and how many of them must match
 
 
 class ReadsWords:
@@ -48,7 +48,7 @@ class ReadsWords:
         return [] if self.db is None else self.db.execute(_SQL[name], {"user_id": self._user_id, **values}).fetchall()
 
     def _found(self, sql: str, *values: Any) -> list[str]:
-        """Ids, by a statement whose plan must not depend on luck."""
+        """Return ids by a statement whose plan must not depend on luck."""
         if self.db is not None and not self._is_planned:
             self.db.execute(_SQL["plan_search"])
             self._is_planned = True
@@ -128,7 +128,7 @@ class ReadsWords:
         fitting = " AND ".join(["user_id = %s AND id = record_id", *conditions])
         given = (embedder, len(query), _signs(query), self._user_id, *values, limit)
         found: list[str] = []
-        for among in (f"ORDER BY apart LIMIT {_FIRST_LOOK}", ""):  # of little that fits, all must be compared
+        for among in (f"ORDER BY apart LIMIT {_FIRST_LOOK}", ""):  # if few match, all must be compared
             near = f"{_SQL['nearest']} {among})"
             found = self._found(
                 f"{near} SELECT id FROM memory, near WHERE {fitting} ORDER BY apart, id LIMIT %s", *given
@@ -139,7 +139,7 @@ class ReadsWords:
 
 
 class KeepsWords(ReadsWords):
-    """The part of a transaction that keeps words."""
+    """The part of a transaction that stores words."""
 
     db: Connection
 
@@ -164,7 +164,7 @@ class KeepsWords(ReadsWords):
         self.db.execute(_SQL["set_words"], {"user_id": self._user_id, "seq": seq, "complete": complete, **sums})
 
     def drop_words(self, record_ids: Sequence[str]) -> int:
-        """Let go of what is kept of some records, and say of how many passages; for most users that is nothing."""
+        """Remove the words of some records; return the number of passages, which is 0 for most users."""
         dropped = self._named("drop_words", ids=list(record_ids)) if record_ids else []
         if dropped:
             self.db.execute(_SQL["drop_unused_terms"], (self._user_id,))
@@ -183,7 +183,7 @@ class KeepsWords(ReadsWords):
 
 
 def _quoted(term: str) -> str:
-    """A term within a query; the caller's are hashes, so nothing is left to be escaped."""
+    """Quote a term for a query; the terms are hashes, so nothing needs escaping."""
     return f"'{term}'"
 
 
@@ -200,7 +200,7 @@ def _flat(pairs: Sequence[tuple[float, str]]) -> list[Any]:
 
 
 def _fitting(columns: str, condition: str, where: Query, speakers: Sequence[str] = ()) -> tuple[str, list[Any]]:
-    """The beginning of a statement about what is kept and fits, and the values of what fits."""
+    """Return the start of a statement about stored words that match, and the values for it."""
     conditions, values = _narrowing(where)
     if speakers:
         conditions, values = [*conditions, "speaker = ANY(%s)"], [*values, list(speakers)]
@@ -210,7 +210,7 @@ def _fitting(columns: str, condition: str, where: Query, speakers: Sequence[str]
 
 
 def _values(row: Worded) -> tuple[Any, ...]:
-    """A row of what is kept, but for the user."""
+    """Return a row of stored words, without the user."""
     record, (begin, end) = row.record, row.event or (None, None)
     return (
         record.id,
@@ -238,7 +238,6 @@ def _worded(row: tuple[Any, ...]) -> Worded:
 
 
 def _signs(numbers: Sequence[float]) -> str:
-    """The signs of a vector as a bit string."""
     return "".join("1" if number > 0 else "0" for number in numbers)
 
 
@@ -247,7 +246,7 @@ _SETS = {"kinds": "kind", "categories": "type", "types": "fact_type", "statuses"
 
 
 def conditions_of(query: Query) -> tuple[list[str], list[Any]]:
-    """The conditions of a query on the rows of memory, and their values."""
+    """Return the conditions of a query on the rows of memory, and their values."""
     conditions, values = _narrowing(query)
     if query.valid_at is None:
         return ["latest", *conditions], values
@@ -256,7 +255,7 @@ def conditions_of(query: Query) -> tuple[list[str], list[Any]]:
 
 
 def _narrowing(query: Query) -> tuple[list[str], list[Any]]:
-    """The same without which version it is."""
+    """Return the conditions without the choice of version."""
     conditions: list[str] = []
     values: list[Any] = []
 
@@ -267,7 +266,7 @@ def _narrowing(query: Query) -> tuple[list[str], list[Any]]:
     for name, column in _SETS.items():
         allowed = getattr(query, name)
         if allowed and (name != "statuses" or query.valid_at is None):
-            # of a single one the database knows that what follows in an index is in order
+            # for a single value the database knows that the following columns of an index are in order
             add(f"{column} = %s", *allowed) if len(allowed) == 1 else add(f"{column} = ANY(%s)", list(allowed))
     if query.ids is not None:
         add("id = ANY(%s)", list(query.ids))

@@ -1,4 +1,4 @@
-"""A `Query` as conditions of SQLite's, with the values they compare with."""
+"""A `Query` as SQLite conditions with their values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SETS = {"kinds": "kind", "categories": "category", "types": "type", "statuses":
 
 
 def conditions_of(query: Query) -> tuple[list[str], list[Any]]:
-    """What a row must fulfil."""
+    """Return the conditions that a row must fulfil, and their values."""
     conditions: list[str] = []
     values: list[Any] = []
 

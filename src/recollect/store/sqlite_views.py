@@ -41,13 +41,10 @@ from recollect.times import from_text, to_text, utc_now
 
 _SQL = load_queries(Path(__file__).parent / "sqlite.sql")
 _moment = readable(from_text)
-_LAST = "Z"  # behind every moment
-"""The schemas that brought these tables, and when interactions were reported."""
+_LAST = "Z"  # sorts after every time
 
 
 class SqliteReader:
-    """A view of one user's database."""
-
     def __init__(self, db: sqlite3.Connection, user_id: str, place: int = 0) -> None:
         self.db = db
         self._user_id = user_id
@@ -251,7 +248,7 @@ class SqliteReader:
         limit: int | None = None,
         offset: int = 0,
     ) -> Iterator[Any]:
-        """The rows of a named query that fit the conditions, those without a value left out."""
+        """Return the rows of a named query that match the conditions; those without a value are ignored."""
         given = {condition: value for condition, value in wanted.items() if value is not None}
         where = f" WHERE {' AND '.join(given)}" if given else ""
         by = ", ".join(f"{column} DESC" if newest_first else column for column in order)
@@ -264,15 +261,13 @@ class SqliteReader:
 
 
 class SqliteTransaction(SqliteReader):
-    """The one open transaction of a user."""
-
     def __init__(self, db: sqlite3.Connection, user_id: str, place: int = 0) -> None:
         super().__init__(db, user_id, place)
         self.hooks: list[Callable[[], None]] = []
         self.erased = False
         self.pending = False
         self._dumped: tuple[Record | None, str | None] = (None, None)
-        """The record put last, as it will stand in the journal too."""
+        """The record stored last, with its JSON, which the journal needs too."""
         self._state = super().state()
         if not self._state.secret:
             self.set_state(replace(self._state, secret=secrets.token_bytes(16)))
@@ -357,7 +352,7 @@ class SqliteTransaction(SqliteReader):
         else:
             moment = None if before is None else to_text(before)
             number = self.db.execute(_SQL["drop_interactions"], (moment,)).rowcount
-        self.erased = self.erased or number > 0  # they tell of the person: not even the write-ahead log may keep them
+        self.erased = self.erased or number > 0  # they are about the person: not even the write-ahead log may keep them
         return number
 
     def put_run(self, run: ExtractionRun) -> None:
@@ -388,7 +383,7 @@ class SqliteTransaction(SqliteReader):
         return {"versions": versions, "journal": journal} | copied
 
     def _erase_from_copies(self, record_ids: Sequence[str], ids: str) -> dict[str, int]:
-        """From databases that a repair set aside: once this is committed, or when the next process opens this one."""
+        """Erase from databases that a repair set aside: after the commit, or when the next process opens this one."""
         path = Path(self.db.execute("PRAGMA database_list").fetchone()[2])
         if not copies(path):
             return {}
@@ -399,7 +394,7 @@ class SqliteTransaction(SqliteReader):
                 erase_from_copies(path, record_ids, texts)
             except OSError as error:
                 names = ", ".join(copy.name for copy in copies(path))
-                raise StoreError(f"erased, but not from {names} ({error.strerror}); delete that yourself") from error
+                raise StoreError(f"erased, but not from {names} ({error.strerror}); delete it yourself") from error
 
         self.after_commit(overwrite)
         return {"rows of damaged copies": erase_from_copies(path, record_ids, texts, dry_run=True)}
