@@ -97,7 +97,7 @@ class RemoteMemory(Memory):
         return str(self._connection.ask("GET", self._path + "about")["result"]["mode"])
 
     def export(self, path: fields.PathName, *, progress: Progress | None = None) -> Path:
-        target = check.path("path", path)
+        target = check.check_path("path", path)
         with open_output("path", target) as file, self._connection.stream("GET", self._path + "export") as answer:
             for chunk in answer.iter_bytes(_CHUNK):
                 file.write(chunk)
@@ -114,7 +114,7 @@ class RemoteMemory(Memory):
         progress: Progress | None = None,
     ) -> ImportReport:
         """An archive made by `export`, an MCP memory.jsonl, a Markdown file, or mem0's export."""
-        source = check.path("path", path)
+        source = check.check_path("path", path)
         check_source(source)
         if not source.is_file():
             raise InvalidInputError("path", f"there is no file at {path}; folders cannot be sent")

@@ -37,7 +37,7 @@ _CHOICES: Final[dict[str, dict[str, tuple[str | None, ...]]]] = {
 }
 
 
-def checked(value: T) -> T:
+def check_archived(value: T) -> T:
     """Return a record, journal entry or other archived value; raise a ``ValueError`` that names an invalid field."""
     kind: type = type(value)
     for name, fits in _checks(kind):
@@ -48,11 +48,11 @@ def checked(value: T) -> T:
     elif isinstance(value, JournalEntry):
         for record in (value.before, value.after):
             if record is not None:
-                checked(record)
+                check_archived(record)
     return value
 
 
-def checked_line(record: Record) -> Record:
+def check_file_line(record: Record) -> Record:
     """Return a record; raise a ``ValueError`` if it needs a line in a file and cannot be written as one."""
     if record.status == "active" and record.kind in ("fact", "daily"):
         section = getattr(record, "section", None)

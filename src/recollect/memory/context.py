@@ -26,7 +26,7 @@ from datetime import date, datetime, time, timedelta, timezone
 from typing import Final, NamedTuple
 
 from recollect.document.memory_md import SECTIONS, label_of
-from recollect.memory.search import MEMORY_KINDS, Asked, search
+from recollect.memory.search import MEMORY_KINDS, QueryVector, search_records
 from recollect.memory.user_memory import UserMemory
 from recollect.policy.injection import neutral
 from recollect.policy.retention import value
@@ -58,7 +58,7 @@ _MOST_NEAR = 5
 _CLOSE = 0.8
 
 
-class _Entry(NamedTuple):
+class _ContextLine(NamedTuple):
     """One line of the block."""
 
     record_id: str
@@ -69,11 +69,11 @@ class _Entry(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Part:
+class _ContextSection:
     """A section of the block: its possible entries, in the order shown, and those chosen."""
 
     heading: str
-    entries: Sequence[_Entry]
+    entries: Sequence[_ContextLine]
     chosen: set[int] = field(default_factory=set)
 
     def take(self, room: int, shown: set[str], order: Iterable[int] | None = None) -> int:
@@ -97,7 +97,7 @@ class _Part:
         return self.head + "".join(lines) if lines else ""
 
 
-def context(
+def build_context(
     person: UserMemory,
     reader: Reader,
     topic: str,
@@ -105,7 +105,7 @@ def context(
     *,
     now: datetime | None = None,
     conversation: bool = False,
-    asked: Asked | None = None,
+    asked: QueryVector | None = None,
     within: int | None = None,
 ) -> str:
     """Return the block for a topic in at most ``budget`` tokens; empty if there is nothing to show or no room.
@@ -119,16 +119,16 @@ def context(
     room = budget - count(_TITLE)
     core, left = _core(person, reader, kinds, budget, room, shown)
     moment = now or person.clock()
-    recent = _Part("Recent Activity", _recent(reader, moment.date(), person.clock(), left, len(shown)))
-    relevant = _Part("Relevant Past Context", ())
+    recent = _ContextSection("Recent Activity", _recent(reader, moment.date(), person.clock(), left, len(shown)))
+    relevant = _ContextSection("Relevant Past Context", ())
     if topic.strip() and left > 0:
         where = Filter(kinds=kinds, alive_at=person.clock())
         most = MOST_RELEVANT + min(len(shown), _SPARE)
-        hits = search(person, reader, topic, where, most, asked=asked, now=now, within=within)
+        hits = search_records(person, reader, topic, where, most, asked=asked, now=now, within=within)
         found = _above_floor(hits, *_called_for(person, reader, topic, moment, within))
-        fitting = (_found(hit) for hit in found if _may_fit(hit.passage, left))
+        fitting = (_hit_line(hit) for hit in found if _may_fit(hit.passage, left))
         new = [entry for entry in fitting if entry.record_id not in shown and entry.said not in shown]
-        relevant = _Part(relevant.heading, new[:MOST_RELEVANT])
+        relevant = _ContextSection(relevant.heading, new[:MOST_RELEVANT])
     share = int(left * _RELEVANT_SHARE) if recent.entries else left
     left -= share - relevant.take(share, shown)
     left = recent.take(left, shown)
@@ -142,7 +142,7 @@ def context(
 
 def _core(
     person: UserMemory, reader: Reader, kinds: Sequence[str], budget: int, room: int, shown: set[str]
-) -> tuple[_Part, int]:
+) -> tuple[_ContextSection, int]:
     """Return the facts that MEMORY.md shows and the tokens left. Nothing here may change merely because time passes.
 
     All facts are included if they take no more than their share or leave enough room for everything else that is
@@ -153,17 +153,17 @@ def _core(
         (fact for fact in reader.find(query) if isinstance(fact, Fact)),
         key=lambda fact: (_ORDER.get(fact.category or "", len(_ORDER)), fact.created_at, fact.id),
     )
-    core = _Part("Core Profile", [_entry(fact, _said(fact)) for fact in facts])
+    core = _ContextSection("Core Profile", [_context_line(fact, _line_text(fact)) for fact in facts])
     whole = _cost(core.head) + sum(entry.cost for entry in core.entries)
     share = min(room, int(budget * _CORE_SHARE))
     if whole > share:
         others = sum(n for (kind, status), n in reader.count().items() if status == "active" and kind in kinds)
         if whole + _USUAL_ENTRY * (others - len(facts)) <= room:
             share = room
-    return core, room - share + core.take(share, shown, sorted(range(len(facts)), key=lambda n: _rank(facts[n])))
+    return core, room - share + core.take(share, shown, sorted(range(len(facts)), key=lambda n: _fact_order(facts[n])))
 
 
-def _rank(fact: Fact) -> tuple[object, ...]:
+def _fact_order(fact: Fact) -> tuple[object, ...]:
     """Return a sort key, most valuable first, as if just used, so that the order is stable from day to day."""
     category = _ORDER.get(fact.category or "", len(_ORDER))
     return not fact.pinned, -value(fact, fact.updated_at, None), category, -fact.updated_at.timestamp(), fact.id
@@ -223,10 +223,10 @@ def _above_floor(hits: Sequence[Hit], needed: float, has_words: bool) -> list[Hi
 # recent activity
 
 
-def _recent(reader: Reader, today: date, alive_at: datetime, room: int, shown: int) -> list[_Entry]:
+def _recent(reader: Reader, today: date, alive_at: datetime, room: int, shown: int) -> list[_ContextLine]:
     """Return the daily notes and episodes of the last days, newest first, at most as many as could fit."""
     most = max(room, 0) // _LEAST_ENTRY + shown + MOST_RELEVANT
-    entries: list[_Entry] = []
+    entries: list[_ContextLine] = []
     for back in range(min(RECENT_DAYS, today.toordinal())):
         day = today - timedelta(days=back)
         begin = datetime.combine(day, time(), timezone.utc)
@@ -237,7 +237,9 @@ def _recent(reader: Reader, today: date, alive_at: datetime, room: int, shown: i
         )
         found = [*reader.find(daily), *reader.find(episodes)]
         found.sort(key=lambda record: (record.created_at, record.id.partition("-")[2]), reverse=True)
-        entries += [_entry(record, record.text, day.isoformat()) for record in found if _may_fit(record.text, room)]
+        entries += [
+            _context_line(record, record.text, day.isoformat()) for record in found if _may_fit(record.text, room)
+        ]
         if len(entries) >= most:
             break
     return entries
@@ -246,18 +248,18 @@ def _recent(reader: Reader, today: date, alive_at: datetime, room: int, shown: i
 # lines
 
 
-def _found(hit: Hit) -> _Entry:
+def _hit_line(hit: Hit) -> _ContextLine:
     record = hit.record
     whole = indexed_text(record).strip()
-    text = _said(record)
+    text = _line_text(record)
     if hit.passage and hit.passage != whole:
         before = "" if whole.startswith(hit.passage) else "… "
         after = "" if whole.endswith(hit.passage) else " …"
         text = f"{before}{hit.passage}{after}"
-    return _entry(record, text, f"{_day(record).isoformat()} ({_origin(record)})")
+    return _context_line(record, text, f"{_record_day(record).isoformat()} ({_describe_kind(record)})")
 
 
-def _origin(record: Record) -> str:
+def _describe_kind(record: Record) -> str:
     if isinstance(record, Message):
         return f"conversation, {neutral(record.speaker or record.role)}"
     if record.kind == "observation":
@@ -265,7 +267,7 @@ def _origin(record: Record) -> str:
     return "daily note" if record.kind == "daily" else record.kind
 
 
-def _said(record: Record) -> str:
+def _line_text(record: Record) -> str:
     """Return the text of a record's line; a fact as in MEMORY.md."""
     if isinstance(record, Fact) and record.key:
         return f"{record.label or label_of(record.key)}: {record.content}"
@@ -274,18 +276,18 @@ def _said(record: Record) -> str:
     return record.text
 
 
-def _day(record: Record) -> date:
+def _record_day(record: Record) -> date:
     return record.day if isinstance(record, DailyEntry) else record.valid_from.date()
 
 
-def _entry(record: Record, text: str, lead: str = "") -> _Entry:
+def _context_line(record: Record, text: str, lead: str = "") -> _ContextLine:
     said = neutral(text) or "(empty)"
     mark = "" if record.trusted else "(unverified)"
     if lead:
         line = f"- {lead} {mark}: {said}\n" if mark else f"- {lead}: {said}\n"
     else:
         line = f"- {mark} {said}\n" if mark else f"- {said}\n"
-    return _Entry(record.id, fold(text), line, _cost(line))
+    return _ContextLine(record.id, fold(text), line, _cost(line))
 
 
 def _may_fit(text: str, room: int) -> bool:

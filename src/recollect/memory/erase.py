@@ -6,16 +6,16 @@ from collections.abc import Iterable, Sequence
 
 from recollect.memory.files.contract import Files
 from recollect.memory.interaction_log import interaction_hash
-from recollect.memory.mentions import Mentions, about, mentions
+from recollect.memory.mentions import Mentions, find_mentions, records_mentioning
 from recollect.memory.write import Change, Write, tombstone_hashes
 from recollect.memory.write_cache import forget_statements
 from recollect.records import Erased, JournalEntry, Receipt, Record
 from recollect.store.contract import Query, Tombstone
 
-__all__ = ["about", "clear", "erase", "erase_topic"]
+__all__ = ["erase_everything", "erase_records", "erase_topic", "records_mentioning"]
 
 
-def erase(
+def erase_records(
     write: Write,
     files: Files,
     records: Sequence[Record],
@@ -65,7 +65,7 @@ def erase_topic(write: Write, files: Files, words: str) -> tuple[list[Record], R
     places if nothing was found.
     """
     files.take_over_daily(write)  # a pending edit would bring it back
-    found = mentions(write.tx, words)
+    found = find_mentions(write.tx, words)
     write.topics.append(found.topic)
     places = _erase_mentions(write, files, found) if found else {}
     for place, number in files.erase_topic(write, found.topic).items():
@@ -82,7 +82,7 @@ def erase_topic(write: Write, files: Files, words: str) -> tuple[list[Record], R
 
 def _erase_mentions(write: Write, files: Files, found: Mentions) -> dict[str, int]:
     tx = write.tx
-    places = dict(erase(write, files, found.records).receipt.places)
+    places = dict(erase_records(write, files, found.records).receipt.places)
     gone = [one for entry in found.entries for one in _states(tx.entry(entry.seq), without=entry)]
     tx.bury(tombstone for one in [*gone, *found.versions] for tombstone in _tombstones_of(write, one))
     tx.bury(
@@ -102,7 +102,7 @@ def _erase_mentions(write: Write, files: Files, found: Mentions) -> dict[str, in
     }
 
 
-def clear(write: Write, files: Files) -> Erased:
+def erase_everything(write: Write, files: Files) -> Erased:
     """Erase everything stored about this user, and start with an empty MEMORY.md.
 
     The ledger stays: it is the operator's account of what was spent and contains no content.
@@ -113,7 +113,7 @@ def clear(write: Write, files: Files) -> Erased:
         write.withdraw(name)
         beside["consents"] += 1
     write.cleared = True
-    outcome = erase(write, files, write.tx.find(Query(statuses=())), keeps_copies=False)
+    outcome = erase_records(write, files, write.tx.find(Query(statuses=())), keeps_copies=False)
     places = write.places = outcome.receipt.places | files.reset(write)
     places.update({place: number for place, number in beside.items() if number})
     return Erased(

@@ -31,14 +31,14 @@ class Why:
     entries: tuple[JournalEntry, ...]
 
 
-def why(reader: Reader, record: Record) -> Why:
+def explain_record(reader: Reader, record: Record) -> Why:
     """Answer "why do you know this?"."""
     entries = tuple(reader.entries(record_id=record.id))
-    return Why(record=record, message=_told(record, entries), entries=entries)
+    return Why(record=record, message=_explanation(record, entries), entries=entries)
 
 
-def _told(record: Record, entries: tuple[JournalEntry, ...]) -> str:
-    parts = [f"{_origin(record)} on {record.created_at:%Y-%m-%d}"]
+def _explanation(record: Record, entries: tuple[JournalEntry, ...]) -> str:
+    parts = [f"{_describe_origin(record)} on {record.created_at:%Y-%m-%d}"]
     if record.session:
         parts.append(f"in the conversation {record.session}")
     if record.agent:
@@ -59,7 +59,7 @@ def _told(record: Record, entries: tuple[JournalEntry, ...]) -> str:
     return "; ".join(sentences) + "."
 
 
-def _origin(record: Record) -> str:
+def _describe_origin(record: Record) -> str:
     origin, _, detail = record.source.partition(":")
     told = {
         USER_EDIT: "You wrote it into the file yourself",
@@ -74,19 +74,19 @@ def _origin(record: Record) -> str:
     return f"{told} ({detail})" if detail and origin in ("discussion", "reaction", "tool", "import") else told
 
 
-def undo(write: Write, target: int | str) -> Undone:
+def undo_target(write: Write, target: int | str) -> Undone:
     """Undo one journal entry by its number, or a whole run by its id."""
     if isinstance(target, int):
         entry = write.tx.entry(target)
         if entry is None:
             raise NotFoundError(f"there is no journal entry {target}")
-        done = [_take_back(write, entry, write.acting.run)]
+        done = [_undo_entry(write, entry, write.acting.run)]
     else:
         entries = write.tx.entries(run=target, newest_first=True)
         if not entries:
             raise NotFoundError(f"there is no run {target}")
         run = new_id("run")
-        done = [_take_back(write, entry, run) for entry in entries if entry.after]
+        done = [_undo_entry(write, entry, run) for entry in entries if entry.after]
         if not done:
             raise UndoError(f"run {target} changed nothing that can be undone")
     told = "; ".join(f"{entry.op} of {entry.after.text}" for entry in done[:3] if entry.after)
@@ -107,7 +107,7 @@ def last_change(newest_first: Iterable[JournalEntry]) -> JournalEntry | None:
 
 
 def last_target(reader: Reader) -> int | str:
-    """Return what `undo` reverts by default."""
+    """Return what `undo_target` reverts by default."""
     for limit in (_RECENT, None):
         if found := last_change(reader.entries(newest_first=True, limit=limit)):
             return found.run or found.seq
@@ -125,7 +125,7 @@ def _is_change(entry: JournalEntry) -> bool:
     return entry.after.kind != "message" or entry.op != "remember"
 
 
-def _take_back(write: Write, entry: JournalEntry, run: str | None) -> JournalEntry:
+def _undo_entry(write: Write, entry: JournalEntry, run: str | None) -> JournalEntry:
     if entry.erased:
         raise UndoError(f"entry {entry.seq} was erased and cannot be undone")
     if entry.op == LOST:
@@ -162,7 +162,7 @@ def _substance(record: Record) -> Record:
     return replace(record, seq=0, version=0, updated_at=_EPOCH, tier=None)
 
 
-def verify(person: UserMemory, progress: Progress | None = None) -> list[str]:
+def verify_memory(person: UserMemory, progress: Progress | None = None) -> list[str]:
     """Return the disagreements between database, journal, records and files; empty if all is well."""
     problems = person.user.check()
     if problems:

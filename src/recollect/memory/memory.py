@@ -16,14 +16,14 @@ from typing import Any, Self, TypeVar
 from recollect import fields
 from recollect.errors import ConfigError, InvalidInputError, NotFoundError
 from recollect.fields import as_day, as_moment
-from recollect.memory.erase import about, clear, erase, erase_topic
+from recollect.memory.erase import erase_everything, erase_records, erase_topic, records_mentioning
 from recollect.memory.files.contract import MEMORY, daily_name
-from recollect.memory.files.edit import edit
-from recollect.memory.journal import Progress, last_target, undo, verify
-from recollect.memory.rebuild import RebuildReport, rebuild
+from recollect.memory.files.edit import edit_file
+from recollect.memory.journal import Progress, last_target, undo_target, verify_memory
+from recollect.memory.rebuild import RebuildReport, rebuild_memory
 from recollect.memory.record_builders import RecordBuilders
 from recollect.memory.references import find_record, find_records, find_to_change
-from recollect.memory.report_verbs import Reporting
+from recollect.memory.report_verbs import ReportVerbs
 from recollect.memory.transfer import ImportReport, export_archive, import_any, own_folders
 from recollect.memory.upkeep import UpkeepReport, mark_important, remove_expired, would_remove
 from recollect.memory.write import Write
@@ -34,7 +34,7 @@ from recollect.verbs import verb
 _O = TypeVar("_O", bound=Outcome)
 
 
-class Memory(Reporting):
+class Memory(ReportVerbs):
     """One user's memory. Get it from `Recollect.user`; it is safe to share between threads."""
 
     @verb(scope="read", elsewhere="the header Recollect-Acting")
@@ -307,7 +307,7 @@ class Memory(Reporting):
         when = as_day(day)
         name = MEMORY if when is None else daily_name(when)
         with self._writing() as write:
-            outcome = edit(write, self._files(write.tx), self._acting, name, text, expect)
+            outcome = edit_file(write, self._files(write.tx), self._acting, name, text, expect)
         return self._told(outcome, write)
 
     @verb(scope="write", batch=True)
@@ -396,7 +396,7 @@ class Memory(Reporting):
     def undo(self, target: fields.EntryOrRun | None = None) -> Undone:
         """Undo a journal entry by number, a run by id, or the last change."""
         with self._writing() as write:
-            outcome = undo(write, last_target(write.tx) if target is None else target)
+            outcome = undo_target(write, last_target(write.tx) if target is None else target)
         return self._told(outcome, write)
 
     @verb(scope="write", batch=True, erases=True)
@@ -405,7 +405,7 @@ class Memory(Reporting):
         self._outside_chats("erase")
         with self._writing() as write:
             found = {r.id: r for ref in refs for r in find_records(write.tx, ref, any_status=True)}
-            outcome = erase(write, self._person.files, list(found.values()))
+            outcome = erase_records(write, self._person.files, list(found.values()))
         return self._told(outcome, write)
 
     @verb(scope="write", erases=True)
@@ -416,7 +416,7 @@ class Memory(Reporting):
         self._outside_chats("erase_topic")
         if dry_run or not self.exists:
             with self._reading(notes=True) as reader:
-                return about(reader, topic), None
+                return records_mentioning(reader, topic), None
         self._person.settle()
         with self._writing() as write:
             found, receipt = erase_topic(write, self._person.files, topic)
@@ -428,7 +428,7 @@ class Memory(Reporting):
         self._outside_chats("clear")
         self._person.settle()  # otherwise a pending tool call would be logged afterwards
         with self._writing() as write:
-            outcome = clear(write, self._person.files)
+            outcome = erase_everything(write, self._person.files)
         return self._told(outcome, write)
 
     # the whole memory
@@ -461,13 +461,13 @@ class Memory(Reporting):
     def verify(self, *, progress: Progress | None = None) -> list[str]:
         """Return the disagreements between database, journal and files; an empty list if all is well."""
         self._outside_chats("verify")
-        return verify(self._person, progress)
+        return verify_memory(self._person, progress)
 
     @verb(scope="admin")
     def rebuild(self, *, force: fields.Force = False) -> RebuildReport:
         """Repair a damaged or lost database: keep what can be read, restore from the files, report what is lost."""
         self._outside_chats("rebuild")
-        return rebuild(self._person, force=force)
+        return rebuild_memory(self._person, force=force)
 
     @verb(scope="admin")
     def rebuild_index(self) -> int:

@@ -76,25 +76,25 @@ def records_about(records: Iterable[Record], topic: Topic, *, derived: bool = Tr
     return sorted(found.values(), key=lambda record: (record.created_at, record.id))
 
 
-def about(reader: Reader, topic: str) -> list[Record]:
+def records_mentioning(reader: Reader, topic: str) -> list[Record]:
     """Return every record, of any kind and status, that mentions a topic."""
     return records_about(reader.scan(), topic_of(reader.scan(), topic))
 
 
-def mentions(reader: Reader, words: str) -> Mentions:
+def find_mentions(reader: Reader, words: str) -> Mentions:
     """Find everything that mentions a topic."""
     topic = topic_of(reader.scan(), words)
     found = Mentions(topic=topic, records=records_about(reader.scan(), topic))
     gone = {record.id for record in found.records}
-    for entry in _entries(reader):
+    for entry in _journal_entries(reader):
         if entry.record_id not in gone and (rest := _redacted(entry, topic)) != entry:
             found.entries.append(rest)
     for record_id in dict.fromkeys(entry.record_id for entry in found.entries if entry.record_id):
         found.versions += [one for one in reader.versions(record_id)[:-1] if topic.is_in(texts_of(one))]
     found.interactions = [one for one in reader.interactions() if topic.is_in(_texts_of_interaction(one))]
-    found.calls = [call for call in reader.calls() if topic.is_in(_named(call.session))]
+    found.calls = [call for call in reader.calls() if topic.is_in(_session_words(call.session))]
     for run in reader.runs():
-        redacted = replace(run, error=_without(run.error, topic), details=_without(run.details, topic))
+        redacted = replace(run, error=_redact_data(run.error, topic), details=_redact_data(run.details, topic))
         if redacted != run:
             found.runs.append(redacted)
     return found
@@ -112,15 +112,15 @@ def texts_of(record: Record) -> Iterator[str]:
     yield from record.tags
     yield from getattr(record, "participants", ())
     yield from strings_in(record.metadata, skip=_OWN_NAMES)
-    yield from _named(record.session)
-    yield from _source(record.source)
+    yield from _session_words(record.session)
+    yield from _source_words(record.source)
 
 
 def _texts_of_interaction(one: Interaction) -> Iterator[str]:
     yield from filter(None, (one.id, one.item, one.title, one.value, one.text))
     yield from one.topics
     yield from strings_in(one.metadata)
-    yield from _named(one.session)
+    yield from _session_words(one.session)
 
 
 def _redacted(entry: JournalEntry, topic: Topic) -> JournalEntry:
@@ -131,12 +131,12 @@ def _redacted(entry: JournalEntry, topic: Topic) -> JournalEntry:
         entry,
         before=rest(entry.before),
         after=rest(entry.after),
-        reason=_without(entry.reason, topic),
-        source=None if entry.source and topic.is_in(_source(entry.source)) else entry.source,
+        reason=_redact_data(entry.reason, topic),
+        source=None if entry.source and topic.is_in(_source_words(entry.source)) else entry.source,
     )
 
 
-def _entries(reader: Reader) -> Iterator[JournalEntry]:
+def _journal_entries(reader: Reader) -> Iterator[JournalEntry]:
     """Iterate over the journal without loading all of it."""
     last = 0
     while page := reader.entries(after=last, limit=_PAGE):
@@ -144,12 +144,12 @@ def _entries(reader: Reader) -> Iterator[JournalEntry]:
         last = page[-1].seq
 
 
-def _named(session: str | None) -> Iterator[str]:
+def _session_words(session: str | None) -> Iterator[str]:
     if session:
-        yield " ".join(word for word in text.runs(text.fold(session)) if word not in _PLACES)
+        yield " ".join(word for word in text.letter_runs(text.fold(session)) if word not in _PLACES)
 
 
-def _source(source: str) -> Iterator[str]:
+def _source_words(source: str) -> Iterator[str]:
     origin, _, detail = source.partition(":")
     if origin not in _ORIGINS:
         yield source
@@ -157,13 +157,13 @@ def _source(source: str) -> Iterator[str]:
         yield detail
 
 
-def _without(value: Any, topic: Topic) -> Any:
+def _redact_data(value: Any, topic: Topic) -> Any:
     """Return plain data without the texts that mention a topic."""
     if isinstance(value, str):
         return None if topic.is_in([value]) else value
     if isinstance(value, dict):
-        kept = {name: _without(item, topic) for name, item in value.items() if not topic.is_in([str(name)])}
+        kept = {name: _redact_data(item, topic) for name, item in value.items() if not topic.is_in([str(name)])}
         return {name: item for name, item in kept.items() if item is not None or value[name] is None}
     if isinstance(value, Sequence):
-        return [item for item in (_without(one, topic) for one in value) if item is not None]
+        return [item for item in (_redact_data(one, topic) for one in value) if item is not None]
     return value

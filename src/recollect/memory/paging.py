@@ -19,12 +19,12 @@ Place = list[Any]
 """The sort key of an item, as JSON."""
 
 
-class Walk:
+class PageCursor:
     """One page of a list: its start, its size and, once read, the start of the next."""
 
     def __init__(self, size: int, cursor: str | None = None) -> None:
         self._size = size
-        self._passed, self._place = _decoded(cursor or "0")
+        self._passed, self._place = _decode_cursor(cursor or "0")
         self.following: str | None = None
 
     @property
@@ -47,36 +47,36 @@ class Walk:
         except (ValueError, TypeError, IndexError, OverflowError) as error:
             if self._place is None or isinstance(error, InvalidInputError):
                 raise
-            raise _not_ours() from None
+            raise _foreign_cursor_error() from None
         items = found[:most]
         if len(found) > most:
-            self.following = _encoded(self._passed + most, place_of(items[-1]))
+            self.following = _encode_cursor(self._passed + most, place_of(items[-1]))
         return items
 
 
-def _encoded(passed: int, place: Place) -> str:
+def _encode_cursor(passed: int, place: Place) -> str:
     text = json.dumps([passed, *place], ensure_ascii=False, separators=(",", ":"))
     return urlsafe_b64encode(text.encode("utf-8")).decode("ascii").rstrip("=")
 
 
-def _decoded(cursor: str) -> tuple[int, Place | None]:
+def _decode_cursor(cursor: str) -> tuple[int, Place | None]:
     if cursor.isdecimal() and len(cursor) < 10:
         return int(cursor), None
     try:
         passed, *place = json.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode("utf-8"))
-        sound = type(passed) is int and 0 <= passed < 2**53 and place and all(map(_is_storable, place))
+        sound = type(passed) is int and 0 <= passed < 2**53 and place and all(map(_is_plain_value, place))
     except (ValueError, TypeError, RecursionError):
         sound = False
     if not sound:
-        raise _not_ours()
+        raise _foreign_cursor_error()
     return passed, place
 
 
-def _is_storable(value: object) -> bool:
+def _is_plain_value(value: object) -> bool:
     if isinstance(value, str):
         return "\0" not in value and value.isprintable()
     return type(value) is int and 0 <= value < 2**53
 
 
-def _not_ours() -> InvalidInputError:
+def _foreign_cursor_error() -> InvalidInputError:
     return InvalidInputError("cursor", "is invalid; start again without a cursor")

@@ -1,8 +1,8 @@
 """The index of a user too large to load: only what could answer one query, with the statistics of everything.
 
-The store finds candidates by words, time, speaker and neighbours. They are then ranked as usual, because an `Excerpt`
-is an `Index` with fewer documents. Changes since the store last indexed words are always included, so nothing written
-is ever missed. It serves one query and is built for each, from that query's reader.
+The store finds candidates by words, time, speaker and neighbours. They are then ranked as usual, because a
+`PartialIndex` is an `Index` with fewer documents. Changes since the store last took in words are always included, so
+nothing written is ever missed. It serves one query and is built for each, from that query's reader.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from recollect.search.question import Question
 from recollect.search.ranking import reach
 from recollect.search.signs import Signs, signs_of
 from recollect.store.contract import Query, VectorRow
-from recollect.store.word_contract import Holding, KeptWords, Worded, WordReader
-from recollect.text import words as text_words
+from recollect.store.word_contract import KeptWords, PassageWords, WordQuery, WordReader
+from recollect.text import folded_words as text_words
 
 Marks = Callable[[Record], Sequence[str]]
 
@@ -70,7 +70,7 @@ class Lexemes:
         return blake2b(data, digest_size=8, key=self._secret, person=sort).hexdigest()
 
 
-def worded(record: Record, lexemes: Lexemes, terms: Terms, marks: Marks) -> list[Worded]:
+def index_passages(record: Record, lexemes: Lexemes, terms: Terms, marks: Marks) -> list[PassageWords]:
     """Return a record's words as the store keeps them."""
     text = indexed_text(record)
     signs = signs_of(text, record.valid_from)
@@ -81,12 +81,12 @@ def worded(record: Record, lexemes: Lexemes, terms: Terms, marks: Marks) -> list
         held = tuple(islice(own, _MOST_TERMS))
         marked = () if number else (*sorted(map(lexemes.mark, marks(record)))[:_MOST_MARKS], *_role_of(record, lexemes))
         rows.append(
-            Worded(
+            PassageWords(
                 record,
                 number,
                 begin,
                 found.total(),
-                _packed(own),
+                _pack_counts(own),
                 signs.asks,
                 signs.tells_when,
                 None if number else signs.event,
@@ -97,13 +97,13 @@ def worded(record: Record, lexemes: Lexemes, terms: Terms, marks: Marks) -> list
     return rows
 
 
-def _packed(counts: Mapping[str, int]) -> bytes:
+def _pack_counts(counts: Mapping[str, int]) -> bytes:
     """Pack terms and their counts: first all hashes, then all counts."""
     often = np.fromiter(counts.values(), dtype=np.int64, count=len(counts))
     return bytes.fromhex("".join(counts)) + often.clip(max=_MOST_TIMES).astype(_TIMES).tobytes()
 
 
-def _unpacked(data: bytes) -> dict[int, int]:
+def _unpack_counts(data: bytes) -> dict[int, int]:
     number = len(data) // (_HASH.itemsize + _TIMES.itemsize)
     hashes = np.frombuffer(data, dtype=_HASH, count=number)
     times = np.frombuffer(data, dtype=_TIMES, offset=number * _HASH.itemsize)
@@ -115,7 +115,7 @@ def _role_of(record: Record, lexemes: Lexemes) -> list[str]:
     return [lexemes.mark(f"@{record.role}")] if isinstance(record, Message) else []
 
 
-class Excerpt(Index):
+class PartialIndex(Index):
     """The documents drawn for one query. It is not shared, so it needs no lock."""
 
     def __init__(
@@ -216,8 +216,8 @@ class Excerpt(Index):
                     said_until=min(filter(None, (where.said_until, end))),
                 )
                 self._draw(gains, then, most, number)
-                self.include(self._reader.said_in(_query(then), number))
-                self.include(self._reader.told_of(begin, end, _query(where), number, where.speakers))
+                self.include(self._reader.said_in(_store_query(then), number))
+                self.include(self._reader.told_of(begin, end, _store_query(where), number, where.speakers))
         if question.wants_latest:
             self.include(self._reader.said_first_and_last())
         self._draw_message(where)
@@ -228,7 +228,7 @@ class Excerpt(Index):
             return
         talk = replace(where, kinds=("message",))
         if not self.select(talk).any():
-            self.include(self._reader.said_in(_query(talk), 1))
+            self.include(self._reader.said_in(_store_query(talk), 1))
 
     def gather_words(self, words: Sequence[str], also: Sequence[str], where: Filter, most: int) -> None:
         gains = dict.fromkeys(words, 1.0)
@@ -242,7 +242,7 @@ class Excerpt(Index):
 
     def draw_nearest(self, embedder: str, query: NDArray[np.float32], where: Filter, number: int) -> None:
         """Include the nearest vectors: compared exactly, among those nearest by their signs."""
-        found = self._reader.nearest(embedder, query.tolist(), _query(where), _BY_SIGNS, where.speakers)
+        found = self._reader.nearest(embedder, query.tolist(), _store_query(where), _BY_SIGNS, where.speakers)
         rows = [row for row in found if len(row.data) == 2 * len(query)]  # otherwise re-embedded by another model since
         if rows:
             vectors = np.array([unpack(row.data, len(query))[0] for row in rows])
@@ -271,7 +271,9 @@ class Excerpt(Index):
             self._living += 1
             self._documents.note(number, rows[0].record, 0)
             self._documents.note_signs(number, Signs(rows[0].asks, rows[0].tells_when, rows[0].event))
-            self._settle(number, [(_unpacked(row.counts), row.length) for row in rows], [row.begin for row in rows])
+            self._settle(
+                number, [(_unpack_counts(row.counts), row.length) for row in rows], [row.begin for row in rows]
+            )
             self._count(number, 1)
         self._changed()
         return [rows[0].record for rows in placed]
@@ -326,7 +328,7 @@ class Excerpt(Index):
         if set(where.statuses) == {"active"}:
             worth = [(gain, term) for gain, term in worth if self._known[term]]
         every = [term for _, term in worth]
-        wanted = Holding(
+        wanted = WordQuery(
             gains={term: gain for gain, term in worth[:_MOST_GAINS]},
             among=self._rare(every),
             also=also,
@@ -335,23 +337,23 @@ class Excerpt(Index):
             slope=self._slope,
         )
         number += self._changed_since  # their stored words are outdated, and they are here already
-        found = self._reader.holding(wanted, _query(where), number)
+        found = self._reader.holding(wanted, _store_query(where), number)
         if len(found) < most and set(wanted.among) != (alone := {(term,) for term in every}):
             wanted = replace(wanted, among=list(alone))
-            found = self._reader.holding(wanted, _query(where), number)
+            found = self._reader.holding(wanted, _store_query(where), number)
         self.include(found)
 
     def _rare(self, terms: Iterable[str]) -> list[tuple[str, ...]]:
         """Return the rarest words singly and the next ones in pairs, which few passages have."""
         by_number = sorted(terms, key=lambda term: self._known[term])
-        alone = len(_within(_ROWS, [self._known[term] for term in by_number]))
+        alone = len(_take_within(_ROWS, [self._known[term] for term in by_number]))
         rows = sum(self._known[term] for term in by_number[:alone])
         common = by_number[alone : alone + _MOST_PAIRED]
         together = sorted(
             (self._known[one] * self._known[other] / max(self._all[0], 1), one, other)
             for one, other in combinations(common, 2)
         )
-        pairs = together[: max(len(_within(_ROWS - rows, [number for number, *_ in together])), _LEAST_PAIRS)]
+        pairs = together[: max(len(_take_within(_ROWS - rows, [number for number, *_ in together])), _LEAST_PAIRS)]
         chosen: list[tuple[str, ...]] = [(term,) for term in by_number[:alone]]
         chosen += [(one, other) for _, one, other in pairs]
         return chosen or [(term,) for term in by_number]
@@ -359,7 +361,7 @@ class Excerpt(Index):
     # -- duplicates ------------------------------------------------------------------------------------------
 
     def marked(self, mark: str) -> NDArray[np.int32]:
-        wanted = Holding(gains={}, among=[(self._lexemes.mark(mark),)])
+        wanted = WordQuery(gains={}, among=[(self._lexemes.mark(mark),)])
         self._put_marked(self._reader.holding(wanted, Query(), 1000))
         return super().marked(mark)
 
@@ -373,17 +375,17 @@ class Excerpt(Index):
             if len(rare) > 1 and rows > _FEW_MARKS:
                 break
             rare.append(term)
-        wanted = Holding(gains=dict.fromkeys(known[:_MOST_MARKED], 1.0), among=[(term,) for term in rare])
+        wanted = WordQuery(gains=dict.fromkeys(known[:_MOST_MARKED], 1.0), among=[(term,) for term in rare])
         self._put_marked(self._reader.holding(wanted, Query(kinds=(kind,)), _MOST_ALIKE + self._changed_since))
         return super().alike(marks, kind, most)
 
 
-def _within(most: float, numbers: Sequence[float]) -> Sequence[float]:
+def _take_within(most: float, numbers: Sequence[float]) -> Sequence[float]:
     """Return the longest prefix of these numbers whose sum is at most ``most``."""
     return [number for number, total in zip(numbers, accumulate(numbers), strict=True) if total <= most]
 
 
-def _query(where: Filter) -> Query:
+def _store_query(where: Filter) -> Query:
     """Return a filter as a store query. Speakers are passed separately."""
     same: dict[str, Any] = {
         name: getattr(where, name)

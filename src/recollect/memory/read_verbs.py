@@ -15,16 +15,16 @@ from recollect.config import Config
 from recollect.document.memory_md import key_of
 from recollect.errors import NotFoundError
 from recollect.fields import as_day, as_moment
-from recollect.memory.chat_scope import reader_in, seen_by
-from recollect.memory.context import context
+from recollect.memory.chat_scope import reader_in, visible_chats
+from recollect.memory.context import build_context
 from recollect.memory.files.contract import Files, NoFiles
-from recollect.memory.interests import Ranked, rank
-from recollect.memory.journal import Why, why
-from recollect.memory.paging import Place, Walk
+from recollect.memory.interests import Ranked, rank_items
+from recollect.memory.journal import Why, explain_record
+from recollect.memory.paging import PageCursor, Place
 from recollect.memory.references import find_record, id_of
-from recollect.memory.search import MEMORY_KINDS, Asked, asked, search
-from recollect.memory.similar import similar
-from recollect.memory.unprocessed import Mark, Unread, unread
+from recollect.memory.search import MEMORY_KINDS, QueryVector, embed_query, search_records
+from recollect.memory.similar import similar_pairs
+from recollect.memory.unprocessed import Mark, Unread, find_unread
 from recollect.memory.user_memory import UserMemory
 from recollect.memory.write import Acting, Write
 from recollect.records import (
@@ -45,14 +45,18 @@ from recollect.times import Clock, from_text, to_text
 from recollect.verbs import Verb, verb
 
 
-class Recalling:
+class ReadVerbs:
     """The verbs that read a memory."""
 
     _lane = ""
     """A prefix for the user id when verbs run in threads, where users take turns."""
 
     def __init__(
-        self, person: UserMemory, acting: Acting | None = None, write: Write | None = None, walk: Walk | None = None
+        self,
+        person: UserMemory,
+        acting: Acting | None = None,
+        write: Write | None = None,
+        walk: PageCursor | None = None,
     ) -> None:
         self._person = person
         self._acting = acting or Acting()
@@ -207,7 +211,7 @@ class Recalling:
         )
         moment = as_moment(now)
         with self._asking(query, moment) as (reader, vector, within):
-            return search(
+            return search_records(
                 self._person, reader, query, where, limit, asked=vector, now=moment, min_score=min_score, within=within
             )
 
@@ -228,7 +232,7 @@ class Recalling:
         room = self._person.config.context_max_tokens if max_tokens is None else max_tokens
         moment = as_moment(now)
         with self._asking(topic, moment) as (reader, vector, within):
-            return context(
+            return build_context(
                 self._person,
                 reader,
                 topic,
@@ -312,7 +316,9 @@ class Recalling:
     ) -> list[tuple[Record, Record]]:
         """Find pairs of records that say nearly the same and may be merged; the older of each first."""
         with self._reading() as reader:
-            return [] if reader.state().mode == "incognito" else similar(self._person, reader, tuple(kinds), limit)
+            return (
+                [] if reader.state().mode == "incognito" else similar_pairs(self._person, reader, tuple(kinds), limit)
+            )
 
     @verb(scope="read")
     def rank(self, items: fields.Items, *, limit: fields.Limit | None = None) -> list[Ranked]:
@@ -324,7 +330,7 @@ class Recalling:
         if self._open is None:
             self._person.catalogue.prepare(self._person.user)
         with self._reading(notes=True) as reader:
-            return rank(self._person, reader, items, limit, within=self._open.last_seq if self._open else None)
+            return rank_items(self._person, reader, items, limit, within=self._open.last_seq if self._open else None)
 
     @verb(scope="read", method="GET", paged=True)
     def sessions(self, *, limit: fields.Limit = 20, offset: fields.Offset = 0) -> list[Session]:
@@ -352,7 +358,7 @@ class Recalling:
     def why(self, ref: fields.Ref) -> Why:
         """Explain why a record is known."""
         with self._reading() as reader:
-            return why(reader, find_record(reader, ref, any_status=True))
+            return explain_record(reader, find_record(reader, ref, any_status=True))
 
     @verb(scope="read", method="GET")
     def consents(self) -> tuple[str, ...]:
@@ -443,10 +449,10 @@ class Recalling:
         """
         end = as_moment(until)
         assert end is not None
-        known = [_checked(mark) for mark in check.several("marks", marks, Mark)]
+        known = [_check_mark(mark) for mark in check.check_list("marks", marks, Mark)]
         with self._reading() as reader:
             hidden = reader.state().mode == "incognito"
-            found = unread(reader, known, until=end, session=session, alive_at=self._person.clock())
+            found = find_unread(reader, known, until=end, session=session, alive_at=self._person.clock())
         return replace(found, messages=(), interactions=()) if hidden else found
 
     @verb(scope="read", method="GET")
@@ -468,12 +474,12 @@ class Recalling:
         args = verb.checked(args, kwargs)
         return verb.function(self, *args, **kwargs)
 
-    def _walking(self, walk: Walk) -> Self:
+    def _walking(self, walk: PageCursor) -> Self:
         """Return the same memory with its lists limited to the page of this walk."""
         return type(self)(self._person, self._acting, self._open, walk)
 
     @contextmanager
-    def _asking(self, query: str, now: datetime | None) -> Iterator[tuple[Reader, Asked, int | None]]:
+    def _asking(self, query: str, now: datetime | None) -> Iterator[tuple[Reader, QueryVector, int | None]]:
         """Open a view to search in, with the query's vector; a batch has none, as it must not wait for an embedder."""
         if self._open is not None:
             note = (
@@ -482,9 +488,9 @@ class Recalling:
                 else "searched by words only, because embedders are not called within a batch"
             )
             with self._reading() as reader:
-                yield reader, Asked(note=note), self._open.last_seq
+                yield reader, QueryVector(note=note), self._open.last_seq
             return
-        vector = asked(self._person, self._reading, query, now)
+        vector = embed_query(self._person, self._reading, query, now)
         with self._reading(notes=True) as reader:
             yield reader, vector, None
 
@@ -501,12 +507,12 @@ class Recalling:
 
     def _files(self, reader: Reader) -> Files:
         """Return the person's files, or for a chat, files that show only what it may see."""
-        return self._person.files if seen_by(reader) is None else NoFiles()
+        return self._person.files if visible_chats(reader) is None else NoFiles()
 
 
 def _moment_and_id(place: Place | None) -> tuple[datetime, str] | None:
     return None if place is None else (from_text(place[0]), place[1])
 
 
-def _checked(mark: Mark) -> Mark:
+def _check_mark(mark: Mark) -> Mark:
     return Mark(**{name: field.check("marks", getattr(mark, name)) for name, field in fields.MARK.items()})

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from recollect.errors import NothingToRebuildError, StoreCorruptError
-from recollect.memory.journal import verify
+from recollect.memory.journal import verify_memory
 from recollect.memory.user_memory import UserMemory
 from recollect.memory.write import Acting
 from recollect.store.contract import Query, Salvage
@@ -43,7 +43,7 @@ class RebuildReport:
     notices: tuple[str, ...] = ()
 
 
-def rebuild(person: UserMemory, *, force: bool = False) -> RebuildReport:
+def rebuild_memory(person: UserMemory, *, force: bool = False) -> RebuildReport:
     """Build a new database from everything readable. A healthy one is left alone unless forced."""
     if person.user.exists() and not force and not _is_damaged(person):
         raise NothingToRebuildError()
@@ -73,7 +73,7 @@ def rebuild(person: UserMemory, *, force: bool = False) -> RebuildReport:
 
 def _is_damaged(person: UserMemory) -> bool:
     try:
-        if verify(person):
+        if verify_memory(person):
             return True
         with person.user.read() as reader:  # rows that the database considers intact may still be nonsense
             reader.tombstones()

@@ -59,7 +59,7 @@ class RecordBuilders:
             label, content = found
         return Fact(
             **self._common("fact", valid_from, **common),
-            **named(label),
+            **label_fields(label),
             content=content,
             category=category or (CATEGORY_OF_TYPE[type] if type else "key_fact"),
             type=type,
@@ -158,7 +158,7 @@ class RecordBuilders:
         changes: dict[str, Any] = {}
         if given["content"] is not None:
             in_a_file = record.kind in ("fact", "daily")
-            text = check.text("content", given["content"], check.MAX_FACT if in_a_file else check.MAX_TEXT)
+            text = check.check_text("content", given["content"], check.MAX_FACT if in_a_file else check.MAX_TEXT)
             changes["content"] = one_block(text) if in_a_file else text
             # the new text is attributed to whoever writes it
             changes |= {"agent": self._acting.agent, "trusted": self._acting.trusted}
@@ -179,11 +179,13 @@ class RecordBuilders:
         if given["metadata"] is not None:
             changes["metadata"] = record.metadata | given["metadata"]
         if record.kind == "fact" and given["key"] is not None:
-            changes |= named(given["key"])
+            changes |= label_fields(given["key"])
         if record.kind == "fact" and given["type"] is not None:
             changes |= {"type": given["type"], "category": CATEGORY_OF_TYPE[given["type"]]}
         if given["category"] is not None:
-            changes["category"] = check.one_of("category", given["category"], _CATEGORIES_OF.get(record.kind, _ANY))
+            changes["category"] = check.check_choice(
+                "category", given["category"], _CATEGORIES_OF.get(record.kind, _ANY)
+            )
         if record.kind == "fact" and changes.get("category", record.category) != record.category:
             changes["section"] = None
         return changes
@@ -225,7 +227,7 @@ class RecordBuilders:
         }
 
 
-def named(label: str | None) -> dict[str, Any]:
+def label_fields(label: str | None) -> dict[str, Any]:
     """Return the key of a label, and the label itself if it says more than the key."""
     if label is None:
         return {"key": None, "label": None}

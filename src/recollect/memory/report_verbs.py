@@ -8,17 +8,17 @@ from dataclasses import replace
 from datetime import datetime
 
 from recollect import fields
-from recollect.memory.chat_scope import stamped, transaction_in
-from recollect.memory.interaction_log import checked_run, interaction, interactions, report
+from recollect.memory.chat_scope import chat_metadata, transaction_in
+from recollect.memory.interaction_log import checked_run, parse_interaction, parse_interactions, store_interactions
 from recollect.memory.journal import Progress
-from recollect.memory.read_verbs import Recalling
-from recollect.memory.write import pause_of
+from recollect.memory.read_verbs import ReadVerbs
+from recollect.memory.write import refusal_if_paused
 from recollect.records import ExtractionRun, Interaction, Outcome, Spending
 from recollect.store.contract import Transaction
 from recollect.verbs import verb
 
 
-class Reporting(Recalling):
+class ReportVerbs(ReadVerbs):
     """The verbs that report interactions, extraction runs and spending."""
 
     @verb(scope="write", batch=True)
@@ -65,30 +65,30 @@ class Reporting(Recalling):
         """
         about = {"item": item, "title": title, "value": value, "topics": topics, "text": text}
         around = {"id": id, "at": at, "session": session, "metadata": metadata}
-        drafted = interaction(kind, now=self._now, in_session=self._acting.session, **about, **around)
+        drafted = parse_interaction(kind, now=self._now, in_session=self._acting.session, **about, **around)
         return self._report([drafted])[0]
 
     @verb(scope="write", batch=True)
     def report_many(self, events: fields.Events, *, progress: Progress | None = None) -> list[Outcome]:
         """Report many interactions, as mappings of the arguments of `report`: all of them are stored, or none is."""
-        return self._report(interactions(events, now=self._now, in_session=self._acting.session), progress)
+        return self._report(parse_interactions(events, now=self._now, in_session=self._acting.session), progress)
 
     def _report(self, drafted: list[Interaction], progress: Progress | None = None) -> list[Outcome]:
-        refused = pause_of("on", self._person.config)  # before creating a memory for nothing
+        refused = refusal_if_paused("on", self._person.config)  # before creating a memory for nothing
         if drafted and refused is None:
             with self._beside() as tx:
-                refused = pause_of(tx.state().mode, self._person.config)
+                refused = refusal_if_paused(tx.state().mode, self._person.config)
                 if refused is None:
                     chat = self._acting.chat
-                    drafted = [replace(one, metadata=stamped(one.metadata, chat)) for one in drafted]
-                    return [*report(tx, drafted, self._now, progress)]
+                    drafted = [replace(one, metadata=chat_metadata(one.metadata, chat)) for one in drafted]
+                    return [*store_interactions(tx, drafted, self._now, progress)]
         return [refused for _ in drafted if refused is not None]
 
     @verb(scope="write")
     def note_run(self, run: fields.Run) -> ExtractionRun:
         """Record the state of an extraction run, replacing that of the same day and kind."""
         checked = checked_run(run)
-        checked = replace(checked, details=stamped(checked.details, self._acting.chat))
+        checked = replace(checked, details=chat_metadata(checked.details, self._acting.chat))
         with self._beside() as tx:
             tx.put_run(checked)
         return checked

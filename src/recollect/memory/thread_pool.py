@@ -20,7 +20,7 @@ _MOST = 64
 _MOST_EACH = 8
 
 
-class Workers:
+class ThreadPool:
     """A thread pool that survives forks."""
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class Workers:
         self._pool: ThreadPoolExecutor | None = None
         self._waiting: dict[str, deque[tuple[Future[Any], Callable[[], Any]]]] = {}
         self._busy: Counter[str] = Counter()
-        renew_after_forks(self, Workers._renew)
+        renew_after_forks(self, ThreadPool._renew)
 
     def submit(self, user: str, work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]:
         """Run work for a user in a thread. Until it has started, it can be cancelled."""
@@ -80,4 +80,4 @@ class Workers:
         self._busy = Counter()
 
 
-WORKERS = Workers()
+WORKERS = ThreadPool()

@@ -21,12 +21,12 @@ from typing import Any
 
 from recollect.errors import InvalidInputError, RecollectError, StoreBusyError
 from recollect.memory import interaction_log
-from recollect.memory.archive_check import checked, checked_line
+from recollect.memory.archive_check import check_archived, check_file_line
 from recollect.memory.importers import Draft, read_drafts
 from recollect.memory.journal import Progress
 from recollect.memory.output import open_output
 from recollect.memory.user_memory import UserMemory
-from recollect.memory.write import ERASED, Acting, Write, pause_of
+from recollect.memory.write import ERASED, Acting, Write, refusal_if_paused
 from recollect.records import (
     CONSENTS,
     MODES,
@@ -128,21 +128,27 @@ def _members(person: UserMemory, reader: Reader, progress: Progress | None) -> I
         versions += [to_dict(version) for version in reader.versions(record.id)]
         if progress and done % 500 == 0:
             progress(done, len(records))
-    yield "records.jsonl", _lines(versions)
-    yield "journal.jsonl", _lines(_entry_to_dict(entry) for entry in reader.entries())
+    yield "records.jsonl", _dump_json_lines(versions)
+    yield "journal.jsonl", _dump_json_lines(_entry_to_dict(entry) for entry in reader.entries())
     yield (
         "tombstones.jsonl",
-        _lines({"hash": t.hash, "record_id": t.record_id, "at": to_text(t.at)} for t in reader.tombstones()),
+        _dump_json_lines({"hash": t.hash, "record_id": t.record_id, "at": to_text(t.at)} for t in reader.tombstones()),
     )
-    yield "recalls.jsonl", _lines({"record_id": i, "at": to_text(at)} for i, at in sorted(reader.recalled().items()))
-    yield "consents.jsonl", _lines({"name": name, "at": to_text(at)} for name, at in reader.consents().items())
-    yield "interactions.jsonl", _lines(interaction_log.to_dict(one) for one in reader.interactions())
-    yield "runs.jsonl", _lines(interaction_log.to_dict(run) for run in reader.runs())
+    yield (
+        "recalls.jsonl",
+        _dump_json_lines({"record_id": i, "at": to_text(at)} for i, at in sorted(reader.recalled().items())),
+    )
+    yield (
+        "consents.jsonl",
+        _dump_json_lines({"name": name, "at": to_text(at)} for name, at in reader.consents().items()),
+    )
+    yield "interactions.jsonl", _dump_json_lines(interaction_log.event_to_dict(one) for one in reader.interactions())
+    yield "runs.jsonl", _dump_json_lines(interaction_log.event_to_dict(run) for run in reader.runs())
     if progress:
         progress(len(records), len(records))
 
 
-def _lines(rows: Iterable[dict[str, Any]]) -> str:
+def _dump_json_lines(rows: Iterable[dict[str, Any]]) -> str:
     return "".join(json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n" for row in rows)
 
 
@@ -160,7 +166,7 @@ def _entry_from_dict(data: dict[str, Any]) -> JournalEntry:
     values = data | {"at": from_text(data["at"])}
     for name in ("before", "after"):
         values[name] = from_dict(data[name]) if data.get(name) else None
-    return checked(JournalEntry(**values))
+    return check_archived(JournalEntry(**values))
 
 
 # import
@@ -188,7 +194,7 @@ def _import_any(
     skipped: list[str] = []
     kind, drafts = read_drafts(path, person.user.user_id, from_user, person.clock(), person.config, skipped)
     report = ImportReport(format=kind, skipped=skipped)
-    return _merge(person, acting, drafts, report, dry_run, progress)
+    return _merge_drafts(person, acting, drafts, report, dry_run, progress)
 
 
 def check_source(path: Path) -> None:
@@ -198,12 +204,12 @@ def check_source(path: Path) -> None:
     except (FileNotFoundError, NotADirectoryError):
         raise InvalidInputError("path", f"{path} does not exist") from None
     except OSError as error:
-        raise InvalidInputError("path", f"{_short(str(path))} cannot be read ({error.strerror})") from None
+        raise InvalidInputError("path", f"{_shorten_text(str(path))} cannot be read ({error.strerror})") from None
     if kind not in (stat.S_IFREG, stat.S_IFDIR):
         raise InvalidInputError("path", f"{path.name} is neither a file nor a folder")
 
 
-def _short(text: str) -> str:
+def _shorten_text(text: str) -> str:
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 
 
@@ -285,7 +291,7 @@ def _import_archive(
             told = archive.document("state.json")
             if told["mode"] not in MODES:
                 raise ValueError("mode")
-            state = checked(
+            state = check_archived(
                 State(
                     user_id=person.user.user_id,
                     created_at=from_text(told["created_at"]),
@@ -294,10 +300,10 @@ def _import_archive(
                     secret=bytes.fromhex(told["secret"]),
                 )
             )
-            versions = [checked_line(checked(from_dict(row))) for row in archive.rows("records.jsonl")]
+            versions = [check_file_line(check_archived(from_dict(row))) for row in archive.rows("records.jsonl")]
             entries = [_entry_from_dict(row) for row in archive.rows("journal.jsonl")]
             tombstones = [
-                checked(Tombstone(hash=row["hash"], record_id=row["record_id"], at=from_text(row["at"])))
+                check_archived(Tombstone(hash=row["hash"], record_id=row["record_id"], at=from_text(row["at"])))
                 for row in archive.rows("tombstones.jsonl")
             ]
             recalls = {row["record_id"]: from_text(row["at"]) for row in archive.rows("recalls.jsonl")}
@@ -308,8 +314,10 @@ def _import_archive(
                 if row["name"] in CONSENTS
             }
             told_rows = archive.rows("interactions.jsonl", optional=True)
-            interactions = [checked(interaction_log.interaction_from_dict(row)) for row in told_rows]
-            runs = [checked(interaction_log.run_from_dict(row)) for row in archive.rows("runs.jsonl", optional=True)]
+            interactions = [check_archived(interaction_log.interaction_from_dict(row)) for row in told_rows]
+            runs = [
+                check_archived(interaction_log.run_from_dict(row)) for row in archive.rows("runs.jsonl", optional=True)
+            ]
             files = archive.files()
         for number in (*(entry.seq for entry in entries), *(version.seq for version in versions), state.seq):
             if type(number) is not int or not 0 <= number <= min(state.seq, _MOST_NUMBER):
@@ -323,7 +331,7 @@ def _import_archive(
     drafts = [Draft(path.name, record) for record in latest.values() if record.status == "active"]
     if _in_use(person):
         _merge_interactions(person, interactions, report, dry_run)
-        return _merge(person, acting, drafts, report, dry_run, progress)
+        return _merge_drafts(person, acting, drafts, report, dry_run, progress)
     report.written, report.interactions = len(latest), len(interactions)
     if dry_run:
         return report
@@ -354,11 +362,11 @@ def _in_use(person: UserMemory) -> bool:
         return reader.state().seq > 0 or person.files.any_text()
 
 
-class _Stop(Exception):
+class _DryRunEndError(Exception):
     """Ends a dry run so that nothing of it is kept."""
 
 
-def _merge(
+def _merge_drafts(
     person: UserMemory,
     acting: Acting,
     drafts: list[Draft],
@@ -370,17 +378,17 @@ def _merge(
     run = acting.run or new_id("run")
     try:
         with person.write(replace(acting, run=run)) as write:
-            there = _There(write)
+            there = _StoredRecords(write)
             for start in range(0, len(drafts), _STEP):
                 if progress:
                     progress(start, len(drafts))
                 step = drafts[start : start + _STEP]
                 there.look_up([draft.record.id for draft in step])
                 for draft in step:
-                    _take(write, there, draft, report)
+                    _import_draft(write, there, draft, report)
             if dry_run:
-                raise _Stop
-    except _Stop:
+                raise _DryRunEndError
+    except _DryRunEndError:
         pass
     if progress:
         progress(len(drafts), len(drafts))
@@ -395,20 +403,20 @@ def _merge_interactions(
         return
     try:
         with person.write_beside() as tx:
-            if refused := pause_of(tx.state().mode, person.config):
+            if refused := refusal_if_paused(tx.state().mode, person.config):
                 report.refused += 1
                 report.skipped.append(f"interactions: {refused.message}")
             else:
                 report.interactions = sum(
-                    outcome.fresh for outcome in interaction_log.report(tx, interactions, person.clock())
+                    outcome.fresh for outcome in interaction_log.store_interactions(tx, interactions, person.clock())
                 )
             if dry_run:
-                raise _Stop
-    except _Stop:
+                raise _DryRunEndError
+    except _DryRunEndError:
         pass
 
 
-def _take(write: Write, there: _There, draft: Draft, report: ImportReport) -> None:
+def _import_draft(write: Write, there: _StoredRecords, draft: Draft, report: ImportReport) -> None:
     record = replace(draft.record, version=1, seq=0, created_at=write.now, updated_at=write.now)
     if write.was_erased(draft.record):
         report.refused += 1
@@ -431,7 +439,7 @@ def _take(write: Write, there: _There, draft: Draft, report: ImportReport) -> No
         report.skipped.append(f"{draft.where}: {outcome.message}")
 
 
-class _There:
+class _StoredRecords:
     """The records already stored, looked up for each record of an import; each place is read once."""
 
     def __init__(self, write: Write) -> None:
@@ -449,32 +457,32 @@ class _There:
         if record.kind in ("observation", "episode"):
             return self._write.known.has_exactly(record)
         # the other kinds that the write path does not compare: the same thing at the same place
-        place = _place(record)
-        return place is not None and _what(record) in self._at(place)
+        place = _location_key(record)
+        return place is not None and _content_identity(record) in self._at(place)
 
     def add(self, record: Record) -> None:
         """Add a stored record."""
-        place = _place(record)
+        place = _location_key(record)
         if place is not None:
-            self._at(place).add(_what(record))
+            self._at(place).add(_content_identity(record))
             if record.kind == "message" and ("message", None) in self._said:
-                self._said["message", None].add(_what(record))
+                self._said["message", None].add(_content_identity(record))
 
     def _at(self, place: tuple[str, str | None]) -> set[Hashable]:
         if place not in self._said:
             kind, name = place
             query = Query(kinds=(kind,), session=name) if kind == "message" else Query(kinds=(kind,), key=name)
-            self._said[place] = {_what(record) for record in self._write.tx.find(query)}
+            self._said[place] = {_content_identity(record) for record in self._write.tx.find(query)}
         return self._said[place]
 
 
-def _place(record: Record) -> tuple[str, str | None] | None:
+def _location_key(record: Record) -> tuple[str, str | None] | None:
     if record.kind == "message":
         return record.kind, record.session
     return (record.kind, record.key) if record.kind in ("scratch", "daily") else None
 
 
-def _what(record: Record) -> Hashable:
+def _content_identity(record: Record) -> Hashable:
     if record.kind == "scratch":
         return record.key
     return (record.content, record.valid_from) if record.kind == "message" else record.content

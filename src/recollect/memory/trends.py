@@ -18,7 +18,7 @@ from datetime import datetime, timedelta
 
 from recollect.errors import InvalidInputError
 from recollect.memory.files.contract import Files
-from recollect.memory.interests import title_words, words_of
+from recollect.memory.interests import opinion_words, title_words
 from recollect.policy.injection import neutral
 from recollect.policy.preferences import likings, speaks_against
 from recollect.policy.secrets import find_secrets
@@ -49,11 +49,11 @@ class Trend:
 _Topics = dict[frozenset[str], str]
 
 
-def trends(
+def find_trends(
     people: Iterable[tuple[UserStore, Files]], *, k: int, days: int, now: datetime, code: str = ""
 ) -> list[Trend]:
     """Return the topics that at least ``k`` people share, of the ``days`` before today, the most shared first."""
-    least = _checked(k, days)
+    least = _check_parameters(k, days)
     until = now.replace(hour=0, minute=0, second=0, microsecond=0)
     since = until - timedelta(days=days)
     names: defaultdict[frozenset[str], Counter[str]] = defaultdict(Counter)
@@ -66,14 +66,14 @@ def trends(
         for key, name in found.items():
             names[key][name] += 1
     shared = [
-        Trend(topic=_name(key, spelled, least), users=number)
+        Trend(topic=_common_name(key, spelled, least), users=number)
         for key, spelled in names.items()
         if (number := _rounded(spelled.total())) >= least
     ]
     return sorted(shared, key=lambda trend: (-trend.users, trend.topic))
 
 
-def _checked(k: object, days: object) -> int:
+def _check_parameters(k: object, days: object) -> int:
     if isinstance(k, bool) or not isinstance(k, int) or k < FEWEST:
         raise InvalidInputError(
             "k", f"must be a whole number of at least {FEWEST}, because fewer people could be identified"
@@ -91,7 +91,7 @@ def _rounded(number: int) -> int:
     return max((band * scale for band in _BANDS if band * scale <= number), default=0)
 
 
-def _name(key: frozenset[str], spelled: Counter[str], least: int) -> str:
+def _common_name(key: frozenset[str], spelled: Counter[str], least: int) -> str:
     """Return the spelling that enough people use; if they all differ, only what they have in common."""
     name, number = max(spelled.items(), key=lambda item: (item[1], item[0]))
     return name if _rounded(number) >= least else " ".join(sorted(key))
@@ -105,9 +105,9 @@ def _topics_of(reader: Reader, files: Files, since: datetime, until: datetime, c
     if reader.state().mode != "on" or CONSENT not in reader.consents() or files.edited(reader, notes=True):
         return {}
     found: _Topics = {}
-    for thing in _things(reader, since, until, code):
-        name = _shown(thing)
-        words = words_of(thing, code) if name else ()
+    for thing in _recent_topics(reader, since, until, code):
+        name = _displayable_topic(thing)
+        words = opinion_words(thing, code) if name else ()
         if 0 < len(words) <= _MOST_WORDS:
             found.setdefault(frozenset(word.stem for word in words), name)
         if len(found) >= _MOST_TOPICS:
@@ -115,7 +115,7 @@ def _topics_of(reader: Reader, files: Files, since: datetime, until: datetime, c
     return found
 
 
-def _things(reader: Reader, since: datetime, until: datetime, code: str) -> Iterator[str]:
+def _recent_topics(reader: Reader, since: datetime, until: datetime, code: str) -> Iterator[str]:
     events = reader.interactions(since=since, until=until, kinds=_KINDS, newest_first=True, limit=_MOST_EVENTS)
     for event in events:
         if not speaks_against(event.value):
@@ -123,10 +123,10 @@ def _things(reader: Reader, since: datetime, until: datetime, code: str) -> Iter
     wanted = Query(kinds=("fact", "episode"), alive_at=until, newest_first=True, limit=_MOST_RECORDS)
     for record in reader.find(wanted):
         if record.trusted and since <= record.updated_at < until:
-            yield from _cared_for(record, code)
+            yield from _topics_in_record(record, code)
 
 
-def _cared_for(record: Record, code: str) -> Iterator[str]:
+def _topics_in_record(record: Record, code: str) -> Iterator[str]:
     if isinstance(record, Episode):
         if record.valence != "negative":
             yield record.topic
@@ -136,7 +136,7 @@ def _cared_for(record: Record, code: str) -> Iterator[str]:
             yield thing
 
 
-def _shown(thing: str) -> str:
+def _displayable_topic(thing: str) -> str:
     """Return a topic in lower case, or an empty string for anything that could be more than a topic."""
     name = fold(neutral(thing[: 2 * _LONGEST]))
     if not 1 < len(name) <= _LONGEST or len(name.split()) > _MOST_WORDS + 1:

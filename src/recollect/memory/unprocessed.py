@@ -41,7 +41,7 @@ class Unread:
     mark: Mark
 
 
-def unread(
+def find_unread(
     reader: Reader, marks: Iterable[Mark], *, until: datetime, session: str | None, alive_at: datetime
 ) -> Unread:
     """Return what happened before a moment and lies after all of these marks."""

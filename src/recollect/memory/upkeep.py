@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from recollect.config import Config
-from recollect.memory.erase import erase
+from recollect.memory.erase import erase_records
 from recollect.memory.files.contract import Files
 from recollect.memory.write import Write
 from recollect.policy.retention import IMPORTANT_DAYS
@@ -27,12 +27,12 @@ class UpkeepReport:
 
 def remove_expired(write: Write, files: Files) -> UpkeepReport:
     """Remove what has expired, from the files too. It can be learned again, so no tombstones are left."""
-    gone = expired(write.tx, write.now)
+    gone = find_expired(write.tx, write.now)
     if gone:
-        erase(write, files, gone, op="expire", bury=False)
+        erase_records(write, files, gone, op="expire", bury=False)
     config, now = write.config, write.now
     return UpkeepReport(
-        expired=by_kind(gone),
+        expired=count_by_kind(gone),
         calls=write.tx.drop_calls(now - timedelta(days=config.call_retention_days)),
         interactions=write.tx.drop_interactions(now - timedelta(days=config.interaction_retention_days)),
     )
@@ -42,15 +42,17 @@ def would_remove(reader: Reader, config: Config, now: datetime) -> UpkeepReport:
     """Return what `remove_expired` would remove."""
     calls = reader.calls(until=now - timedelta(days=config.call_retention_days))
     interactions = reader.interactions(until=now - timedelta(days=config.interaction_retention_days))
-    return UpkeepReport(expired=by_kind(expired(reader, now)), calls=len(calls), interactions=len(interactions))
+    return UpkeepReport(
+        expired=count_by_kind(find_expired(reader, now)), calls=len(calls), interactions=len(interactions)
+    )
 
 
-def expired(reader: Reader, now: datetime) -> list[Record]:
+def find_expired(reader: Reader, now: datetime) -> list[Record]:
     """Return expired records that are still stored."""
     return reader.find(Query(statuses=(), expired_at=now))
 
 
-def by_kind(records: list[Record]) -> dict[str, int]:
+def count_by_kind(records: list[Record]) -> dict[str, int]:
     """Count records by kind."""
     return dict(Counter(record.kind for record in records))
 

@@ -37,11 +37,11 @@ from typing import TYPE_CHECKING
 
 from recollect.config import Config
 from recollect.errors import StoreError
-from recollect.memory.chat_scope import whole
+from recollect.memory.chat_scope import unscoped
 from recollect.records import Record
 from recollect.search.index.snapshot import notes_of
 from recollect.store.contract import Query, Reader, State, UserStore
-from recollect.store.word_contract import KeptWords, WordKeeper, WordReader, WordWriter
+from recollect.store.word_contract import KeptWords, WordReader, WordStore, WordWriter
 from recollect.text import terms
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class UserIndex:
         ``in_write`` says that the reader is an open write: its changes are searched, but not kept if it fails. Always
         open the reader first and then take ``guard``: all threads wait in this order.
         """
-        reader = whole(reader)  # the index covers everything; each search says which records fit
+        reader = unscoped(reader)  # the index covers everything; each search says which records fit
         with self.guard:
             if (excerpt := self._excerpt(reader, state)) is not None:
                 return excerpt
@@ -236,7 +236,7 @@ class UserIndex:
         """
         most, index = self._config.index_limit, self._index
         has_most = index is not None and len(index) >= most // 2
-        if not isinstance(user, WordKeeper):
+        if not isinstance(user, WordStore):
             return
         with suppress(StoreError):  # if it cannot be written it cannot be prepared; the search still works
             while self._is_due(most) and user.exists():
@@ -264,7 +264,7 @@ class UserIndex:
 
     def _take_in(self, tx: WordWriter, *, anew: bool = False) -> bool:
         """Let the store index the words of some more records; return True if these were all."""
-        from recollect.memory.partial_index import worded
+        from recollect.memory.partial_index import index_passages
 
         state, most = tx.state(), self._config.index_limit
         if state.seq == 0:
@@ -279,7 +279,7 @@ class UserIndex:
             kept = KeptWords(life)
         records = tx.find(Query(statuses=(), changed_after=kept.seq, limit=_STEP))
         lexemes = self._lexemes_of(state)
-        rows = [row for record in records for row in worded(record, lexemes, self._terms, self._marks)]
+        rows = [row for record in records for row in index_passages(record, lexemes, self._terms, self._marks)]
         done = len(records) < _STEP
         seq = max(state.seq if done else 0, records[-1].seq if records else kept.seq)
         tx.put_words([record.id for record in records], rows, seq=seq, complete=kept.complete or done)
@@ -297,10 +297,10 @@ class UserIndex:
             kept = self._taken_in(reader)
         if kept is None:
             return None
-        from recollect.memory.partial_index import Excerpt  # here, not above: it loads NumPy
+        from recollect.memory.partial_index import PartialIndex  # here, not above: it loads NumPy
 
         self._index, self._stored, self._ahead, self._large = None, None, False, True
-        excerpt = Excerpt(
+        excerpt = PartialIndex(
             reader,
             kept,
             self._lexemes_of(state),

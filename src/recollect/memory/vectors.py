@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from recollect.memory.partial_index import Excerpt
+    from recollect.memory.partial_index import PartialIndex
     from recollect.search.embedders.embedder import Embedder
     from recollect.search.index.index import Index
     from recollect.search.vectors import Vectors
@@ -175,7 +175,7 @@ class Embedding:
         self._pause = self._rests_until = 0.0
 
 
-class Similar(NamedTuple):
+class Similarity(NamedTuple):
     """The similarity of each document to a query, NaN for those without a vector, or the reason it is unknown."""
 
     values: NDArray[np.float32] | None = None
@@ -209,14 +209,14 @@ class UserVectors:
         """Make the vectors of a write in the background."""
         self.embedding.soon(self)
 
-    def similar(self, index: Index, reader: Reader, query: NDArray[np.float32], where: Filter) -> Similar:
+    def similar(self, index: Index, reader: Reader, query: NDArray[np.float32], where: Filter) -> Similarity:
         """Return the similarity of each document to a query. For a user too large to load, draw the nearest first."""
-        from recollect.memory.partial_index import Excerpt
+        from recollect.memory.partial_index import PartialIndex
 
-        if isinstance(index, Excerpt):
+        if isinstance(index, PartialIndex):
             return self._similar_in(index, query, where)
         values = self.similarity(index, reader, query)
-        return Similar(note=_NONE_YET) if values is None else Similar(values)
+        return Similarity(note=_NONE_YET) if values is None else Similarity(values)
 
     def similarity(self, index: Index, reader: Reader, query: NDArray[np.float32]) -> NDArray[np.float32] | None:
         """Return the similarity of each document; NaN for those without a vector, None if none has one."""
@@ -229,7 +229,7 @@ class UserVectors:
         similar: NDArray[np.float32] = found[index.vector]
         return similar
 
-    def _similar_in(self, excerpt: Excerpt, query: NDArray[np.float32], where: Filter) -> Similar:
+    def _similar_in(self, excerpt: PartialIndex, query: NDArray[np.float32], where: Filter) -> Similarity:
         import numpy as np
 
         from recollect.search.embedders.embedder import unpack
@@ -245,10 +245,10 @@ class UserVectors:
             if number is not None and excerpt.version[number] == each.version and len(each.data) == 2 * dimensions:
                 values[number] = unpack(each.data, dimensions)[0] @ query
         if np.isnan(values).all():
-            return Similar(note=_NONE_YET)
-        return Similar(values, self._usual(excerpt, query))
+            return Similarity(note=_NONE_YET)
+        return Similarity(values, self._usual(excerpt, query))
 
-    def _usual(self, excerpt: Excerpt, query: NDArray[np.float32]) -> float | None:
+    def _usual(self, excerpt: PartialIndex, query: NDArray[np.float32]) -> float | None:
         """Return the similarity of an average record by a cached sample, because the nearest are not representative."""
         import numpy as np
 

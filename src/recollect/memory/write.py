@@ -16,7 +16,7 @@ from typing import Any
 
 from recollect.config import Config
 from recollect.errors import InvalidInputError, NotFoundError
-from recollect.memory.chat_scope import belonging, joint, moved, seen_by, transaction_in
+from recollect.memory.chat_scope import common_chat, keep_chat, move_to_chat, transaction_in, visible_chats
 from recollect.memory.write_cache import COMPARED, WriteCache, statement_of
 from recollect.policy.code import looks_like_code
 from recollect.policy.duplicates.comparison import Relation, Statement, relation, signature
@@ -43,7 +43,7 @@ from recollect.records import (
     new_id,
 )
 from recollect.store.contract import Query, Transaction
-from recollect.text import words
+from recollect.text import folded_words
 
 ERASED = "Not stored: the person had this erased. Only they can ask to remember it again."
 _SHORT_LABEL = 12
@@ -174,7 +174,7 @@ class Write:
         if changed.key != record.key and isinstance(changed, Fact):
             taken = self.same_key(changed)
             if taken is not None and taken.id != record.id:
-                return Conflict(message=_conflict(taken), record=taken)
+                return Conflict(message=_conflict_message(taken), record=taken)
         moves_on = changed.content != record.content and reason not in _IN_PLACE
         if moves_on:
             # without a date it holds from now; the clock may be behind the one that wrote the old value
@@ -212,7 +212,7 @@ class Write:
         merged = self._clean(merged)
         if refused := self.refusal(merged):
             return refused
-        merged = moved(merged, joint(records))
+        merged = move_to_chat(merged, common_chat(records))
         run = self.acting.run or new_id("run")
         gone = []
         for record in records:  # first, so that undoing the run in reverse frees the key before it is needed
@@ -241,11 +241,11 @@ class Write:
     @property
     def is_walled(self) -> bool:
         """True if not everything may be seen."""
-        return seen_by(self.tx) is not None
+        return visible_chats(self.tx) is not None
 
     def shows(self, record: Record) -> bool:
         """Return True if a record may be seen."""
-        chats = seen_by(self.tx)
+        chats = visible_chats(self.tx)
         return chats is None or record.chat in chats
 
     def likely(self, statement: Statement, kind: str) -> list[tuple[Record, Statement]]:
@@ -308,7 +308,7 @@ class Write:
         version, updated = (before.version + 1, self.now) if before else (after.version, after.updated_at)
         after = replace(after, seq=self.last_seq, version=version, updated_at=updated)
         if op != "undo":  # undo restores the past as it was
-            after = belonging(before, after, self._chat)
+            after = keep_chat(before, after, self._chat)
         return JournalEntry(
             seq=self.last_seq,
             at=self.now,
@@ -317,7 +317,7 @@ class Write:
             record_id=after.id,
             before=before,
             after=after,
-            reason=None if reason is None else _masked_label(reason),
+            reason=None if reason is None else _mask_label(reason),
             source=after.source,
             run=run or self.acting.run,
             call=self.acting.call,
@@ -333,7 +333,7 @@ class Write:
             actor=self.acting.actor,
             op=op,
             record_id=record_id,
-            reason=None if reason is None else _masked_label(reason),
+            reason=None if reason is None else _mask_label(reason),
             run=self.acting.run,
             call=self.acting.call,
         )
@@ -369,15 +369,15 @@ class Write:
             changes["content"] = cleaned
         if record.excerpt and (cleaned := mask(record.excerpt)) != record.excerpt:
             changes["excerpt"] = cleaned
-        if (cleaned := _masked_label(record.source)) != record.source:
+        if (cleaned := _mask_label(record.source)) != record.source:
             changes["source"] = cleaned
-        if record.metadata and (hidden := masked(record.metadata)) != record.metadata:
+        if record.metadata and (hidden := mask_data(record.metadata)) != record.metadata:
             changes["metadata"] = hidden
         return replace(record, **changes) if changes else record
 
     def paused(self) -> Refused | None:
         """Return the refusal of everybody but the person while memory is off, or None."""
-        return pause_of(self.state.mode, self.config)
+        return refusal_if_paused(self.state.mode, self.config)
 
     def refusal(self, record: Record) -> Refused | None:
         """Return the policy's refusal of this record, or None."""
@@ -385,12 +385,14 @@ class Write:
         if not by_person and (paused := self.paused()):
             return paused
         text = record.text
-        beside = _margin(record)
-        if refused := secret_in(f"{text}\n{beside}" if beside else text):
+        beside = _side_text(record)
+        if refused := refusal_of_secret(f"{text}\n{beside}" if beside else text):
             return refused
-        if record.session and (refused := _secret_in_name(record.session)):
+        if record.session and (refused := _refusal_of_secret_name(record.session)):
             return refused
-        if record.kind in _PROSE and (refused := code_in(text) or (code_in(record.content) if record.key else None)):
+        if record.kind in _PROSE and (
+            refused := refusal_of_code(text) or (refusal_of_code(record.content) if record.key else None)
+        ):
             return refused
         told = by_person or record.source.partition(":")[0] == "explicit"
         if self.known.buried and not told and self.buried_hashes(record):
@@ -454,7 +456,7 @@ class Write:
     def _known_key(self, fact: Fact, known: Fact) -> Outcome:
         if relation(statement_of(fact), statement_of(known)) is Relation.SAME:
             return Duplicate(message=f"Already known: {known.text}", record=known)
-        return Conflict(message=_conflict(known), record=known)
+        return Conflict(message=_conflict_message(known), record=known)
 
     def _compare(self, record: Record) -> tuple[Record | None, list[Record]]:
         statement = statement_of(record)
@@ -470,7 +472,7 @@ class Write:
         return None, similar
 
 
-def pause_of(mode: str, config: Config) -> Refused | None:
+def refusal_if_paused(mode: str, config: Config) -> Refused | None:
     """Return the refusal of anything to be stored while memory is off, or None while it is on."""
     if mode == "incognito":
         return Refused(reason="incognito", message="Not stored: this conversation is incognito.")
@@ -479,7 +481,7 @@ def pause_of(mode: str, config: Config) -> Refused | None:
     return None
 
 
-def secret_in(text: str) -> Refused | None:
+def refusal_of_secret(text: str) -> Refused | None:
     """Return the refusal of a text that holds a secret, without repeating the secret."""
     secrets = find_secrets(text)
     if not secrets:
@@ -489,7 +491,7 @@ def secret_in(text: str) -> Refused | None:
 
 
 @lru_cache(maxsize=256)
-def _secret_in_name(session: str) -> Refused | None:
+def _refusal_of_secret_name(session: str) -> Refused | None:
     """Return the refusal of a session whose name holds a secret. Numbers, which may look like a card's, are allowed."""
     kinds = [secret.kind for secret in find_secrets(session) if secret.kind != "card number"]
     if not kinds:
@@ -498,12 +500,12 @@ def _secret_in_name(session: str) -> Refused | None:
     return Refused(reason="secret", message=told)
 
 
-def masked_session(session: str | None) -> str | None:
+def mask_session(session: str | None) -> str | None:
     """Return the name of a session with secrets masked, for logs, which are not refused."""
-    return mask(session) if session and _secret_in_name(session) else session
+    return mask(session) if session and _refusal_of_secret_name(session) else session
 
 
-def code_in(text: str) -> Refused | None:
+def refusal_of_code(text: str) -> Refused | None:
     """Return the refusal of a text that is code."""
     code = looks_like_code(text)
     if not code:
@@ -523,7 +525,7 @@ def section_of_day(fact: Record) -> str:
     return "Extracted Insights"
 
 
-def _conflict(known: Fact) -> str:
+def _conflict_message(known: Fact) -> str:
     return f"{known.key} is already known as {known.content!r}. Update it if that has changed."
 
 
@@ -534,27 +536,27 @@ def tombstone_hashes(record: Record, secret: bytes) -> tuple[str, ...]:
     """
     key = record.key if record.kind == "fact" else None
     said = [signature(record.content, key)]
-    if key and len(words(record.content)) > 1:
+    if key and len(folded_words(record.content)) > 1:
         said.append(signature(record.content))
     return tuple(hashlib.blake2b(one.encode("utf-8"), key=secret, digest_size=16).hexdigest() for one in said)
 
 
-def _margin(record: Record) -> str:
+def _side_text(record: Record) -> str:
     """Return the text beside the content: the title of a note, and the tags."""
     return "\n".join([*filter(None, [getattr(record, "title", None)]), *record.tags])
 
 
-def _masked_label(text: str) -> str:
+def _mask_label(text: str) -> str:
     """Return a source or a reason without secrets; most are too short to hold one."""
     return mask(text) if len(text) > _SHORT_LABEL else text
 
 
-def masked(value: Any) -> Any:
+def mask_data(value: Any) -> Any:
     """Return the same data with the secrets in its texts masked."""
     if isinstance(value, str):
         return mask(value)
     if isinstance(value, dict):
-        return {key: masked(item) for key, item in value.items()}
+        return {key: mask_data(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [masked(item) for item in value]
+        return [mask_data(item) for item in value]
     return value

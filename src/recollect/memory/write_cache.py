@@ -43,15 +43,15 @@ def marks_of(record: Record) -> Sequence[str]:
     """Return the marks under which a record is found when a new one is compared."""
     if record.kind in COMPARED:
         statement = statement_of(record)
-        return [_signed(statement), *map(_worded, statement.terms)]
+        return [_signature_mark(statement), *map(_word_mark, statement.terms)]
     return [f"!{record.content}"] if record.kind in _EXACT else ()
 
 
-def _signed(statement: Statement) -> str:
+def _signature_mark(statement: Statement) -> str:
     return f"={statement.signature}"
 
 
-def _worded(term: str) -> str:
+def _word_mark(term: str) -> str:
     return f"~{term}"
 
 
@@ -153,8 +153,8 @@ class WriteCache:
     ) -> list[tuple[Record, Statement]]:
         """Return the few fitting records of a kind that could say the same as a statement, the likeliest first."""
         self._mark()
-        words = frozenset(map(_worded, statement.terms))
-        signed = _signed(statement)
+        words = frozenset(map(_word_mark, statement.terms))
+        signed = _signature_mark(statement)
         found = self._likely_stored(signed, words, kind, _MOST_CANDIDATES if fits is None else _MOST_SEEN_THROUGH)
         found += [self._changed[record_id] for record_id in self._likely_changed(signed, words)]
         likely = [
@@ -162,7 +162,7 @@ class WriteCache:
             for record in found
             if record is not None and record.kind == kind and (fits is None or fits(record))
         ]
-        shared = [(-len(words.intersection(map(_worded, theirs.terms))), n) for n, (_, theirs) in enumerate(likely)]
+        shared = [(-len(words.intersection(map(_word_mark, theirs.terms))), n) for n, (_, theirs) in enumerate(likely)]
         return [likely[place] for _, place in nsmallest(_MOST_CANDIDATES, shared)]
 
     def has_exactly(self, record: Record) -> bool:

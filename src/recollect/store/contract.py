@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, Required, TypedDict, Unpack
 
 from recollect.records import ExtractionRun, Interaction, JournalEntry, Record, Session, Spending, ToolCall
 from recollect.usage_metrics import Tally
@@ -140,6 +140,68 @@ class VectorRow:
     """The vectors of the passages, one after another, each as little-endian float16."""
 
 
+class EntryFilter(TypedDict, total=False):
+    """Selects journal entries by sequence number, after ``after`` and before ``before``."""
+
+    record_id: str | None
+    run: str | None
+    call: str | None
+    undoes: int | None
+    after: int
+    before: int | None
+    newest_first: bool
+    limit: int | None
+    offset: int
+
+
+class CallFilter(TypedDict, total=False):
+    """Selects tool calls from ``since`` on and before ``until``, by time and then id; ``call`` is an id."""
+
+    since: datetime | None
+    until: datetime | None
+    tool: str | None
+    session: str | None
+    call: str | None
+    after: tuple[datetime, str] | None
+    newest_first: bool
+    limit: int | None
+
+
+class InteractionFilter(TypedDict, total=False):
+    """Selects interactions from ``since`` on and before ``until``, by time and then id.
+
+    ``after`` is the time and id of the last one seen: only what comes after it, in the requested order.
+    """
+
+    since: datetime | None
+    until: datetime | None
+    kinds: Sequence[str]
+    session: str | None
+    ids: Sequence[str] | None
+    after: tuple[datetime, str] | None
+    reported_after: datetime | None
+    newest_first: bool
+    limit: int | None
+
+
+class RunFilter(TypedDict, total=False):
+    """Selects extraction runs from a day on, by day and then kind."""
+
+    since: date | None
+    kind: str | None
+    newest_first: bool
+    limit: int | None
+
+
+class SessionPage(TypedDict, total=False):
+    """Selects sessions after the one with this end and id; only what was stored at ``as_of`` counts."""
+
+    limit: Required[int]
+    offset: int
+    after: tuple[datetime, str] | None
+    as_of: datetime | None
+
+
 class Reader(Protocol):
     """One consistent view of one user's memory."""
 
@@ -179,20 +241,8 @@ class Reader(Protocol):
         """Return one journal entry."""
         ...
 
-    def entries(
-        self,
-        *,
-        record_id: str | None = None,
-        run: str | None = None,
-        call: str | None = None,
-        undoes: int | None = None,
-        after: int = 0,
-        before: int | None = None,
-        newest_first: bool = False,
-        limit: int | None = None,
-        offset: int = 0,
-    ) -> list[JournalEntry]:
-        """Return journal entries by sequence number, after ``after`` and before ``before``."""
+    def entries(self, **wanted: Unpack[EntryFilter]) -> list[JournalEntry]:
+        """Return journal entries by sequence number."""
         ...
 
     def numbers(self, record_ids: Sequence[str]) -> dict[str, int]:
@@ -218,28 +268,12 @@ class Reader(Protocol):
         """Return when each record was last found by a search; others are left out."""
         ...
 
-    def sessions(
-        self, *, limit: int, offset: int = 0, after: tuple[datetime, str] | None = None, as_of: datetime | None = None
-    ) -> list[Session]:
-        """Return sessions with active messages, the latest first, by the time of their last message and then id.
-
-        ``after`` is the end and the id of the last session seen. Only what was stored at ``as_of`` counts.
-        """
+    def sessions(self, **page: Unpack[SessionPage]) -> list[Session]:
+        """Return sessions with active messages, the latest first, by the time of their last message and then id."""
         ...
 
-    def calls(
-        self,
-        *,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        tool: str | None = None,
-        session: str | None = None,
-        call: str | None = None,
-        after: tuple[datetime, str] | None = None,
-        newest_first: bool = False,
-        limit: int | None = None,
-    ) -> list[ToolCall]:
-        """Return logged tool calls from ``since`` on and before ``until``, by time and then id; ``call`` is an id."""
+    def calls(self, **wanted: Unpack[CallFilter]) -> list[ToolCall]:
+        """Return logged tool calls."""
         ...
 
     def spending(self, *, since: date | None = None, until: date | None = None) -> list[Spending]:
@@ -250,23 +284,8 @@ class Reader(Protocol):
         """Return the consents given and when. Withdrawn ones are left out."""
         ...
 
-    def interactions(
-        self,
-        *,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        kinds: Sequence[str] = (),
-        session: str | None = None,
-        ids: Sequence[str] | None = None,
-        after: tuple[datetime, str] | None = None,
-        reported_after: datetime | None = None,
-        newest_first: bool = False,
-        limit: int | None = None,
-    ) -> list[Interaction]:
-        """Return interactions from ``since`` on and before ``until``, by time and then id.
-
-        ``after`` is the time and id of the last one seen: only what comes after it, in the requested order.
-        """
+    def interactions(self, **wanted: Unpack[InteractionFilter]) -> list[Interaction]:
+        """Return interactions."""
         ...
 
     def last_reported(self) -> datetime | None:
@@ -277,15 +296,8 @@ class Reader(Protocol):
         """Return the extraction run of a day."""
         ...
 
-    def runs(
-        self,
-        *,
-        since: date | None = None,
-        kind: str | None = None,
-        newest_first: bool = False,
-        limit: int | None = None,
-    ) -> list[ExtractionRun]:
-        """Return extraction runs from a day on, by day and then kind, or of one kind."""
+    def runs(self, **wanted: Unpack[RunFilter]) -> list[ExtractionRun]:
+        """Return extraction runs."""
         ...
 
     def vectors(self, embedder: str, *, after: int = 0, limit: int | None = None) -> list[VectorRow]:

@@ -38,7 +38,7 @@ class Tables:
         return Path(__file__).parent / f"{self.name}_{database}_migrations"
 
 
-def checked(values: Mapping[str, Any]) -> Mapping[str, Any]:
+def check_values(values: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the values, or raise an error if a database cannot hold one: odd input is not a storage failure."""
     for name, value in values.items():
         if isinstance(value, str):
@@ -89,7 +89,7 @@ class ServiceTables(Protocol):
         ...
 
 
-class Nowhere:
+class NoServiceTables:
     """The service tables of a custom store: empty, and nothing can be stored."""
 
     def __init__(self, tables: Tables) -> None:

@@ -29,7 +29,7 @@ class KeptWords:
 
 
 @dataclass(frozen=True, slots=True)
-class Worded:
+class PassageWords:
     """The words of a passage of a record. The caller hashes them: letters and digits only."""
 
     record: Record
@@ -54,7 +54,7 @@ class Worded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Holding:
+class WordQuery:
     """A search for records by their words, and the weights for comparing their passages (approximately BM25)."""
 
     gains: Mapping[str, float]
@@ -89,11 +89,11 @@ class WordReader(Reader, Protocol):
         """Return the names of all speakers."""
         ...
 
-    def worded(self, record_ids: Sequence[str]) -> list[Worded]:
+    def worded(self, record_ids: Sequence[str]) -> list[PassageWords]:
         """Return the stored passages of these records. The records come without their content."""
         ...
 
-    def holding(self, wanted: Holding, where: Query, limit: int) -> list[str]:
+    def holding(self, wanted: WordQuery, where: Query, limit: int) -> list[str]:
         """Return matching records that have these words, the best first."""
         ...
 
@@ -140,7 +140,7 @@ class WordWriter(WordReader, Transaction, Protocol):
         """Start storing words of this user; earlier ones are dropped."""
         ...
 
-    def put_words(self, record_ids: Sequence[str], rows: Sequence[Worded], *, seq: int, complete: bool) -> None:
+    def put_words(self, record_ids: Sequence[str], rows: Sequence[PassageWords], *, seq: int, complete: bool) -> None:
         """Replace the stored words of these records."""
         ...
 
@@ -154,7 +154,7 @@ class WordWriter(WordReader, Transaction, Protocol):
 
 
 @runtime_checkable
-class WordKeeper(UserStore, Protocol):
+class WordStore(UserStore, Protocol):
     """One user's part of a store that can search by itself."""
 
     def write_if_free(self) -> AbstractContextManager[WordWriter | None]:

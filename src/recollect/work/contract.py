@@ -20,7 +20,7 @@ from typing import Any, Literal, Self
 
 from recollect.errors import NotFoundError, RecollectError
 from recollect.times import Clock, utc_now
-from recollect.usage_metrics import QueueFigures
+from recollect.usage_metrics import QueueMetrics
 from recollect.work.lease_owners import is_dead
 from recollect.work.wakeup import Watcher, Watchers
 
@@ -308,7 +308,7 @@ class Queue(ABC):
     # dead letters and operations
 
     @abstractmethod
-    def figures(self, tenant: str | None = None) -> QueueFigures:
+    def figures(self, tenant: str | None = None) -> QueueMetrics:
         """Return statistics of the queue, for all jobs or a tenant's. Jobs of no user belong to the default tenant."""
 
     @abstractmethod

@@ -10,7 +10,7 @@ from datetime import date
 from pathlib import Path
 from typing import Protocol
 
-from recollect.document.blocks import encode
+from recollect.document.blocks import encode_file
 from recollect.document.memory_md import template
 from recollect.memory.files.pages import DayPage, MemoryPage, Page
 from recollect.memory.write import Write
@@ -125,7 +125,7 @@ class NoFiles:
         pass
 
     def page(self, write: Write, name: str) -> Page:
-        text = self.text(write.tx) if name == MEMORY else self.daily_text(write.tx, day_of(name))
+        text = self.text(write.tx) if name == MEMORY else self.daily_text(write.tx, day_of_file(name))
         return page_of(name, text)
 
     def put_page(self, write: Write, name: str, page: Page) -> None:
@@ -167,8 +167,8 @@ class NoFiles:
     def contents(self, reader: Reader) -> dict[str, bytes]:
         entries = reader.find(Query(kinds=("daily",)))
         days = sorted({entry.day for entry in entries if isinstance(entry, DailyEntry)})
-        notes = {daily_name(day): encode(self.daily_text(reader, day)) for day in days}
-        return {MEMORY: encode(self.text(reader))} | notes
+        notes = {daily_name(day): encode_file(self.daily_text(reader, day)) for day in days}
+        return {MEMORY: encode_file(self.text(reader))} | notes
 
     def restore(self, tx: Transaction, files: Mapping[str, bytes]) -> None:
         pass
@@ -182,7 +182,7 @@ class NoFiles:
 
 def page_of(name: str, text: str) -> Page:
     """Return the file of this name as a page, a new one if there is no text."""
-    return MemoryPage.parse(text or template()) if name == MEMORY else DayPage(day_of(name), text)
+    return MemoryPage.parse(text or template()) if name == MEMORY else DayPage(day_of_file(name), text)
 
 
 def daily_name(day: date) -> str:
@@ -192,15 +192,15 @@ def daily_name(day: date) -> str:
 def is_daily(name: str) -> bool:
     """Return True for the name of a daily note."""
     try:
-        return daily_name(day_of(name)) == name
+        return daily_name(day_of_file(name)) == name
     except ValueError:
         return False
 
 
-def lines_of(name: str) -> str:
+def lines_place(name: str) -> str:
     """Return the place named in a receipt for erased lines of a file."""
     return "lines of MEMORY.md" if name == MEMORY else "lines of daily notes"
 
 
-def day_of(name: str) -> date:
+def day_of_file(name: str) -> date:
     return date.fromisoformat(Path(name).stem)

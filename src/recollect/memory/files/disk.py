@@ -23,14 +23,14 @@ from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
 
-from recollect.document.blocks import MAX_BYTES, decode, encode
+from recollect.document.blocks import MAX_BYTES, decode_file, encode_file
 from recollect.errors import DocumentError, storage_error
 from recollect.memory.files import file_system
-from recollect.memory.files.contract import MEMORY, NoFiles, daily_name, day_of, is_daily, lines_of, page_of
+from recollect.memory.files.contract import MEMORY, NoFiles, daily_name, day_of_file, is_daily, lines_place, page_of
 from recollect.memory.files.file_system import Content, fingerprint_of
 from recollect.memory.files.pages import MemoryPage, Page
-from recollect.memory.files.placement import BEHIND, Found, Place, Sheet, place_at, read_beside, shown, versions_of
-from recollect.memory.files.versions import Version, remembered
+from recollect.memory.files.placement import BEHIND, OnDisk, Place, Sheet, place_at, read_aside, shown_hash, versions_of
+from recollect.memory.files.versions import Version, versions_to_keep
 from recollect.memory.write import Write
 from recollect.policy.topics import Topic
 from recollect.records import DailyEntry, Fact, Record
@@ -133,7 +133,7 @@ class DiskFiles:
         if name not in self._sheets:
             state = write.tx.file(name) if name != MEMORY else self._memory_state
             seen, cached = self._seen.get(name), self._pages.get(name)
-            if name == MEMORY and state and seen and cached and seen.fingerprint == cached[0] == shown(state):
+            if name == MEMORY and state and seen and cached and seen.fingerprint == cached[0] == shown_hash(state):
                 # read when this write began
                 place = self._place(name)
                 self._sheets[name] = Sheet(
@@ -148,8 +148,8 @@ class DiskFiles:
             place = self._place(name)
             found = self._settle(name, place, state)
             disk = found.disk
-            text = decode(disk.data) if disk else ""
-            rendered = state is not None and disk is not None and disk.fingerprint == shown(state)
+            text = decode_file(disk.data) if disk else ""
+            rendered = state is not None and disk is not None and disk.fingerprint == shown_hash(state)
             if disk is not None and not rendered:
                 if file_system.is_being_saved(place.path):
                     return self._blocked(write, name, "another program is saving it")
@@ -199,12 +199,12 @@ class DiskFiles:
             write.notices.append(f"{name} {how} and was restored from memory; nothing was forgotten")
         return None
 
-    def _settle(self, name: str, place: Place, state: FileState | None) -> Found:
+    def _settle(self, name: str, place: Place, state: FileState | None) -> OnDisk:
         """Return the file on disk and its possible versions, after finishing what a crash interrupted."""
         disk = self._look(name, place)
         if state is None:
-            return Found(disk, ((0,),))
-        found = Found(disk, versions_of(state))
+            return OnDisk(disk, ((0,),))
+        found = OnDisk(disk, versions_of(state))
         waiting = place.committed_aside(state.fingerprint, disk)
         if waiting is not None:
             if waiting != place.old:
@@ -219,7 +219,7 @@ class DiskFiles:
             busy = file_system.is_being_written(
                 old
             )  # first: a program that has closed it will not write into it after this
-            content = read_beside(old)
+            content = read_aside(old)
             if content is None or content.fingerprint == state.fingerprint:
                 self._let_go(name, place, old, content, found.disk, state)
             elif not busy and content.fingerprint != state.previous_fingerprint and file_system.is_unread(old):
@@ -227,7 +227,7 @@ class DiskFiles:
             elif not busy:
                 found.late.append((old, content))
         if found.late:
-            found.versions = remembered([*state.versions, (state.previous_seq,), *found.versions])
+            found.versions = versions_to_keep([*state.versions, (state.previous_seq,), *found.versions])
         if name != MEMORY and state.fingerprint == _EMPTY and found.disk and not found.disk.data:
             place.remove_empty()
             found.disk = self._look(name, place)
@@ -258,14 +258,14 @@ class DiskFiles:
             return ()
         return ((state.seq,),) if read_at - entry.at.timestamp() >= _CALM_SECONDS else ()
 
-    def _take_over_late(self, write: Write, name: str, place: Place, found: Found, *, certain: bool) -> Page | None:
+    def _take_over_late(self, write: Write, name: str, place: Place, found: OnDisk, *, certain: bool) -> Page | None:
         """Merge saves left beside the file into this write; return the last one, as the file would be now."""
         state = self._memory_state if name == MEMORY else write.tx.file(name)
         saved: Page | None = None
         versions = tuple(version for version in found.versions if state is None or version != (state.seq,))
         for path, content in found.late:
             try:
-                text = decode(content.data)
+                text = decode_file(content.data)
             except DocumentError as error:
                 shown = file_system.spare_name(place.path.with_name(f"{place.path.name}.saved"))
                 os.rename(path, shown)
@@ -345,7 +345,7 @@ class DiskFiles:
                 sheet.dirty |= sheet.page.put_all(list(changed.values()))
 
     def _write_aside(self, tx: Transaction, name: str, sheet: Sheet, seq: int, notices: list[str]) -> None:
-        data = encode(sheet.page.render())
+        data = encode_file(sheet.page.render())
         fingerprint = fingerprint_of(data)
         previous = sheet.disk.fingerprint if sheet.disk else ""
         if fingerprint != previous:
@@ -361,7 +361,7 @@ class DiskFiles:
             previous_fingerprint=previous,
             previous_seq=sheet.shows or 0,
             boot=file_system.boot(),
-            versions=remembered([version for version in versions if version not in ((0,), (seq,))]),
+            versions=versions_to_keep([version for version in versions if version not in ((0,), (seq,))]),
         )
         tx.set_file(state)
         self._pages[name] = (fingerprint, sheet.page)
@@ -448,7 +448,7 @@ class DiskFiles:
                 continue
             if taken := sheet.page.wipe(records):
                 sheet.dirty = sheet.erased = True
-                removed[lines_of(name)] += taken
+                removed[lines_place(name)] += taken
         return removed
 
     def erase_topic(self, write: Write, topic: Topic) -> dict[str, int]:
@@ -463,7 +463,7 @@ class DiskFiles:
                 continue
             if taken := sheet.page.wipe_topic(topic):
                 sheet.dirty = sheet.erased = True
-                removed[lines_of(name)] += taken
+                removed[lines_place(name)] += taken
         return removed
 
     def reset(self, write: Write) -> dict[str, int]:
@@ -505,7 +505,7 @@ class DiskFiles:
         known = {state.name for state in reader.files()}
         kept = {name: file for name, file in seen.items() if file and (name in known or not self._is_erased(file))}
         found = {name: file.data for name, file in kept.items()}
-        return {MEMORY: encode(NoFiles().text(reader))} | found
+        return {MEMORY: encode_file(NoFiles().text(reader))} | found
 
     def restore(self, tx: Transaction, files: Mapping[str, bytes]) -> None:
         for name, data in files.items():
@@ -513,7 +513,7 @@ class DiskFiles:
                 continue
             place, seq = self._place(name), tx.state().seq
             try:
-                page = page_of(name, decode(data))
+                page = page_of(name, decode_file(data))
             except DocumentError:  # it could not be read when it was exported either; keep the person's bytes
                 tx.after_commit(lambda place=place, data=data: place.put(data))  # type: ignore[misc]
             else:
@@ -541,11 +541,11 @@ class DiskFiles:
             if seen is None or seen.fingerprint != state.fingerprint:
                 found.append(f"{state.name}: differs from what was last rendered")
                 continue
-            page = page_of(state.name, decode(seen.data))
+            page = page_of(state.name, decode_file(seen.data))
             if state.name == MEMORY:
                 records = reader.find(Query(kinds=("fact",), tier="file"))
             else:
-                records = reader.find(Query(kinds=("daily",), key=day_of(state.name).isoformat()))
+                records = reader.find(Query(kinds=("daily",), key=day_of_file(state.name).isoformat()))
             found += [f"{state.name}: does not show {record.id}" for record in records if not page.shows(record)]
         return found
 
@@ -560,7 +560,7 @@ class DiskFiles:
                 return False
             seen = self._seen.get(name)
             fresh = seen is None or seen.at - seen.stat[0] / 1e9 < _RACY_SECONDS  # its time proves nothing yet
-            known = seen is not None and not fresh and seen.fingerprint == shown(state)
+            known = seen is not None and not fresh and seen.fingerprint == shown_hash(state)
             if seen and known and seen.stat == file_system.stat_of(place.path):
                 return True
             disk = self._look(name, place)
@@ -571,7 +571,7 @@ class DiskFiles:
         if disk.fingerprint == state.fingerprint and os.path.lexists(place.new):
             self._seen.pop(name, None)
             return False
-        return disk.fingerprint == shown(state)
+        return disk.fingerprint == shown_hash(state)
 
     def _is_something_beside(self, name: str, place: Place) -> bool:
         """Return True if there are old files that no program writes to any more, so that they can be settled."""

@@ -11,11 +11,11 @@ from dataclasses import replace
 from recollect.document.blocks import parse_blocks
 from recollect.memory.files.contract import Files
 from recollect.memory.files.pages import Page
-from recollect.memory.write import Acting, Change, Write, code_in, secret_in
+from recollect.memory.write import Acting, Change, Write, refusal_of_code, refusal_of_secret
 from recollect.records import Edited, Outcome, Record, Refused, Unchanged, new_id
 
 
-def edit(write: Write, files: Files, acting: Acting, name: str, text: str, expect: str | None) -> Outcome:
+def edit_file(write: Write, files: Files, acting: Acting, name: str, text: str, expect: str | None) -> Outcome:
     """Replace the text of a file; ``expect`` is the text it must have had before."""
     acting = replace(acting, run=acting.run or new_id("run"))
     page = files.page(write, name)
@@ -30,7 +30,7 @@ def edit(write: Write, files: Files, acting: Acting, name: str, text: str, expec
     edited, begun = page.saying(text), len(write.changes)
     with write.on_behalf(acting):
         # the person's own prose stays in their file; without files it cannot be kept
-        if (files.folder is None or not acting.is_person) and (refused := _refusal(write, page, edited)):
+        if (files.folder is None or not acting.is_person) and (refused := _find_refusal(write, page, edited)):
             return refused
         edited.adopt(write, edited.records(write), [(write.last_seq,)], name)
     files.put_page(write, name, edited)
@@ -40,10 +40,10 @@ def edit(write: Write, files: Files, acting: Acting, name: str, text: str, expec
         )
         if len(write.changes) == begun:
             return Unchanged(message=f"{name}: no fact changed, and without files nothing else is kept.")
-    return _edited(name, write.changes[begun:], acting.run)
+    return _edited_outcome(name, write.changes[begun:], acting.run)
 
 
-def _refusal(write: Write, page: Page, edited: Page) -> Refused | None:
+def _find_refusal(write: Write, page: Page, edited: Page) -> Refused | None:
     """Return the policy's refusal of the first new passage it objects to, with its line number."""
     there = {block.text.strip() for block in parse_blocks(page.render())}
     items = {item.line: item for item in edited.items}
@@ -54,7 +54,9 @@ def _refusal(write: Write, page: Page, edited: Page) -> Refused | None:
             if item:
                 refused = write.refusal(edited.draft(write, item))
             else:
-                refused = None if write.acting.is_person else secret_in(block.text) or code_in(block.text)
+                refused = (
+                    None if write.acting.is_person else refusal_of_secret(block.text) or refusal_of_code(block.text)
+                )
             if refused:
                 why = refused.message.removeprefix("Not stored: ")
                 return replace(refused, message=f"Not edited, because of line {line}: {why}")
@@ -69,7 +71,7 @@ def _prose(page: Page) -> int:
     return said - len(page.items)
 
 
-def _edited(name: str, changes: list[Change], run: str | None) -> Edited:
+def _edited_outcome(name: str, changes: list[Change], run: str | None) -> Edited:
     added: list[Record] = []
     updated: list[Record] = []
     removed: list[Record] = []

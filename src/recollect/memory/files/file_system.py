@@ -304,12 +304,12 @@ _UNSUPPORTED: Final = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSU
 
 def exchange(one: Path, other: Path) -> bool:
     """Exchange two files atomically; return False if the system cannot."""
-    return _renamed(one, other, _EXCHANGE)
+    return _try_rename(one, other, _EXCHANGE)
 
 
 def move(path: Path, target: Path) -> None:
     """Rename a file; raise FileExistsError if the target exists."""
-    if _renamed(path, target, _NO_REPLACE):
+    if _try_rename(path, target, _NO_REPLACE):
         return
     try:
         os.link(path, target, follow_symlinks=False)
@@ -323,7 +323,7 @@ def move(path: Path, target: Path) -> None:
         os.unlink(path)
 
 
-def _renamed(path: Path, target: Path, how: int) -> bool:
+def _try_rename(path: Path, target: Path, how: int) -> bool:
     call = _system_call()
     if call is None:
         return False

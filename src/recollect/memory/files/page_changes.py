@@ -28,12 +28,12 @@ def section_in_file(fact: Fact) -> str:
     return fact.section or section_of(fact.category or "key_fact")
 
 
-def words_of(fact: Fact) -> Words:
+def compared_line(fact: Fact) -> Words:
     """Return the line of a fact, normalised for comparison."""
-    return fact.key, folded(one_block(fact.content))
+    return fact.key, squeeze(one_block(fact.content))
 
 
-def followed(document: Document, changes: Sequence[tuple[Record | None, Record | None]]) -> Document:
+def apply_changes(document: Document, changes: Sequence[tuple[Record | None, Record | None]]) -> Document:
     """Return MEMORY.md after these changes, one per record; the same document if they do not concern it.
 
     Existing lines are changed first, from bottom to top, so that the positions above stay valid. New lines are then
@@ -61,7 +61,7 @@ def followed(document: Document, changes: Sequence[tuple[Record | None, Record |
     if len(changes) == 1 or editor.is_as_read:
         return editor.document()
     for change in changes:
-        document = followed(document, [change])
+        document = apply_changes(document, [change])
     return document
 
 
@@ -69,14 +69,14 @@ def _places_of(
     document: Document, shown: Sequence[tuple[Fact | None, Fact | None]]
 ) -> dict[int, tuple[Item, Fact, Fact | None]]:
     """Return where a document shows facts to be changed, each place once, preferring the fact's own section."""
-    wanted = {words_of(old) for old, _ in shown if old}
+    wanted = {compared_line(old) for old, _ in shown if old}
     said: dict[Words, list[tuple[int, Item]]] = {}
     for at, item in document.places() if wanted else ():
-        if (line := (item.key, folded(item.content))) in wanted:
+        if (line := (item.key, squeeze(item.content))) in wanted:
             said.setdefault(line, []).append((at, item))
     found: dict[int, tuple[Item, Fact, Fact | None]] = {}
     for old, new in shown:
-        if old is None or not (there := said.get(words_of(old))):
+        if old is None or not (there := said.get(compared_line(old))):
             continue
         own = next((place for place in there if place[1].section == section_in_file(old)), there[0])
         there.remove(own)  # a line for each: facts of two chats may say the same, and the other one stays
@@ -92,12 +92,12 @@ def _rewrite(editor: Editor, at: int, item: Item, old: Fact, new: Fact) -> list[
     key = item.key
     if new.key is not None and new.key != key:
         at, key = editor.rename(at, new.key, new.label, item.content), new.key
-    if folded(new.content) != folded(item.content):
+    if squeeze(new.content) != squeeze(item.content):
         at = editor.replace(at, key, new.content)
     return editor.lift(at) if section_in_file(new) != section_in_file(old) else None
 
 
-def folded(content: str) -> str:
+def squeeze(content: str) -> str:
     """Return a text with its white space normalised."""
     return " ".join(content.split())
 
@@ -110,7 +110,7 @@ def is_corrected(record: Record, item: Item) -> bool:
     """
     if item.key is not None and item.key == record.key:
         return True
-    old, new = folded(record.content), folded(item.content)
+    old, new = squeeze(record.content), squeeze(item.content)
     return _is_part(old, new) or fuzz.ratio(old, new) >= _SLIGHTLY
 
 

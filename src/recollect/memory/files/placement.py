@@ -42,7 +42,7 @@ is merged like a text that a person saved from the version they had.
 """
 
 
-def shown(state: FileState | None) -> str:
+def shown_hash(state: FileState | None) -> str:
     """Return the fingerprint of a file that shows everything it should; empty if it is behind."""
     return "" if state is None or state.boot.startswith(BEHIND) else state.fingerprint
 
@@ -53,7 +53,7 @@ def versions_of(state: FileState) -> tuple[Version, ...]:
 
 
 @dataclass(slots=True)
-class Found:
+class OnDisk:
     """A file and what is beside it, after finishing what a crash interrupted."""
 
     disk: Content | None
@@ -73,12 +73,12 @@ class Place:
     def committed_aside(self, fingerprint: str, disk: Content | None) -> Path | None:
         """Return the rendering that is committed but not in place yet. Delete one that was never committed."""
         in_place = disk is not None and disk.fingerprint == fingerprint
-        written = read_beside(self.new)
+        written = read_aside(self.new)
         if written is not None:
             if written.fingerprint == fingerprint and not in_place:
                 return self.new
             file_system.remove(self.new)
-        kept = None if in_place else read_beside(self.old)
+        kept = None if in_place else read_aside(self.old)
         return self.old if kept is not None and kept.fingerprint == fingerprint else None
 
     def left_open(self) -> list[Path]:
@@ -88,7 +88,7 @@ class Place:
     def make_room(self, ours: str) -> Path | None:
         """Free the name of the old file. Unless it is our rendering, it is kept under the name returned."""
         busy = file_system.is_being_written(self.old)
-        content = read_beside(self.old)
+        content = read_aside(self.old)
         if content is None:
             return None
         if content.fingerprint == ours and not busy:
@@ -183,7 +183,7 @@ def place_at(path: Path) -> Place:
     return Place(path, path.with_name(f".{path.name}.new"), path.with_name(f".{path.name}.old"))
 
 
-def read_beside(path: Path) -> Content | None:
+def read_aside(path: Path) -> Content | None:
     """Read a file of ours beside the one in place. Anything else of that name is moved away, never followed."""
     try:
         return file_system.read(path, MAX_BYTES)

@@ -32,7 +32,7 @@ _FORGOTTEN: Final = (-1,)
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class PageView:
     """The records a page shows, and how their lines are compared."""
 
     kind: str
@@ -55,12 +55,12 @@ class Base:
     """The oldest of those versions."""
 
 
-def following(version: Version, after: int, until: int) -> Version:
+def following_version(version: Version, after: int, until: int) -> Version:
     """Return the version of somebody who started from this one and made the changes of these journal entries."""
     return version if after == until else (*version, after, until)
 
 
-def remembered(versions: Sequence[Version]) -> tuple[Version, ...]:
+def versions_to_keep(versions: Sequence[Version]) -> tuple[Version, ...]:
     """Return the versions to keep, each once, the latest last, with a marker if others were dropped."""
     kept: dict[Version, None] = {}
     numbers = 0
@@ -73,14 +73,14 @@ def remembered(versions: Sequence[Version]) -> tuple[Version, ...]:
 
 
 def find_base(
-    reader: Reader, now: Mapping[str, Record], versions: Sequence[Version], lines: Set[Hashable], page: Shown
+    reader: Reader, now: Mapping[str, Record], versions: Sequence[Version], lines: Set[Hashable], page: PageView
 ) -> Base | None:
     """Return the version that agrees best, then the one that lacks least, then the latest.
 
     ``now`` holds the records the page should show at present. None if the version may be one that is no longer
     remembered.
     """
-    walk = _Walk(reader, now, versions, page)
+    walk = _JournalWalk(reader, now, versions, page)
     agreements: dict[Version, tuple[int, int]] = {}
     for version, there in walk.back():
         hits = sum(page.line(record) in lines for record in there.changed.values())
@@ -93,11 +93,11 @@ def find_base(
     if len(likely) > 1:
         likely = likely if best else _not_saved_from(likely, agreements)
     if len(likely) > 1:
-        likely = _most_alike(_Walk(reader, now, versions, page, walk.entries), likely, lines, page)
+        likely = _most_alike(_JournalWalk(reader, now, versions, page, walk.entries), likely, lines, page)
     chosen = max(likely, key=lambda version: (agreements[version][1], walk.place[version]))
     records: dict[str, Record] = {}
     deletable: set[str] | None = None
-    for version, there in _Walk(reader, now, versions, page, walk.entries).back():
+    for version, there in _JournalWalk(reader, now, versions, page, walk.entries).back():
         if version in likely:
             ids = there.ids()
             deletable = ids if deletable is None else deletable & ids
@@ -110,7 +110,7 @@ def find_base(
     return Base(chosen, records, deletable or set(), min(version[0] for version in likely))
 
 
-def _is_older(reader: Reader, lines: Set[Hashable], page: Shown) -> bool:
+def _is_older(reader: Reader, lines: Set[Hashable], page: PageView) -> bool:
     """Return True if one of these lines is what a record used to say: then the text is older than all versions."""
     said = (entry.before for entry in reader.entries() if entry.before is not None and page.shows(entry.before))
     return any(page.line(record) in lines for record in said)
@@ -123,7 +123,7 @@ def _not_saved_from(likely: set[Version], versions: Collection[Version]) -> set[
     return {one for one in likely if not any(other[: len(one)] == one != other for other in versions)} or likely
 
 
-def _most_alike(walk: _Walk, likely: Set[Version], lines: Set[Hashable], page: Shown) -> set[Version]:
+def _most_alike(walk: _JournalWalk, likely: Set[Version], lines: Set[Hashable], page: PageView) -> set[Version]:
     alike: dict[Version, int] = {}
     for version, there in walk.back():
         if version in likely:
@@ -137,7 +137,7 @@ def _most_alike(walk: _Walk, likely: Set[Version], lines: Set[Hashable], page: S
 
 
 @dataclass(slots=True)
-class _There:
+class _VersionRecords:
     """The records one version showed: those at its start, except the ones changed from it."""
 
     begun: dict[str, Record]
@@ -161,7 +161,7 @@ class _There:
         return {key: record for key, record in self.begun.items() if key not in self.touched} | self.changed
 
 
-class _Walk:
+class _JournalWalk:
     """A walk back through the journal, from what a page should show now to each of its versions."""
 
     def __init__(
@@ -169,7 +169,7 @@ class _Walk:
         reader: Reader,
         now: Mapping[str, Record],
         versions: Sequence[Version],
-        page: Shown,
+        page: PageView,
         entries: list[JournalEntry] | None = None,
     ) -> None:
         self.place = {version: number for number, version in enumerate(versions) if version != _FORGOTTEN}
@@ -191,7 +191,7 @@ class _Walk:
         found = (reader.entry(seq) for seq in changed)
         return [entry for entry in found if entry is not None]
 
-    def back(self) -> Iterator[tuple[Version, _There]]:
+    def back(self) -> Iterator[tuple[Version, _VersionRecords]]:
         """Yield each version that can be reached, latest start first. The yielded value changes with the next step."""
         page, shown = self._page, dict(self._now)
         counted: dict[str, bool] = {}
@@ -226,11 +226,11 @@ class _Walk:
                 if entry.before is not None and page.shows(entry.before):
                     shown[entry.record_id] = entry.before
             for version in begins[begin]:
-                there = _There(shown, hits, page.line)
+                there = _VersionRecords(shown, hits, page.line)
                 self._replay(there, version, left)
                 yield version, there
 
-    def _replay(self, there: _There, version: Version, left: int) -> None:
+    def _replay(self, there: _VersionRecords, version: Version, left: int) -> None:
         spans = list(zip(version[1::2], version[2::2], strict=True))
         if not spans:
             return

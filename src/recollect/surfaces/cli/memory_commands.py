@@ -97,7 +97,7 @@ def import_(
     from recollect.memory.transfer import check_source
 
     memory = session.memory
-    check_source(check.path("path", path))
+    check_source(check.check_path("path", path))
     question = f"Add to the memory of {session.user!r}, which is in use?"
     if memory.exists and not dry_run and not session.agreed(question, yes):
         return NO
