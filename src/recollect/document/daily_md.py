@@ -1,6 +1,7 @@
 """A daily note: what happened on one day, appended entry by entry and never rewritten.
 
-Existing text stays in front of what is appended; only `remove_entries`, for erasure and retention, takes lines out. An entry is one text: unlike in MEMORY.md it is not split into a label and a value.
+Existing text stays in front of what is appended; only `remove_entries`, for erasure and retention, takes lines out. An
+entry is one text: unlike in MEMORY.md it is not split into a label and a value.
 """
 
 from __future__ import annotations

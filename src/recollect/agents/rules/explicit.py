@@ -1,8 +1,8 @@
-"""Whether a message asks to remember something: `explicit`.
+"""Recognising requests to remember something: `explicit`.
 
-The phrases are in ``languages/triggers.txt``. They count only where somebody who asks would put them, at the beginning
-of a sentence or at its end, so "I don't remember that" and "do you remember that film?" ask for nothing; nor do quotes,
-code and pasted text, which `reading` leaves out.
+The phrases are in ``languages/triggers.txt``. They count only at the beginning or the end of a sentence, where people
+put them, so "I don't remember that" and "do you remember that film?" ask for nothing; nor do quotes, code and pasted
+text, which `sentences` leaves out.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LONGEST_TASK = 12
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What was asked, the words that say it, and the sentences in which they stand."""
+    """A request, the words that state it, and the sentences they are in."""
 
     explicit: Explicit
     said: str
@@ -34,13 +34,13 @@ class Asked:
 
 
 def explicit(text: str, *, language: str | None = None) -> Explicit | None:
-    """What a message asks to remember, or None if it asks for nothing."""
+    """Return what a message asks to remember, or None if it asks for nothing."""
     found = asked(text, sentences(text), language)
     return found[0].explicit if found else None
 
 
 def asked(text: str, said: list[Sentence], code: str | None = None) -> list[Asked]:
-    """All that a message asks to remember, sentence by sentence."""
+    """Return all requests of a message, sentence by sentence."""
     near = in_order(text, code)
     order = sorted(TRIGGER_CODES, key=lambda each: near.index(each) if each in near else len(near))
     found: list[Asked] = []
@@ -76,7 +76,7 @@ def _asked(text: str, said: list[Sentence], number: int, code: str) -> Asked | N
 
 
 def _followed(lead: re.Match[str], sentence: Sentence, code: str, said: list[Sentence]) -> str:
-    """What is to be remembered after a phrase that leads up to it, "" if nothing is."""
+    """Return what is to be remembered after a leading phrase, "" if nothing is."""
     raw = lead["content"].strip()
     content = raw.strip(_EDGES)
     phrases = triggers(code)
@@ -89,12 +89,12 @@ def _followed(lead: re.Match[str], sentence: Sentence, code: str, said: list[Sen
         return ""  # advice, from somebody to somebody
     own = union("subjects", r"^").match(content) is not None
     if sentence.asks:
-        # "could you remember that I'm vegan?" asks to; "remember that film?" only asks
+        # "could you remember that I'm vegan?" is a request; "remember that film?" is only a question
         phrase = max(lead.start(name) for name in ("task", "that", "this", "label"))
         if not (sentence.text[:phrase].strip() and own):
             return ""
         content = content.rstrip("?？؟ ")
-    # "note that" also stands in every manual: there it is not the first sentence, and not about its author
+    # "note that" also occurs in every manual: there it is not the first sentence, and not about its author
     written = lead["label"] or (lead["that"] and union("prose").match(lead["that"]))
     if written and not own and (not sentence.first or len(said) > _MANY):
         return ""
@@ -102,7 +102,7 @@ def _followed(lead: re.Match[str], sentence: Sentence, code: str, said: list[Sen
 
 
 def _meant(text: str, said: list[Sentence], number: int, code: str, trigger: str) -> Asked:
-    """What "remember this" points to: the sentence before, or after, or the message before."""
+    """Return what "remember this" points to: the sentence before, or after, or the message before."""
     near = [number - 1] if number else [number + 1] if number + 1 < len(said) else []
     for other in near:
         content = said[other].text.strip(_EDGES)
@@ -122,7 +122,7 @@ def _says_something(content: str) -> bool:
 
 
 def cleaned(content: str) -> str:
-    """A memory in the words of the person: without "I'm" and "my", as a line of MEMORY.md begins."""
+    """Return a memory in the words of the person: without "I'm" and "my", as a line of MEMORY.md begins."""
     for code in in_order(content, None):
         tables = language(code)
         if match := tables.openers.match(content):
