@@ -194,7 +194,10 @@ class TestHttp:
             (Reply(200, b'{"data": [{"index": 1, "embedding": [1]}, {"index": 1, "embedding": [2]}]}'), "otherwise"),
             (Reply(200, b'{"data": [{"embedding": "zebra!"}, {"embedding": "?"}]}'), "other fields"),
             (Reply(200, b'{"data": [{"embedding": "AAA="}, {"embedding": "AAA="}]}'), "other values"),
-            (Reply(200, b'{"data": [{"embedding": ["zebra"]}, {"embedding": [{}]}]}'), "did not return a table of numbers"),
+            (
+                Reply(200, b'{"data": [{"embedding": ["zebra"]}, {"embedding": [{}]}]}'),
+                "did not return a table of numbers",
+            ),
             (Reply(200, b'{"data": [{"embedding": []}, {"embedding": []}]}'), "0 dimensions"),
         ],
     )

@@ -79,7 +79,6 @@ def idle(memory: Memory, *, after: timedelta = IDLE, clock: Clock | None = None,
 
 
 def _concluded(memory: Memory) -> dict[str, list[ExtractionRun]]:
-    """Return the runs that concluded a part of each session."""
     found: dict[str, list[ExtractionRun]] = {}
     for run in memory.runs(limit=None):
         done = run.status == "completed" and run.kind.startswith("discussion:")

@@ -195,7 +195,6 @@ class Discussion:
         return Answer(said, captured, degraded, reply, done)
 
     def _say(self, text: str, heard: Heard) -> None:
-        """Store what the assistant said."""
         if not text.strip():
             return
         to: Mapping[str, Any] = {} if heard.message is None else {"to": heard.message.id}
@@ -281,7 +280,6 @@ class Discussion:
     # without a model
 
     def _from_memory(self, heard: Heard) -> str:
-        """Return an answer from memory alone."""
         found = [hit.record for hit in self.memory.search(heard.text, limit=5, min_score=0.05)]
         # the daily note also records how a fact was asked for; the fact says it better
         told = [one for one in found if not (isinstance(one, DailyEntry) and one.section == "Explicit Memories")]

@@ -45,7 +45,7 @@ NOT_YET = "not yet"
 UNKNOWN = "no memory yet"
 _OVERTAKEN = "overtaken"
 _LOOK_BACK = timedelta(days=14)
-"""How far back reactions are counted towards interests."""
+"""The period in which reactions count towards interests."""
 _LONGEST_TIER = 64
 
 
@@ -259,7 +259,6 @@ class _DoneError(Exception):
 
 
 def _is_done(other: ExtractionRun, run: ExtractionRun) -> bool:
-    """Return True if another is the same run and is complete."""
     return (other.day, other.kind, other.status) == (run.day, run.kind, "completed")
 
 
@@ -278,7 +277,6 @@ def _store(
     now: datetime,
     completed: Callable[[Kept], ExtractionRun],
 ) -> Kept:
-    """Store everything in one transaction, with the record of the run."""
     kept = Kept()
     try:
         with memory.acting("agent:extract", run=run.id).batch() as open_memory:

@@ -82,7 +82,7 @@ class Talk:
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What there is to learn from, oldest first, and the mark after it."""
+    """The material to learn from, oldest first, and the mark after it."""
 
     mark: Mark
     interactions: tuple[Interaction, ...] = ()
@@ -276,7 +276,6 @@ def _quoted(one: Interaction) -> str:
 
 
 def _listed(titles: list[str]) -> str:
-    """Join titles, each once, as many as fit on a line."""
     each = list(dict.fromkeys(titles))
     more = len(each) - _MOST_TITLES
     return ", ".join(each[:_MOST_TITLES]) + (f" and {more} more" if more > 0 else "")

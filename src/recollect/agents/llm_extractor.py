@@ -187,7 +187,6 @@ def _is_done(category: str, value: str, collected: Collected) -> bool:
 
 
 def _alike(value: str, text: str) -> bool:
-    """Return True if two texts share a significant word."""
     return bool(set(terms(value)) & set(terms(text)))
 
 

@@ -57,8 +57,6 @@ class Reminder:
 
 @dataclass(frozen=True, slots=True)
 class _Past:
-    """Something the person did before, with its name and its text."""
-
     verb: str
     topic: str
     content: str

@@ -75,8 +75,6 @@ def compare(known: Sequence[ExpectedFact], items: Sequence[Item]) -> FileChanges
 
 @dataclass(frozen=True, slots=True)
 class _Comparable:
-    """One fact or item, reduced to what is compared."""
-
     section: str
     key: str | None
     said: str
@@ -103,7 +101,6 @@ class _Unmatched:
         self.new = dict.fromkeys(range(len(news)))
 
     def match(self, trait: _Trait) -> list[tuple[int, int]]:
-        """Pair those with an equal trait, in order."""
         waiting: defaultdict[Hashable, deque[int]] = defaultdict(deque)
         for old in self.old:
             waiting[trait(self._olds[old])].append(old)
@@ -165,7 +162,6 @@ class _Unmatched:
         return sorted(pairs, key=lambda pair: pair[1])
 
     def drop(self, fits: Callable[[_Comparable], bool]) -> list[int]:
-        """Remove the items that fit."""
         dropped = [new for new in self.new if fits(self._news[new])]
         for new in dropped:
             del self.new[new]

@@ -52,7 +52,7 @@ class _ChangedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class People:
-    """What identities need from the application."""
+    """The parts of the application that identities need."""
 
     person: Callable[[str], UserMemory]
     remove: Callable[[str, Callable[[], None]], object]
@@ -377,7 +377,6 @@ class Identities:
         )
 
     def _problem(self, view: View, link: Link | None, who: Identity, now: datetime) -> LinkError | None:
-        """Return why this code cannot be entered, or None."""
         if link is None:
             return LinkError("wrong", "This code is not valid. Check it, or show a new one on the other channel.")
         if link.shown == who:

@@ -1,4 +1,4 @@
-"""What a statement says its person likes, dislikes or is busy with: `likings`.
+"""Likes, dislikes and occupations that a statement expresses: `likings`.
 
 A statement is read clause by clause. Words for liking and disliking give a clause its sign, a negation reverses it
 ("not interested in crypto") or cancels it ("does not dislike Java"), and what is left are the things it is about. Order
@@ -259,13 +259,10 @@ def _trimmed(thing: str, code: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _is_small(token: str, code: str) -> bool:
-    """Return True if search ignores a word."""
     return text.terms(f"{token} zzz", code) == ("zzz",)
 
 
 class _PreferenceClause:
-    """A clause while it is read."""
-
     def __init__(self, *, denied: bool = False, verb: str = "") -> None:
         self.things: list[list[str]] = [[]]
         self.denied = self.denied_last = denied

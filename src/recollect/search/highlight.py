@@ -79,7 +79,6 @@ def _wanted(query: str, code: str) -> Collection[str]:
 
 
 def _located(text: str) -> Iterator[tuple[str, int, int]]:
-    """Yield the folded words of a text, each with its span."""
     cleaned, starts, ends = _aligned(text)
     here = 0
     for token in tokens(cleaned):

@@ -26,7 +26,7 @@ Floats = NDArray[np.float32]
 Numbers = NDArray[np.intp]
 
 _MOST_WORDS = 64
-"""Of a longer query only the rarest words count."""
+"""The number of words of a query that count: the rarest."""
 _DAY = 86_400_000_000
 _NOTHING = 1e-9
 _POOR = 0.2
@@ -142,7 +142,6 @@ class _ContextSignals:
         return self._unit * sum(max(weight, 0.0) for weight in active)
 
     def signals(self, rows: Numbers) -> dict[str, Floats]:
-        """Return what they add to some documents."""
         index, question, weights, unit = self._index, self._question, self._weights, self._unit
         signals = self._of_conversation(rows) if self._talks else {}
         if question.asks_when:

@@ -37,8 +37,6 @@ _Group = tuple[str, list[str], list[str]]
 
 
 class _LanguageTable(NamedTuple):
-    """The lines of one language."""
-
     forms: dict[str, list[str]]
     """All the forms of a word, by each of them; other groups know only the first."""
     groups: dict[str, list[_Group]]

@@ -59,7 +59,6 @@ class Vectors:
 
 
 def _sign_bits(rows: NDArray[np.float32]) -> NDArray[np.uint64]:
-    """Return the sign of each number as a bit, in words of 64."""
     padded = np.zeros((len(rows), -(-rows.shape[1] // 64) * 64), dtype=np.bool_)
     padded[:, : rows.shape[1]] = rows > 0
     return np.packbits(padded, axis=1).view(np.uint64)

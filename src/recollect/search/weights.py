@@ -13,7 +13,7 @@ class Weights:
     """The weight of each signal relative to the best match by words, which counts 1."""
 
     neighbours: float = 0.4
-    """What was said right before and after it in the conversation, as a share of its score."""
+    """The messages right before and after it, as a share of their score."""
     session: float = 0.5
     """The best match in its conversation."""
     vector: float = 1.0

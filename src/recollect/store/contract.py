@@ -49,8 +49,8 @@ class Query:
     expired_at: datetime | None = None
     """Only what has expired at this moment."""
     valid_at: datetime | None = None
-    """What held at this moment: for each record the highest version valid then, unless the record is archived by now.
-    Overrides `statuses`.
+    """Only what held at this moment: the highest version valid then, unless the record is archived by now. Overrides
+    `statuses`.
     """
     newest_first: bool = False
     after: tuple[datetime, str] | None = None
@@ -104,7 +104,7 @@ LOST = "lost"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Salvage:
-    """What a repair could not read. Everything else is in the new database."""
+    """The data that a repair could not read. Everything else is in the new database."""
 
     aside: Path | None = None
     """The damaged data, complete."""

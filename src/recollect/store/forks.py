@@ -26,7 +26,7 @@ from weakref import WeakKeyDictionary, WeakSet
 
 _T = TypeVar("_T")
 _SECONDS = 5.0
-"""How long a fork waits for a transaction of another thread."""
+"""The longest that a fork waits for a transaction of another thread."""
 
 
 class OpenFiles(Protocol):

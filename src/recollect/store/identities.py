@@ -42,7 +42,7 @@ class Link:
     shown: tuple[str, str]
     entered: tuple[str, str] | None
     agreed: tuple[bool, bool]
-    """Whether the side that showed the code and the side that entered it have confirmed."""
+    """The confirmations of the side that showed the code and the side that entered it."""
     survivor: str
     joined: str
     merged: bool

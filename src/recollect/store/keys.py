@@ -39,7 +39,7 @@ Scope = Literal["read", "write", "admin"]
 SCOPES: tuple[str, ...] = get_args(Scope)
 DEFAULT_TENANT = "default"
 KEPT = timedelta(hours=24)
-"""How long the answer to a request is kept for a repetition."""
+"""The retention of the answer to a request, for repetitions."""
 
 _TENANT = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 _NONCE = 12

@@ -135,14 +135,12 @@ class _FairSemaphore:
             raise
 
     def enter_if_free(self) -> bool:
-        """Take a place if there is one."""
         with self._guard:
             is_free = self._free > 0
             self._free -= is_free
             return is_free
 
     def leave(self) -> None:
-        """Hand the place over to the thread that has waited longest."""
         with self._guard:
             if self._waiting:
                 self._waiting.popleft().release()

@@ -30,8 +30,6 @@ _MOST_TENANTS = 64
 
 @dataclass(slots=True)
 class _DayCounts:
-    """The counts of one day."""
-
     number: int
     calls: dict[CallGroup, int] = field(default_factory=dict)
     talks: int = 0
@@ -88,13 +86,10 @@ class PostgresTally:
         )
 
     def _renew(self) -> None:
-        """Reset in a forked child: another thread may have held the lock."""
         self._guard = threading.Lock()
 
 
 class _TallyQueries:
-    """The queries for the users of one tenant."""
-
     def __init__(self, db: Connection, tenant: str | None) -> None:
         self._db = db
         first = None if tenant is None else prefix_of(tenant)

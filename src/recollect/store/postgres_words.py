@@ -223,7 +223,6 @@ def _flat(pairs: Sequence[tuple[float, str]]) -> list[Any]:
 
 
 def _values(row: PassageWords) -> tuple[Any, ...]:
-    """Return a row of stored words, without the user."""
     record, (begin, end) = row.record, row.event or (None, None)
     return (
         record.id,

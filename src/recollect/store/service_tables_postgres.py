@@ -90,7 +90,6 @@ class PostgresServiceTables:
         return self._ready
 
     def _migrate(self, db: Connection) -> None:
-        """Migrate the tables, one numbered file after another, within the caller's transaction."""
         versions = self._tables.versions
         db.execute(f"CREATE TABLE IF NOT EXISTS {versions} (version INTEGER PRIMARY KEY)".encode())
         for number, script in enumerate(self._scripts[self._version(db) :], self._version(db) + 1):

@@ -293,7 +293,6 @@ class SqliteUser:
             raise
 
     def release(self) -> None:
-        """Release the lock of `locked`."""
         self.lock.release()
         self._write_guard.release()
 

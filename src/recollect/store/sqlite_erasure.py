@@ -119,6 +119,5 @@ class Finisher:
             return True  # a read-only folder, or a damaged file: nothing that this thread could wait for
 
     def _renew(self) -> None:
-        """Reset in a forked child, where the thread does not exist."""
         self._guard, self._closing = threading.Lock(), threading.Event()
         self._waiting, self._thread = set(), None

@@ -31,7 +31,7 @@ class Cell:
     """The location of one row: its first part on the page, the rest on overflow pages."""
 
     begin: int
-    """Where the payload begins on the page, and how much of it is there."""
+    """The start of the payload on the page, and the length of the part there."""
     local: int
     size: int
     rowid: int | None

@@ -88,8 +88,6 @@ def _sync(folder: Path) -> None:
 
 @dataclass(slots=True)
 class _History:
-    """Records and journal, completed from each other."""
-
     entries: dict[int, JournalEntry]
     versions: dict[tuple[str, int], Record]
     latest: dict[str, Record] = field(default_factory=dict)

@@ -228,7 +228,6 @@ _LOADERS: dict[str, Callable[[Any], object]] = {
 
 
 def _is_sound(table: str, row: tuple[Any, ...]) -> bool:
-    """Return True if a row can be loaded."""
     try:
         if table in _LOADERS:
             _LOADERS[table](row)

@@ -31,7 +31,7 @@ _MOST_KEYS = 1_000_000
 
 
 class _CountKey(NamedTuple):
-    """What is counted: calls by group, and the rest by day."""
+    """The key of a count: calls by group, and the rest by day."""
 
     what: str
     of: CallGroup | str
@@ -95,7 +95,6 @@ class SqliteTally:
         self._guard.release()
 
     def _renew(self) -> None:
-        """Reset in a forked child: another thread may have been counting."""
         self._guard = threading.Lock()
         self._keys, self._groups = {}, {}
 
@@ -127,8 +126,6 @@ class SqliteTally:
 
 
 class _TenantTally:
-    """The users of one tenant, and their sum."""
-
     def __init__(self) -> None:
         self.users: dict[str, _UserCounts] = {}
         self.sums: dict[int, int] = {}

@@ -24,7 +24,7 @@ class KeptWords:
     """True if they ever covered everything; before that they cannot be searched."""
     records: int = 0
     passages: int = 0
-    """Those that count in the statistics, and the number of their words."""
+    """The passages that count in the statistics, and the number of their words."""
     words: int = 0
 
 

@@ -295,7 +295,6 @@ def _ahead(db: Connection[Any]) -> timedelta:
 
 
 def _migrate(db: Connection[Any]) -> None:
-    """Migrate the schema, one numbered file after another."""
     from psycopg import sql
 
     migrations = load_migrations(_HERE / "distributed_migrations")

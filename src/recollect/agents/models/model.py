@@ -62,7 +62,7 @@ class Limits:
     attempts: int = 3
     """Attempts per request."""
     corrections: int = 2
-    """How often `extract` tells the model what is wrong."""
+    """Corrections that `extract` sends to the model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -315,7 +315,6 @@ class _Aloud:
 
 
 def _text_of(event: Any) -> str:
-    """Return the text in an event of a stream, if any."""
     match event.event_kind:
         case "part_start" if event.part.part_kind == "text":
             return str(event.part.content)

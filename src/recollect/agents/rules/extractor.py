@@ -72,7 +72,6 @@ def _plainly(said: str, shouted: bool) -> str:
 
 
 def _shouted(text: str) -> bool:
-    """Return True if a message is all in capitals."""
     return text.isupper() and " " in text.strip() and sum(map(str.isalpha, text)) >= _FEW_LETTERS
 
 

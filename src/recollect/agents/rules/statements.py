@@ -1,4 +1,4 @@
-"""What a sentence says about its author: `learned_from`.
+"""Learning from one sentence what it says about its author: `learned_from`.
 
 A sentence is cut into clauses, each with a subject of its own. Introductory words are removed from a clause; then a
 rule must match it from its first word to its last, so that nothing unknown stands before, around or after what is
@@ -41,8 +41,6 @@ class Manner:
 
 @dataclass(frozen=True, slots=True)
 class _Clause:
-    """A clause without its introductory words."""
-
     text: str
     soft: bool
     corrects: bool
@@ -122,7 +120,6 @@ def _in_language(said: str, excerpt: str, tables: Language, manner: Manner) -> l
 
 
 def _led(said: str, tables: Language) -> bool:
-    """Return True if a sentence begins with introductory words."""
     return any(each.match(said) is not None for each in (tables.openers, tables.corrections, tables.hedges))
 
 

@@ -87,11 +87,11 @@ class Language:
     changes: tuple[Rule, ...]
     """The rules that read a whole sentence, because it says what was before and what is now."""
     joint: re.Pattern[str]
-    """Where one clause ends and the next, with its own subject, begins."""
+    """The boundary between clauses with subjects of their own."""
     elided: re.Pattern[str]
     """The beginning of a clause whose subject is in the one before."""
     subject: str
-    """That subject."""
+    """The subject that `elided` clauses lack."""
     openers: re.Pattern[str]
     """Words before a statement that mean nothing themselves."""
     corrections: re.Pattern[str]
@@ -109,7 +109,7 @@ class Language:
     formerly: tuple[tuple[str, str], ...]
     """Beginnings of statements about the past, and what they would be today."""
     cuts: re.Pattern[str]
-    """Where the value of a gap ends and an aside begins."""
+    """The boundary between the value of a gap and an aside."""
     fillers: re.Pattern[str]
     """Words removed from the end of a value."""
     not_first: re.Pattern[str]

@@ -118,7 +118,6 @@ def _lists_agree(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
 
 
 def _list_items(forms: Iterable[str]) -> list[list[str]]:
-    """Return the items of a list, in order and without empty ones."""
     items: list[list[str]] = [[]]
     for form in forms:
         if form == ",":

@@ -18,7 +18,6 @@ def _easter(year: int) -> tuple[int, int]:
 
 
 def _nth(year: int, month: int, weekday: int, number: int) -> datetime:
-    """Return the nth Monday ... of a month."""
     first = datetime(year, month, 1)
     return first + timedelta(days=(weekday - first.weekday()) % 7 + 7 * (number - 1))
 

@@ -85,7 +85,6 @@ def _before_composing(text: str, at: int) -> int:
 
 
 def _utc(moment: datetime) -> datetime:
-    """Return a naive time in UTC."""
     if moment.tzinfo is None:
         return moment
     try:

@@ -243,7 +243,6 @@ def _read_response(response: IO[bytes], deadline: float) -> bytes:
 
 
 def _retry_after(header: str | None) -> float:
-    """Parse seconds or a date."""
     if not header:
         return 0.0
     try:
@@ -257,7 +256,6 @@ def _until(date: str) -> float:
 
 
 def _rows_of(answer: bytes, count: int) -> list[Any]:
-    """Return the vectors of an answer in the order of the texts."""
     items = json.loads(answer)["data"]
     if not isinstance(items, list) or len(items) != count:
         raise ValueError(f"{len(items)} vectors for {count} texts")

@@ -394,11 +394,9 @@ class Index:
         return self._k1 * self._b / (words / counted if words else 1.0)
 
     def _statistics(self) -> tuple[int, int]:
-        """Return the numbers of counted passages and of their words."""
         return self._counted, self._words
 
     def _holding(self, word: str, found: Found) -> int:
-        """Return the number of counted passages with a word."""
         if self._counted == self._passages.size:
             return sum(len(numbers) for numbers, _ in found)
         counts = self._passages.view("counts")
