@@ -10,11 +10,11 @@ from typing import Annotated, Any
 from recollect.errors import InvalidInputError
 from recollect.surfaces.cli.options import option
 from recollect.surfaces.cli.output import Output, progress
-from recollect.surfaces.cli.program import START, Group, command_group
-from recollect.surfaces.cli.session import Session
+from recollect.surfaces.cli.program import START, CliGroup, command_group
+from recollect.surfaces.cli.session import CliSession
 
 
-class _Group(Group):
+class _Group(CliGroup):
     title = "Benchmarks"
 
 
@@ -34,7 +34,7 @@ _benchmark = command_group(
     "recollect bench recall --data talks.jsonl --weights date=0,speaker=0.5 --json",
 )
 def recall(
-    session: Session,
+    session: CliSession,
     data: Annotated[list[Path], option("--data", "LoCoMo, LongMemEval or JSON Lines; may be repeated.", "FILE")],
     embedder: Annotated[str, option("--embedder", "As in MEMORY_EMBEDDER, or none.", "SPEC")] = "none",
     weights: Annotated[str, option("--weights", "How much signals count: date=0.5,…", "NAME=X")] = "",
@@ -68,7 +68,7 @@ def _recalled(out: Output, name: str, found: Mapping[str, Any]) -> None:
 
 @_benchmark("recollect bench rules", "recollect bench rules --misses --data utterances.jsonl")
 def rules(
-    session: Session,
+    session: CliSession,
     data: Annotated[Path | None, option("--data", "Utterances, a line each.", "FILE", show_default=False)] = None,
     misses: Annotated[bool, option("--misses", "List what was wrong or not learned.")] = False,
 ) -> None:
@@ -97,7 +97,7 @@ def _learned(name: str, row: Mapping[str, Any]) -> tuple[str, ...]:
 
 @_benchmark("recollect bench speed --quick", "recollect bench speed --sizes 1000,100000 --users 0 --plot speed.svg")
 def speed(
-    session: Session,
+    session: CliSession,
     sizes: Annotated[
         str | None, option("--sizes", "How many records one user has, in turn.", "N,N,…", show_default=False)
     ] = None,

@@ -25,7 +25,7 @@ import pytest
 import recollect
 from recollect import Recollect
 from recollect.surfaces import http_server
-from recollect.surfaces.http.rate_limits import Limits
+from recollect.surfaces.http.rate_limits import RateLimits
 from recollect.surfaces.http.request_buffer import BufferFolder, sweep
 from tests.serving import serving
 from tests.test_http import PATIENCE, _raw, _until_closed
@@ -42,9 +42,9 @@ NOTE = b"POST /v1/users/42/note HTTP/1.1\r\nHost: localhost\r\nContent-Type: app
 WARM = """
 import json, os, signal, socket, sys
 import recollect
-from recollect.store.keys import Keys
+from recollect.store.keys import ApiKeys
 from recollect.surfaces.http_server import Address
-from recollect.surfaces.serve import Server, run
+from recollect.surfaces.serve import Server, run_server
 
 door = socket.socket(fileno=int(sys.argv[1]))
 while (asked := socket.recv_fds(door, 65536, 2))[0]:
@@ -62,7 +62,7 @@ while (asked := socket.recv_fds(door, 65536, 2))[0]:
     exec(told["before"])
     with recollect.open(told["where"]) as app:
         server = Server(app, Address.parse("127.0.0.1:0"))
-        run(server, app, workers=0, listening=lambda port: print(port, flush=True))
+        run_server(server, app, workers=0, listening=lambda port: print(port, flush=True))
     sys.exit(0)
 """
 
@@ -335,7 +335,7 @@ def test_U4_U5_what_mcp_clients_ask_counts_as_what_is_asked_of_the_api(app: Reco
         "recollect-user": "42",
         "accept": "application/json, text/event-stream",
     }
-    with serving(app, limits=Limits(100, 3)) as url, httpx.Client(base_url=url, headers=headers) as http:
+    with serving(app, limits=RateLimits(100, 3)) as url, httpx.Client(base_url=url, headers=headers) as http:
         assert http.post("/mcp", json=HELLO).is_success
         assert http.get("/v1/users/42/count").headers["ratelimit-remaining"] == "1"
         assert http.post("/mcp", json=HELLO).is_success
@@ -348,12 +348,12 @@ def test_U4_U5_what_mcp_clients_ask_counts_as_what_is_asked_of_the_api(app: Reco
 
 KILL_AT = """
 calls = iter(range(100))
-keep = Keys.keep_answer
+keep = ApiKeys.keep_answer
 def kept(self, *how):
     if next(calls) == {number}:
         os.kill(os.getpid(), signal.SIGKILL)
     keep(self, *how)
-Keys.keep_answer = kept
+ApiKeys.keep_answer = kept
 """
 BATCH = {
     "operations": [

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypeVar
 
-from recollect.client.connection import Connection, segment
+from recollect.client.connection import HttpConnection, segment
 from recollect.client.json_values import from_plain
 from recollect.client.remote import RemoteMemory
 from recollect.errors import InvalidInputError
@@ -21,7 +21,7 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Token:
+class UserToken:
     """Lets whoever has it use the memory of one user, for a while."""
 
     token: str
@@ -29,7 +29,7 @@ class Token:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Visit:
+class LoginLink:
     """Lets whoever has it into the web console, once."""
 
     code: str
@@ -40,7 +40,7 @@ class Visit:
 class Client:
     """The memories on a server. Make it with `recollect.client.connect`."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: HttpConnection) -> None:
         self._connection = connection
 
     def user(self, user_id: str | int) -> RemoteMemory:
@@ -66,22 +66,22 @@ class Client:
         query: dict[str, Any] = {"limit": limit} | ({} if kind is None else {"kind": kind})
         return self._ask(list[tuple[str, ExtractionRun]], "GET", "runs", query=query)
 
-    def figures(self, *, days: int = 7) -> UsageMetrics:
+    def metrics(self, *, days: int = 7) -> UsageMetrics:
         """How memories were used in the last days, today included: calls, success, latency, the queue."""
-        return self._ask(UsageMetrics, "GET", "figures", query={"days": days})
+        return self._ask(UsageMetrics, "GET", "metrics", query={"days": days})
 
     def trends(self, *, k: int = 5, days: int = 30) -> list[Trend]:
         """Topics that at least ``k`` users share who consented to being counted."""
         return self._ask(list[Trend], "GET", "trends", query={"k": k, "days": days})
 
-    def token(self, user_id: str | int, *, scope: Literal["read", "write"] = "read", minutes: int = 15) -> Token:
+    def token(self, user_id: str | int, *, scope: Literal["read", "write"] = "read", minutes: int = 15) -> UserToken:
         """A token for one user, to be handed to their own device. It ends by itself, or with the key."""
         asked = {"user": check_user_id(user_id), "scope": scope, "minutes": minutes}
-        return self._ask(Token, "POST", "tokens", body=asked)
+        return self._ask(UserToken, "POST", "tokens", body=asked)
 
-    def visit(self, user_id: str | int, *, read_only: bool = False) -> Visit:
+    def create_login(self, user_id: str | int, *, read_only: bool = False) -> LoginLink:
         """A link that lets one user into the web console, once and within ten minutes."""
-        return self._ask(Visit, "POST", "visits", body={"user": check_user_id(user_id), "read_only": read_only})
+        return self._ask(LoginLink, "POST", "logins", body={"user": check_user_id(user_id), "read_only": read_only})
 
     def declarations(self, format: str, *suites: str) -> list[dict[str, Any]]:
         """The tools of these suites, or of all, declared as a provider wants them."""
@@ -135,4 +135,4 @@ def connect(url: str, *, key: str | None = None, timeout: float = 30.0) -> Clien
     """
     if not url.startswith(("http://", "https://")):
         raise InvalidInputError("url", "must begin with http:// or https://")
-    return Client(Connection(url, key, timeout=timeout))
+    return Client(HttpConnection(url, key, timeout=timeout))

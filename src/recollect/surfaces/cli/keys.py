@@ -8,9 +8,9 @@ from urllib.parse import quote
 from recollect.identity.login import Login
 from recollect.store.keys import DEFAULT_TENANT
 from recollect.surfaces.cli.options import argument, option
-from recollect.surfaces.cli.output import when
+from recollect.surfaces.cli.output import format_moment
 from recollect.surfaces.cli.program import AGENTS, command, command_group
-from recollect.surfaces.cli.session import Session
+from recollect.surfaces.cli.session import CliSession
 from recollect.times import to_text
 
 _keys = command_group(
@@ -25,8 +25,8 @@ _keys = command_group(
 
 
 @_keys("recollect keys create", "recollect keys create --tenant acme --scope admin", "recollect keys create --json")
-def create(
-    session: Session,
+def keys_create_command(
+    session: CliSession,
     tenant: Annotated[str, option("--tenant", "The application whose users it is for.", "NAME")] = "default",
     scope: Annotated[str, option("--scope", "read, write or admin.", "NAME")] = "write",
     name: Annotated[str, option("--name", "What you call it.", "TEXT")] = "",
@@ -39,11 +39,18 @@ def create(
 
 
 @_keys("recollect keys list", "recollect keys list --json")
-def list_(session: Session) -> None:
+def keys_list_command(session: CliSession) -> None:
     """The keys there are, without what lets anybody in."""
     found = session.recollect.keys.all()
     rows = [
-        (key.id, key.tenant, key.scope, key.name, when(key.made_at), when(key.revoked_at) if key.revoked_at else "")
+        (
+            key.id,
+            key.tenant,
+            key.scope,
+            key.name,
+            format_moment(key.made_at),
+            format_moment(key.revoked_at) if key.revoked_at else "",
+        )
         for key in found
     ]
     nothing = "There is no key: on this machine everybody may use the API, and nobody from elsewhere."
@@ -51,8 +58,8 @@ def list_(session: Session) -> None:
 
 
 @_keys("recollect keys revoke 4f0c2a9be1d35786")
-def revoke(
-    session: Session,
+def keys_revoke_command(
+    session: CliSession,
     key: Annotated[str, argument("ID", "The id of a key.")],
 ) -> None:
     """Let nobody in with a key any more, at once and everywhere."""
@@ -62,11 +69,13 @@ def revoke(
 
 
 @_keys("recollect keys renew")
-def renew(session: Session) -> None:
-    """Sign tokens, links and visits anew, as after a backup was stolen."""
+def keys_renew_command(session: CliSession) -> None:
+    """Sign tokens, links and login sessions anew, as after a backup was stolen."""
     session.recollect.keys.renew_secret()
     session.out.document({"renewed": True})
-    session.out.line("Tokens, links and visits of before are worth nothing. Start every process anew that serves.")
+    session.out.line(
+        "Tokens, links and login sessions of before are worth nothing. Start every process anew that serves."
+    )
 
 
 @command(
@@ -75,8 +84,8 @@ def renew(session: Session) -> None:
     "recollect login --user 42 --tenant acme",
     "recollect login --operator",
 )
-def login(
-    session: Session,
+def login_command(
+    session: CliSession,
     tenant: Annotated[str, option("--tenant", "The application whose user it is.", "NAME")] = "default",
     operator: Annotated[bool, option("--operator", "For the dashboards, not for a memory.")] = False,
     read_only: Annotated[bool, option("--read-only", "To look, and change nothing.")] = False,
@@ -88,4 +97,4 @@ def login(
     link = f"{where}/login?code={quote(code)}"
     session.out.document({"link": link, "code": code, "until": to_text(until)})
     session.out.line(link)
-    session.out.aside(f"It is good once, until {when(until)}. Whoever opens it is let in.")
+    session.out.aside(f"It is good once, until {format_moment(until)}. Whoever opens it is let in.")

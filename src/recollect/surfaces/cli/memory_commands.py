@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from recollect.errors import ConfigError, InvalidInputError, NotFoundError, RecollectError, StoreError
 from recollect.records import Spending
 from recollect.surfaces.cli.options import DryRun, Everyone, Given, Yes, argument, option
-from recollect.surfaces.cli.output import counted, plain_data, progress
+from recollect.surfaces.cli.output import count_each, plain_data, progress
 from recollect.surfaces.cli.program import START, WHOLE, command
-from recollect.surfaces.cli.session import DONE, NO, STORAGE, Session
+from recollect.surfaces.cli.session import DONE, NO, STORAGE, CliSession
 from recollect.userid import folder_name
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ _MOST_REASONS = 20
 
 
 @command(WHOLE, "recollect export", "recollect export backup.zip --yes")
-def export(
-    session: Session,
+def export_command(
+    session: CliSession,
     path: Annotated[
         Path | None, argument("PATH", "The archive, - for standard output; otherwise named after user and day.")
     ] = None,
@@ -47,12 +47,12 @@ def export(
     held = memory.count()
     size = written.stat().st_size if written.is_file() else None  # what went into a pipe is gone from it
     session.out.document({"path": written, "bytes": size, "records": held})
-    told = [f"{written}: {counted(held) or 'empty'}", *([] if size is None else [f"{size:,} bytes"])]
+    told = [f"{written}: {count_each(held) or 'empty'}", *([] if size is None else [f"{size:,} bytes"])]
     session.out.line(", ".join(told))
     return DONE
 
 
-def _export_to_standard_output(session: Session, memory: Memory) -> int:
+def _export_to_standard_output(session: CliSession, memory: Memory) -> int:
     import shutil
     import tempfile
 
@@ -74,8 +74,8 @@ def _export_to_standard_output(session: Session, memory: Memory) -> int:
     "recollect import mem0.json --from-user 42",
     name="import",
 )
-def import_(
-    session: Session,
+def import_command(
+    session: CliSession,
     path: Annotated[str, argument("PATH", "An export, a folder of Markdown, an MCP memory.jsonl, or a mem0 export.")],
     from_user: Annotated[str | None, option("--from-user", "If a mem0 export holds several: whose.", "ID")] = None,
     yes: Yes = False,
@@ -93,12 +93,12 @@ def import_(
     with progress("Importing") as tell:
         report = memory.import_(path, from_user=from_user, dry_run=dry_run, progress=tell)
     session.out.document(plain_data(report) | ({"dry_run": True} if dry_run else {}))
-    _imported(session, report)
+    _print_import(session, report)
     session.changed_nothing(dry_run)
     return DONE
 
 
-def _imported(session: Session, report: ImportReport) -> None:
+def _print_import(session: CliSession, report: ImportReport) -> None:
     parts = [
         f"{number:,} {what}"
         for number, what in (
@@ -124,11 +124,11 @@ def _imported(session: Session, report: ImportReport) -> None:
 
 
 @command(WHOLE, "recollect verify", "recollect verify --all --json")
-def verify(session: Session, all: Everyone = False) -> int:
+def verify_command(session: CliSession, all: Everyone = False) -> int:
     """Prove that database, journal and files agree."""
     worst = DONE
     answers: list[dict[str, Any]] = []
-    for user, problems in _each(session, all, "Verifying", lambda memory, tell: memory.verify(progress=tell)):
+    for user, problems in _for_each_user(session, all, "Verifying", lambda memory, tell: memory.verify(progress=tell)):
         failed = isinstance(problems, RecollectError)
         found = [str(problems)] if isinstance(problems, RecollectError) else problems
         worst = max(worst, STORAGE if failed else NO if found else DONE)
@@ -145,25 +145,25 @@ def verify(session: Session, all: Everyone = False) -> int:
 
 
 @command(WHOLE, "recollect upkeep", "recollect upkeep --all", writes=True)
-def upkeep(session: Session, all: Everyone = False, dry_run: DryRun = False) -> int:
+def upkeep_command(session: CliSession, all: Everyone = False, dry_run: DryRun = False) -> int:
     """Remove what has expired, and keep MEMORY.md short."""
 
     def tell(report: UpkeepReport) -> tuple[dict[str, Any], str]:
-        gone = counted(report.expired | {"tool call": report.calls, "interaction": report.interactions})
+        gone = count_each(report.expired | {"tool call": report.calls, "interaction": report.interactions})
         done = f"{'would remove' if dry_run else 'removed'} {gone}"
         answer = plain_data(report) | ({"dry_run": True} if dry_run else {})
         return answer, done if gone else "nothing has expired"
 
     code = _tell_each(
-        session, all, _each(session, all, "Upkeep", lambda memory, _: memory.upkeep(dry_run=dry_run)), tell
+        session, all, _for_each_user(session, all, "Upkeep", lambda memory, _: memory.upkeep(dry_run=dry_run)), tell
     )
     session.changed_nothing(dry_run)
     return code
 
 
 @command(WHOLE, "recollect rebuild --dry-run", "recollect rebuild", writes=True)
-def rebuild(
-    session: Session,
+def rebuild_command(
+    session: CliSession,
     force: Annotated[bool, option("--force", "Even if the database is in order.")] = False,
     yes: Yes = False,
     dry_run: DryRun = False,
@@ -180,7 +180,7 @@ def rebuild(
         report = memory.rebuild(force=force)
     session.out.document(plain_data(report) | ({"dry_run": True} if dry_run else {}))
     files = f", {report.from_files} of them from the files" if report.from_files else ""
-    session.out.line(f"Restored: {counted(report.restored) or 'nothing'}{files}.")
+    session.out.line(f"Restored: {count_each(report.restored) or 'nothing'}{files}.")
     session.out.line("Not recovered:" if report.lost else "Nothing was lost.")
     for lost in report.lost:
         session.out.line(f"  {lost}")
@@ -191,7 +191,7 @@ def rebuild(
     return DONE
 
 
-def _rebuild_a_copy(session: Session, force: bool) -> RebuildReport:
+def _rebuild_a_copy(session: CliSession, force: bool) -> RebuildReport:
     """The real thing, on a copy of the user's folder that is thrown away."""
     import tempfile
 
@@ -246,25 +246,25 @@ def _copy_live_files(sources: Sequence[Path], target: Path) -> None:
 
 
 @command(WHOLE, "recollect rebuild-index", "recollect rebuild-index --all", name="rebuild-index")
-def rebuild_index(session: Session, all: Everyone = False) -> int:
+def rebuild_index_command(session: CliSession, all: Everyone = False) -> int:
     """Build the search index anew from the records."""
-    indexed = _each(session, all, "Indexing", lambda memory, _: memory.rebuild_index())
-    return _tell_each(session, all, indexed, lambda number: _made(number, "record", "indexed"))
+    indexed = _for_each_user(session, all, "Indexing", lambda memory, _: memory.rebuild_index())
+    return _tell_each(session, all, indexed, lambda number: _print_counts(number, "record", "indexed"))
 
 
 @command(WHOLE, "recollect embed", "recollect embed --all")
-def embed(session: Session, all: Everyone = False) -> int:
+def embed_command(session: CliSession, all: Everyone = False) -> int:
     """Make the vectors that are missing, for search by meaning."""
-    embedded = _each(session, all, "Embedding", lambda memory, tell: memory.embed(progress=tell))
-    return _tell_each(session, all, embedded, lambda number: _made(number, "vector", "made"))
+    embedded = _for_each_user(session, all, "Embedding", lambda memory, tell: memory.embed(progress=tell))
+    return _tell_each(session, all, embedded, lambda number: _print_counts(number, "vector", "made"))
 
 
-def _made(number: int, what: str, done: str) -> tuple[dict[str, Any], str]:
+def _print_counts(number: int, what: str, done: str) -> tuple[dict[str, Any], str]:
     return {f"{what}s": number}, f"{number:,} {what}{'' if number == 1 else 's'} {done}"
 
 
 def _tell_each(
-    session: Session,
+    session: CliSession,
     everyone: bool,
     results: Iterator[tuple[str, Any]],
     tell: Callable[[Any], tuple[dict[str, Any], str]],
@@ -286,16 +286,16 @@ def _tell_each(
 
 
 @command(WHOLE, "recollect usage", "recollect usage --since 2026-02-01 --until 2026-02-28 --json", mirrors="usage")
-def usage(session: Session, given: Given) -> None:
+def usage_command(session: CliSession, given: Given) -> None:
     """Show what was spent, today or from one day to another."""
     days = session.known.usage(**given)
     operations: dict[str, Spending] = {}
     for spent in days:
         known = operations.get(spent.operation)
-        operations[spent.operation] = spent if known is None else _sum((known, spent))
+        operations[spent.operation] = spent if known is None else _sum_spending((known, spent))
     rows = sorted(operations.values(), key=lambda spent: (-spent.cost, -spent.tokens_in - spent.tokens_out))
-    total = _sum(rows) if rows else None
-    session.out.document({"days": days, "total": _numbers(total) if total else {}})
+    total = _sum_spending(rows) if rows else None
+    session.out.document({"days": days, "total": _spending_numbers(total) if total else {}})
     if total is None:
         session.out.aside("Nothing was spent." if given else "Nothing was spent today (UTC).")
         return
@@ -311,7 +311,7 @@ def usage(session: Session, given: Given) -> None:
     )
 
 
-def _sum(spendings: Iterable[Spending]) -> Spending:
+def _sum_spending(spendings: Iterable[Spending]) -> Spending:
     first, *others = spendings
     return replace(
         first,
@@ -322,13 +322,13 @@ def _sum(spendings: Iterable[Spending]) -> Spending:
     )
 
 
-def _numbers(spent: Spending) -> dict[str, float]:
+def _spending_numbers(spent: Spending) -> dict[str, float]:
     names = ("calls", "tokens_in", "tokens_out", "cost")
     return {name: getattr(spent, name) for name in names}
 
 
 @command(WHOLE, "recollect users", "recollect users --json")
-def users(session: Session) -> int:
+def users_command(session: CliSession) -> int:
     """List everyone who has a memory here."""
     worst = DONE
     rows: list[dict[str, Any]] = []
@@ -339,13 +339,13 @@ def users(session: Session) -> int:
         except RecollectError as error:
             worst = STORAGE
             rows.append({"user": user, "error": str(error), "records": {}})
-    shown = [(r["user"], r.get("mode", "?"), r.get("error") or counted(r["records"]) or "nothing") for r in rows]
+    shown = [(r["user"], r.get("mode", "?"), r.get("error") or count_each(r["records"]) or "nothing") for r in rows]
     session.out.listing(rows, ("user", "mode", "holds"), shown, nothing="Nobody has a memory here yet.")
     return worst
 
 
 @command(START, "recollect config", "MEMORY_MAX_WORDS=500 recollect config")
-def config(session: Session) -> None:
+def config_command(session: CliSession) -> None:
     """Show every setting, its value and its default."""
     settings = session.config
     values = settings.values()
@@ -360,8 +360,8 @@ def config(session: Session) -> None:
         session.out.line(f"  {row['description']}")
 
 
-def _each(
-    session: Session,
+def _for_each_user(
+    session: CliSession,
     everyone: bool,
     what: str,
     act: Callable[[Memory, Callable[[int, int], None]], Any],

@@ -12,7 +12,7 @@ from recollect.errors import ConfigError, InvalidInputError, MissingExtraError
 from recollect.surfaces.cli.mcp import log_to_stderr
 from recollect.surfaces.cli.options import option
 from recollect.surfaces.cli.program import AGENTS, INTERRUPTED, command
-from recollect.surfaces.cli.session import Session
+from recollect.surfaces.cli.session import CliSession
 
 _LOOK_SECONDS = 0.5
 
@@ -22,8 +22,8 @@ _LOOK_SECONDS = 0.5
     "recollect telegram",
     "recollect telegram --webhook-url https://bot.example.org/telegram",
 )
-def telegram(
-    session: Session,
+def telegram_command(
+    session: CliSession,
     webhook_url: Annotated[str | None, option("--webhook-url", "Let Telegram bring updates here.", "URL")] = None,
     listen: Annotated[str | None, option("--listen", "Where that leads to (127.0.0.1:8443).", "HOST:PORT")] = None,
     concurrency: Annotated[

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from recollect.errors import InvalidInputError
 from recollect.surfaces.cli.options import argument, option
-from recollect.surfaces.cli.output import SHORT_ID, when
+from recollect.surfaces.cli.output import SHORT_ID, format_moment
 from recollect.surfaces.cli.program import AGENTS, command, command_group
-from recollect.surfaces.cli.session import DONE, NOT_FOUND, Session
+from recollect.surfaces.cli.session import DONE, NOT_FOUND, CliSession
 
 if TYPE_CHECKING:
     from recollect.work.contract import Job, Queue, State
@@ -22,8 +22,8 @@ _HEAD = ("id", "when (UTC)", "tries", "job", "user", "error")
 
 
 @command(AGENTS, "recollect worker", "recollect worker --concurrency 8", "recollect worker --once")
-def worker(
-    session: Session,
+def worker_command(
+    session: CliSession,
     concurrency: Annotated[int, option("--concurrency", "How many jobs at a time.", "NUMBER", min=1, max=64)] = 4,
     once: Annotated[bool, option("--once", "Do what is due, and end.")] = False,
 ) -> int:
@@ -49,7 +49,7 @@ def worker(
             running.stop()
         depth = queue.depth()
     session.out.document(depth)
-    session.out.line(_told(depth))
+    session.out.line(_depth_text(depth))
     return DONE
 
 
@@ -64,39 +64,39 @@ _queue = command_group(
 
 
 @_queue("recollect queue show", "recollect queue show --json")
-def show(session: Session) -> None:
+def queue_show_command(session: CliSession) -> None:
     """How many jobs there are, by state."""
     with session.recollect.queue() as queue:
         depth = queue.depth()
         due = queue.next_at()
     session.out.document({"depth": depth, "next": due})
-    session.out.line(_told(depth))
+    session.out.line(_depth_text(depth))
     if due is not None:
-        session.out.line(f"The next is due {when(due)}.")
+        session.out.line(f"The next is due {format_moment(due)}.")
 
 
 @_queue("recollect queue dead", "recollect queue dead --json")
-def dead(session: Session) -> None:
+def queue_dead_command(session: CliSession) -> None:
     """The jobs that were given up, and why."""
     with session.recollect.queue() as queue:
         found = queue.dead()
-    session.out.listing(found, _HEAD, map(_row, found), nothing="No job was given up.", right=("tries",))
+    session.out.listing(found, _HEAD, map(_job_row, found), nothing="No job was given up.", right=("tries",))
 
 
 @_queue("recollect queue retry 4k7q2m9x", "recollect queue retry --all-dead")
-def retry(session: Session, ids: _Ids = None, all_dead: _AllDead = False) -> int:
+def queue_retry_command(session: CliSession, ids: _Ids = None, all_dead: _AllDead = False) -> int:
     """Begin jobs anew that were given up."""
-    return _each(session, ids, all_dead, "begun anew", lambda queue, job: queue.retry(job.id))
+    return _for_each_job(session, ids, all_dead, "begun anew", lambda queue, job: queue.retry(job.id))
 
 
 @_queue("recollect queue drop 4k7q2m9x", "recollect queue drop --all-dead")
-def drop(session: Session, ids: _Ids = None, all_dead: _AllDead = False) -> int:
+def queue_drop_command(session: CliSession, ids: _Ids = None, all_dead: _AllDead = False) -> int:
     """Remove jobs that were given up."""
-    return _each(session, ids, all_dead, "removed", lambda queue, job: queue.drop(job.id))
+    return _for_each_job(session, ids, all_dead, "removed", lambda queue, job: queue.drop(job.id))
 
 
-def _each(
-    session: Session, ids: list[str] | None, all_dead: bool, done: str, act: Callable[[Queue, Job], object]
+def _for_each_job(
+    session: CliSession, ids: list[str] | None, all_dead: bool, done: str, act: Callable[[Queue, Job], object]
 ) -> int:
     if bool(ids) == all_dead:
         raise InvalidInputError("IDS", "name jobs, or say --all-dead")
@@ -110,11 +110,11 @@ def _each(
     return DONE if chosen or all_dead else NOT_FOUND
 
 
-def _told(depth: Mapping[State, int]) -> str:
+def _depth_text(depth: Mapping[State, int]) -> str:
     found = ", ".join(f"{number:,} {state}" for state, number in depth.items() if number)
     return f"In the queue: {found or 'nothing'}."
 
 
-def _row(job: Job) -> tuple[str, ...]:
-    ended = when(job.finished_at, zone=False) if job.finished_at else ""
+def _job_row(job: Job) -> tuple[str, ...]:
+    ended = format_moment(job.finished_at, zone=False) if job.finished_at else ""
     return job.id[-SHORT_ID:], ended, str(job.attempts), job.name, job.user_id or "", job.error or ""

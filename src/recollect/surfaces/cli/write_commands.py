@@ -8,15 +8,15 @@ from typing import Annotated, Literal
 
 from recollect.records import Edited, Merged, ObservationCategory, Refused, Updated
 from recollect.surfaces.cli.options import DryRun, Given, Ref, argument, option
-from recollect.surfaces.cli.output import RECORD_HEAD, SHORT_ID, record_rows, told, when
+from recollect.surfaces.cli.output import RECORD_HEAD, SHORT_ID, format_moment, record_line, record_rows
 from recollect.surfaces.cli.program import CHANGE, REMEMBER, command
-from recollect.surfaces.cli.session import DONE, NOT_FOUND, Session, content_of, text_of
+from recollect.surfaces.cli.session import DONE, NOT_FOUND, CliSession, read_file_argument, read_text_argument
 
 
 def _mirror(verb: str, does: str, *examples: str) -> None:
     """Make a verb that writes a command, with all its arguments."""
 
-    def write(session: Session, given: Given) -> int:
+    def write(session: CliSession, given: Given) -> int:
         return session.answer(getattr(session.memory, verb)(**given))
 
     write.__doc__ = does
@@ -50,8 +50,8 @@ _mirror(
     writes=True,
     mirrors="observe",
 )
-def observe(
-    session: Session,
+def observe_command(
+    session: CliSession,
     given: Given,
     category: Annotated[ObservationCategory, option("--category -c", "What it is.")] = "finding",
 ) -> int:
@@ -77,14 +77,14 @@ _mirror(
     "recollect scratch plan",
     writes=True,
 )
-def scratch(
-    session: Session,
+def scratch_command(
+    session: CliSession,
     key: Annotated[str, argument("KEY", "The name of the item.")],
     value: Annotated[str | None, argument("VALUE", "What to keep; - reads standard input.")] = None,
 ) -> int:
     """Keep a value under a key as working memory, or get it back."""
     if value is not None:
-        outcome = session.memory.set_scratch(key, text_of(value))
+        outcome = session.memory.set_scratch(key, read_text_argument(value))
         if isinstance(outcome, Refused):
             return session.answer(outcome)
         session.out.document({"key": key, "value": outcome.record.content})  # type: ignore[attr-defined]
@@ -107,7 +107,7 @@ def scratch(
     writes=True,
     mirrors="update",
 )
-def update(session: Session, given: Given) -> int:
+def update_command(session: CliSession, given: Given) -> int:
     """Change a record."""
     return session.answer(session.known.update(**given))
 
@@ -119,16 +119,16 @@ def update(session: Session, given: Given) -> int:
     "recollect edit --file note.md --day 2026-02-12",
     writes=True,
 )
-def edit(
-    session: Session,
+def edit_command(
+    session: CliSession,
     file: Annotated[str, option("--file -f", "The new text; - reads standard input.", "FILE")],
     day: Annotated[str | None, option("--day", "The daily note of this day, not MEMORY.md.", "DATE")] = None,
     expect: Annotated[str | None, option("--expect", "Only if it still says what this file says.", "FILE")] = None,
     dry_run: DryRun = False,
 ) -> int:
     """Give MEMORY.md or a daily note another text."""
-    text = content_of("--file", file)
-    seen = None if expect is None else content_of("--expect", expect)
+    text = read_file_argument("--file", file)
+    seen = None if expect is None else read_file_argument("--expect", expect)
     if not dry_run:
         outcome = session.memory.edit(text, day=day, expect=seen)
     else:
@@ -144,8 +144,8 @@ def edit(
 
 
 @command(CHANGE, "recollect pin role", "recollect pin role --off", writes=True)
-def pin(
-    session: Session,
+def pin_command(
+    session: CliSession,
     ref: Ref,
     off: Annotated[bool, option("--off", "No longer.")] = False,
 ) -> int:
@@ -158,8 +158,8 @@ def pin(
 
 
 @command(CHANGE, "recollect important v1w2x3y4 --level critical", writes=True, mirrors="mark_important")
-def important(
-    session: Session,
+def important_command(
+    session: CliSession,
     given: Given,
     level: Annotated[
         Literal["high", "critical"], option("--level", "high keeps for 60 days, critical for 365.")
@@ -168,7 +168,7 @@ def important(
     """Keep messages for longer."""
     kept = session.known.mark_important(level=level, **given)
     session.out.document(kept)
-    rows = [(message.id[-SHORT_ID:], when(message.expires_at), told(message)) for message in kept]
+    rows = [(message.id[-SHORT_ID:], format_moment(message.expires_at), record_line(message)) for message in kept]
     session.out.table(("id", "expires", "text"), rows)
 
 
@@ -178,14 +178,14 @@ def important(
     writes=True,
     mirrors="merge",
 )
-def merge(
-    session: Session,
+def merge_command(
+    session: CliSession,
     given: Given,
     content: Annotated[str, option("--content", "What they become; - reads standard input.", "TEXT")],
     dry_run: DryRun = False,
 ) -> int:
     """Make one fact or note out of several."""
-    text = text_of(content)
+    text = read_text_argument(content)
     if dry_run:
         outcome = session.rehearse(lambda trial: trial.merge(content=text, **given))
     else:

@@ -21,7 +21,7 @@ from recollect.surfaces.http.authentication import Authentication
 from recollect.surfaces.http.messages import Request, Response, respond
 from recollect.surfaces.http.problems import Problem
 from recollect.surfaces.http.routes import RouteGroup, route
-from recollect.surfaces.http.schema import Strict
+from recollect.surfaces.http.schema import StrictModel
 from recollect.tools.catalog import SUITES, tools_of
 from recollect.tools.wire import Format, declarations
 from recollect.usage_metrics import UsageMetrics
@@ -40,7 +40,7 @@ _ALL: list[str] = []
 _Suites = Annotated[list[str], Field(json_schema_extra={"items": {"enum": list(SUITES)}}, max_length=20)]
 
 
-class VisitAsked(Strict):
+class LoginRequest(StrictModel):
     """Who is to be let into the web console: a user, or an operator."""
 
     model_config = ConfigDict(
@@ -58,7 +58,7 @@ class VisitAsked(Strict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TokenMade:
+class TokenCreated:
     """A token, which is told here and never again."""
 
     token: str
@@ -66,7 +66,7 @@ class TokenMade:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VisitMade:
+class LoginCreated:
     """A code that lets somebody into the web console, once."""
 
     code: str
@@ -75,7 +75,7 @@ class VisitMade:
     expires_at: datetime
 
 
-class Operators(RouteGroup):
+class AdminRoutes(RouteGroup):
     """Everything that is not about one memory."""
 
     def __init__(self, app: Recollect, authentication: Authentication) -> None:
@@ -109,17 +109,17 @@ class Operators(RouteGroup):
         found.sort(key=lambda one: (one[1].day, one[1].started_at), reverse=True)
         return found[:limit]
 
-    @route("GET", "/figures", "admin")
-    def figures(self, request: Request, *, days: argument_schemas.DAYS = 7) -> UsageMetrics:
+    @route("GET", "/metrics", "admin")
+    def metrics(self, request: Request, *, days: argument_schemas.DAYS = 7) -> UsageMetrics:
         """How memories of the tenant were used: calls, success, latency, the queue. No content."""
-        return self._app.figures(days=days, tenant=request.caller.tenant)
+        return self._app.metrics(days=days, tenant=request.caller.tenant)
 
     @route("GET", "/trends", "admin")
     def trends(self, request: Request, *, k: argument_schemas.SHARING = FEWEST, days: _Period = 30) -> list[Trend]:
         """Topics that many users of the tenant share who consented to being counted."""
         return self._app.trends(k=k, days=days, among=self._app.users(tenant=request.caller.tenant))
 
-    @route("POST", "/tokens", "read", returns=TokenMade, statuses={201: "The token"})
+    @route("POST", "/tokens", "read", returns=TokenCreated, statuses={201: "The token"})
     def make_token(
         self,
         request: Request,
@@ -133,10 +133,10 @@ class Operators(RouteGroup):
         if not request.caller.may(scope):
             raise Problem(403, "NotAllowedError", "the key may not do itself what the token is for")
         token, until = self._authentication.token(request.caller, user=user, scope=scope, minutes=minutes)
-        return respond(TokenMade(token=token, expires_at=until), 201)
+        return respond(TokenCreated(token=token, expires_at=until), 201)
 
-    @route("POST", "/visits", "read", takes=VisitAsked, returns=VisitMade, statuses={201: "The link"})
-    def make_visit(
+    @route("POST", "/logins", "read", takes=LoginRequest, returns=LoginCreated, statuses={201: "The link"})
+    def create_login(
         self, request: Request, *, user: str | None = None, operator: bool = False, read_only: bool = False
     ) -> Response:
         """A link that lets a user into the web console, once and within ten minutes."""
@@ -145,7 +145,7 @@ class Operators(RouteGroup):
         who = {"tenant": request.caller.tenant, "operator": operator, "read_only": read_only, "key": request.caller.key}
         code, until = Login(self._app.keys).code(user, **who)
         where = self._app.config.console_url.rstrip("/") or "/console"
-        return respond(VisitMade(code=code, link=f"{where}/login?code={quote(code)}", expires_at=until), 201)
+        return respond(LoginCreated(code=code, link=f"{where}/login?code={quote(code)}", expires_at=until), 201)
 
     @route("GET", "/tools", "read")
     def tools(

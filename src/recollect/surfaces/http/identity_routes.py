@@ -17,36 +17,36 @@ from recollect.surfaces.http import argument_schemas
 from recollect.surfaces.http.messages import Request, Response, Route, Scope, respond
 from recollect.surfaces.http.problems import Problem, as_things_are
 from recollect.surfaces.http.routes import RouteGroup, route
-from recollect.surfaces.http.schema import Strict, first_line
+from recollect.surfaces.http.schema import StrictModel, first_line
 
 
-class OfIdentity(Strict):
+class IdentityRequest(StrictModel):
     """A person as one channel knows them."""
 
     channel: argument_schemas.CHANNEL
     name: argument_schemas.PERSON
 
 
-class Binding(OfIdentity):
+class BindRequest(IdentityRequest):
     """Which user an identity is."""
 
     user: argument_schemas.USER
 
 
-class Entered(OfIdentity):
+class CodeRequest(IdentityRequest):
     """A code that was shown on another channel."""
 
     code: argument_schemas.CODE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resolved:
+class ResolvedUser:
     """Which user an identity is."""
 
     user: str
 
 
-class Links(RouteGroup):
+class IdentityRoutes(RouteGroup):
     """Identities and links."""
 
     def __init__(self, app: Recollect) -> None:
@@ -58,10 +58,12 @@ class Links(RouteGroup):
         post = self._post
         return [
             *super().routes(),
-            post("resolve", "read", returns=Resolved, do=lambda who: Resolved(user=self._identities.resolve(who))),
-            post("bind", takes=Binding, do=self._bind),
+            post(
+                "resolve", "read", returns=ResolvedUser, do=lambda who: ResolvedUser(user=self._identities.resolve(who))
+            ),
+            post("bind", takes=BindRequest, do=self._bind),
             post("start_link"),
-            post("enter_code", takes=Entered),
+            post("enter_code", takes=CodeRequest),
             post("pending", "read"),
             post("confirm"),
             post("decline"),
@@ -83,7 +85,7 @@ class Links(RouteGroup):
         name: str,
         scope: Scope = "write",
         *,
-        takes: type[OfIdentity] = OfIdentity,
+        takes: type[IdentityRequest] = IdentityRequest,
         returns: Any = None,
         do: Callable[..., Any] | None = None,
     ) -> Route:

@@ -15,7 +15,7 @@ from pydantic import BaseModel, create_model
 from pydantic import Field as Constraints
 
 from recollect.surfaces.http.messages import Request, Response, Route, Scope, respond
-from recollect.surfaces.http.schema import Nothing, Strict, first_line, titled
+from recollect.surfaces.http.schema import NoArguments, StrictModel, first_line, titled
 
 _Handler = TypeVar("_Handler", bound=Callable[..., Any])
 
@@ -84,4 +84,4 @@ def _arguments(name: str, signature: inspect.Signature) -> type[BaseModel]:
             elif isinstance(default, list | dict):
                 default = Constraints(default_factory=type(default))
             given[argument.name] = (argument.annotation, default)
-    return create_model(f"{titled(name)}Arguments", __base__=Strict, **given) if given else Nothing
+    return create_model(f"{titled(name)}Arguments", __base__=StrictModel, **given) if given else NoArguments

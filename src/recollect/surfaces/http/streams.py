@@ -17,7 +17,7 @@ from recollect.surfaces.http.messages import Request, Response, respond
 from recollect.surfaces.http.problems import Problem, as_things_are
 from recollect.surfaces.http.request_buffer import BufferFolder
 from recollect.surfaces.http.routes import RouteGroup, route
-from recollect.surfaces.http.verb_routes import Memories
+from recollect.surfaces.http.verb_routes import VerbRoutes
 
 MOST = 512 * 1024 * 1024
 """The largest import, in bytes."""
@@ -30,10 +30,10 @@ _ENDINGS = frozenset({".zip", ".json", ".jsonl", ".md", ".txt"})
 _FileName = Annotated[argument_schemas.FILE_NAME, Field(description="the name of the file; its ending says what it is")]
 
 
-class Streams(RouteGroup):
+class TransferRoutes(RouteGroup):
     """Export and import."""
 
-    def __init__(self, memories: Memories, seconds: float = SECONDS) -> None:
+    def __init__(self, memories: VerbRoutes, seconds: float = SECONDS) -> None:
         self._memories = memories
         self._seconds = seconds
 
@@ -48,7 +48,7 @@ class Streams(RouteGroup):
             await in_thread("", buffer.close)
             raise
         headers = {"content-disposition": 'attachment; filename="memory.zip"'}
-        return Response(kind="application/zip", headers=headers, stream=_read(path, buffer))
+        return Response(kind="application/zip", headers=headers, stream=_stream_and_remove(path, buffer))
 
     @route("POST", "/users/{user}/import", "write", name="import", returns=ImportReport, streams="in", acts=True)
     async def import_(
@@ -92,7 +92,7 @@ class Streams(RouteGroup):
             await in_thread("", file.close)
 
 
-async def _read(path: Path, buffer: BufferFolder) -> AsyncIterator[bytes]:
+async def _stream_and_remove(path: Path, buffer: BufferFolder) -> AsyncIterator[bytes]:
     """The bytes of a file, and then it is removed."""
     try:
         file = await in_thread("", path.open, "rb")

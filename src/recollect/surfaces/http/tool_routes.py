@@ -18,7 +18,7 @@ from recollect.surfaces.http.messages import Request, Response, respond
 from recollect.surfaces.http.problems import Problem
 from recollect.surfaces.http.routes import RouteGroup, route
 from recollect.surfaces.http.schema import is_storable
-from recollect.tools.deferred import Late
+from recollect.tools.deferred import DeferredCall
 from recollect.tools.suite import Result, Suite
 
 _LONGEST_CALL = 100
@@ -37,7 +37,7 @@ _Wait = Annotated[bool, Field(description="wait for as long as the tool takes, r
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskFound:
+class TaskStatus:
     """What became of a call that was queued: "queued", or "done" and what it said, if that is known, and changed."""
 
     call: str
@@ -47,7 +47,7 @@ class TaskFound:
     entries: tuple[JournalEntry, ...]
 
 
-class Toolbox(RouteGroup):
+class ToolRoutes(RouteGroup):
     """The tools over the memories of an app."""
 
     def __init__(self, app: Recollect) -> None:
@@ -101,9 +101,9 @@ class Toolbox(RouteGroup):
 
     def _once(self, request: Request, suite: Suite, arguments: dict[str, Any]) -> Response:
         """With an idempotency key it is done here and now, under a call that the journal knows."""
-        known = idempotency.repeated(request)
+        known = idempotency.idempotent_request(request)
         assert known is not None
-        late = Late(
+        late = DeferredCall(
             call=known.call,
             user=request.user,
             tool=request.name,
@@ -112,19 +112,17 @@ class Toolbox(RouteGroup):
             chat=suite.chat,
             agent=suite.agent,
         )
-        return idempotency.once(
+        return idempotency.run_once(
             self._app.keys, request, lambda: respond(suite.redo(late)), lambda: respond(suite.redo(late))
         )
 
     def _suite(self, key: _Conversation) -> Suite:
         """The tools for this conversation; kept, because a suite knows what was called before."""
-        user, suites, session, chat, agent, patient = key
+        user, suites, session, chat, agent, wait = key
         with self._guard:
             suite = self._suites.get(key)
         if suite is None:
-            suite = self._app.tools(
-                user, *suites, session=session, chat=chat, agent=agent, fixed_user=True, patient=patient
-            )
+            suite = self._app.tools(user, *suites, session=session, chat=chat, agent=agent, fixed_user=True, wait=wait)
         with self._guard:
             suite = self._suites.setdefault(key, suite)  # another request may have been first
             self._suites.move_to_end(key)
@@ -132,7 +130,7 @@ class Toolbox(RouteGroup):
                 self._suites.popitem(last=False)
         return suite
 
-    @route("GET", "/users/{user}/tasks/{name}", "read", returns=TaskFound, statuses={202: "Not done yet"})
+    @route("GET", "/users/{user}/tasks/{name}", "read", returns=TaskStatus, statuses={202: "Not done yet"})
     def task(self, request: Request) -> Response:
         """What became of a call that was queued."""
         call = request.name
@@ -145,7 +143,7 @@ class Toolbox(RouteGroup):
         known = self._results.get((request.user, call))
         outcome = known.outcome if known is not None else "done" if entries else self._outcome(request.user, call)
         queued = outcome == "queued"
-        found = TaskFound(
+        found = TaskStatus(
             call=call,
             status="queued" if queued else "done",
             outcome=outcome,
