@@ -14,10 +14,10 @@ from recollect.agents.gather_interactions import Gathered
 from recollect.errors import ConfigError, StoreError
 from recollect.memory.memory import Memory
 from recollect.testing import FrozenClock
-from recollect.testing.queue import MemoryQueue
 from recollect.work.contract import Done, Queue, Task
 from recollect.work.jobs import Jobs, conclude_task, extract_task, schedule, upkeep_task
 from recollect.work.worker import Worker
+from tests.fakes.queue import MemoryQueue
 
 DAY = date(2026, 2, 12)
 

@@ -21,12 +21,13 @@ import pytest
 from recollect.errors import InvalidInputError, QueueFullError, StoreCorruptError, StoreError, StoreUnavailableError
 from recollect.store.postgres import PostgresStore
 from recollect.testing import FrozenClock
-from recollect.testing.queue import MemoryQueue
+from recollect.testing.queue import TemporaryQueue
 from recollect.times import utc_now
 from recollect.work.contract import Done, FailedAttempt, Lease, Outcome, Queue, Retention, Returned
 from recollect.work.distributed import DistributedQueue
 from recollect.work.embedded import EmbeddedQueue
 from tests.contracts.queue_contract import Make, QueueContract, drain, take, take_one, task
+from tests.fakes.queue import MemoryQueue
 
 
 class TestMemoryQueue(QueueContract):
@@ -40,6 +41,15 @@ class TestMemoryQueue(QueueContract):
             return first[0]
 
         return make
+
+
+def test_a_temporary_queue_goes_when_it_is_closed() -> None:
+    with TemporaryQueue() as queue:
+        queue.put(task("a"))
+        assert [lease.job.name for lease in take(queue)] == ["a"]
+        folder = queue._file.path.parent
+        assert folder.is_dir()
+    assert not folder.exists()
 
 
 class TestEmbeddedQueue(QueueContract):

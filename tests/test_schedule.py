@@ -13,13 +13,13 @@ import pytest
 
 from recollect.errors import ConfigError, QueueFullError
 from recollect.testing import FrozenClock
-from recollect.testing.queue import MemoryQueue
 from recollect.work.contract import Done, Job, Queue
 from recollect.work.distributed import DistributedQueue
 from recollect.work.embedded import EmbeddedQueue
 from recollect.work.schedule import Cron, Schedule, ScheduleEntry
 from recollect.work.worker import Worker
 from tests.contracts.queue_contract import take, task
+from tests.fakes.queue import MemoryQueue
 
 T0 = datetime(2026, 2, 12, 9, 30, tzinfo=timezone.utc)
 NIGHTLY = ScheduleEntry(name="nightly", cron=Cron("0 23 * * *"), task="extract", payload={"all": True})

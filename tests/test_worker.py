@@ -23,7 +23,6 @@ import pytest
 from recollect.errors import InvalidInputError, StoreUnavailableError
 from recollect.testing import FrozenClock
 from recollect.testing.postgres import PostgresServer
-from recollect.testing.queue import MemoryQueue
 from recollect.work.contract import GiveUpError, Job, Queue, RetryLaterError, Task
 from recollect.work.distributed import DistributedQueue
 from recollect.work.embedded import EmbeddedQueue
@@ -31,6 +30,7 @@ from recollect.work.lease_owners import is_dead, new_owner
 from recollect.work.wakeup import Watcher
 from recollect.work.worker import Backoff, Worker, describe
 from tests.contracts.queue_contract import finish, take, task
+from tests.fakes.queue import MemoryQueue
 from tests.volume import volume
 
 _SEED = int(os.environ.get("RECOLLECT_SEED") or random.SystemRandom().getrandbits(32))
