@@ -55,11 +55,11 @@ def trends_command(
 ) -> None:
     """Show what many users care about, of those who consented."""
     found = session.recollect.trends(k=at_least, days=days)
-    nothing = (
-        f"Nothing is shared by {at_least} users who consented (recollect consent trends) in the {days} days before"
-    )
+    nothing = f"Nothing is shared by {at_least} users who consented (recollect consent trends)"
     rows = [(f"{one.users:,}+", one.topic) for one in found]
-    session.out.listing(found, ("users", "topic"), rows, nothing=f"{nothing} before today.", right=("users",))
+    session.out.listing(
+        found, ("users", "topic"), rows, nothing=f"{nothing} in the {days} days before today.", right=("users",)
+    )
 
 
 def _parse_ranked_items(text: str) -> list[Any]:
