@@ -191,7 +191,10 @@ class TestHttp:
             (Reply(200, b'{"data": [1, 2]}'), "other fields"),
             (Reply(200, b'{"data": [{}, {}]}'), "no embedding"),
             (Reply(200, b'{"data": [{"embedding": [1]}, {"embedding": [1, 2]}]}'), "different sizes"),
-            (Reply(200, b'{"data": [{"index": 1, "embedding": [1]}, {"index": 1, "embedding": [2]}]}'), "otherwise"),
+            (
+                Reply(200, b'{"data": [{"index": 1, "embedding": [1]}, {"index": 1, "embedding": [2]}]}'),
+                "numbered differently",
+            ),
             (Reply(200, b'{"data": [{"embedding": "zebra!"}, {"embedding": "?"}]}'), "other fields"),
             (Reply(200, b'{"data": [{"embedding": "AAA="}, {"embedding": "AAA="}]}'), "other values"),
             (
