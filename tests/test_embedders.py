@@ -66,7 +66,7 @@ class TestWhatIsChecked:
             ([1, 2], "row for each text"),
             ([[1, 2], [3]], "did not return a table of numbers"),
             ("words", "did not return a table of numbers"),
-            (None, "no table of numbers|row for each text"),
+            (None, "did not return a table of numbers|row for each text"),
             ([[1, 2, 3], [4, 5, 6]], "3 dimensions instead of 2"),
             ([[1, float("nan")], [1, 2]], "not finite"),
             ([[1, float("inf")], [1, 2]], "not finite"),
