@@ -36,6 +36,7 @@ from recollect.surfaces.cli import (  # noqa: F401  (their commands)
     identity,
     interaction_commands,
     mcp,
+    memory_commands,
     read_commands,
     remove_commands,
     tools,
@@ -1055,7 +1056,7 @@ def test_R6_upkeep_removes_what_has_expired(cli: Cli) -> None:
 
 
 def log(cli: Cli, *calls: recollect.ToolCall) -> None:
-    with recollect.open(cli.root) as opened, opened.user("me")._person.write_beside() as tx:
+    with recollect.open(cli.root) as opened, opened.user("me")._user_memory.write_alongside() as tx:
         tx.log_calls(calls)
 
 

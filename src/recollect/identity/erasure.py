@@ -100,7 +100,7 @@ class ErasureHooks:
     def _erase_again(self, write: Write) -> None:
         """Erase what came in but was erased in a joined memory, under another key. It is refused from then on."""
         fresh = [change.after for change in write.changes if change.before is None and change.after is not None]
-        if not fresh or not _keys(write.known.buried):
+        if not fresh or not _keys(write.cache.buried):
             return
         again = [
             record
@@ -117,7 +117,7 @@ def erased_before(write: Write, record: Record, holds: Callable[[str], bool]) ->
 
     ``holds`` tells of the run of a joining whether it still does.
     """
-    buried = write.known.buried
+    buried = write.cache.buried
     if not buried:
         return False
     found: list[Tombstone] = []

@@ -139,14 +139,16 @@ def pin_view(asked: WebRequest) -> Response:
     """Keep a fact in MEMORY.md, or no longer."""
     wanted = asked.form.get("pinned") == "1"
     name = asked.path["id"]
-    return _redirect_after(asked, f"record/{name}", "pinned" if wanted else "unpinned", asked.known.pin(name, wanted))
+    return _redirect_after(
+        asked, f"record/{name}", "pinned" if wanted else "unpinned", asked.existing_memory.pin(name, wanted)
+    )
 
 
 def forget_view(asked: WebRequest) -> Response:
     """Out of recall."""
     name = asked.path["id"]
     reason = asked.form.get("reason", "").strip() or None
-    return _redirect_after(asked, f"record/{name}", "forgotten", asked.known.forget(name, reason=reason))
+    return _redirect_after(asked, f"record/{name}", "forgotten", asked.existing_memory.forget(name, reason=reason))
 
 
 def undo_view(asked: WebRequest) -> Response:
@@ -154,7 +156,7 @@ def undo_view(asked: WebRequest) -> Response:
     target = asked.field("target")
     if not target or (target.isdigit() and not (target.isascii() and len(target) <= 15)):
         raise InvalidInputError("target", "must be the number of an entry or the id of a run")
-    undone = asked.known.undo(target)
+    undone = asked.existing_memory.undo(target)
     return redirect_with_notice(asked, asked.back("timeline"), "undone", _last_target(asked), notices=undone.notices)
 
 
@@ -166,7 +168,7 @@ def _last_target(asked: WebRequest) -> str | int | None:
 def merge_view(asked: WebRequest) -> Response:
     """Two records become one."""
     one, other = asked.field("one"), asked.field("other")
-    outcome = asked.known.merge(
+    outcome = asked.existing_memory.merge(
         [one, other], _unix_newlines(asked.field("content")).strip(), reason="merged in the console"
     )
     if isinstance(outcome, Merged):

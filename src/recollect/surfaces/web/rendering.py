@@ -90,7 +90,7 @@ class WebRequest:
         return self.app.user(self.login.user)
 
     @property
-    def known(self) -> Memory:
+    def existing_memory(self) -> Memory:
         """The same, which must exist: what fails creates nothing."""
         if not self.memory.exists:
             raise NotFoundError("Nothing is remembered yet.")

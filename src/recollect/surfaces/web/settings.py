@@ -95,7 +95,7 @@ def remove_view(asked: WebRequest) -> Response:
         raise InvalidInputError("ids", f"must name 1 to {_MOST_SHOWN} records")
     if asked.form.get("how") == "forget":
         run = new_id("run")
-        with asked.known.acting(run=run).batch() as mine:
+        with asked.existing_memory.acting(run=run).batch() as mine:
             for name in names:
                 mine.forget(name, reason="forgotten with a topic in the console")
         return redirect_with_notice(asked, "timeline", "forgotten", run)
@@ -106,7 +106,7 @@ def remove_view(asked: WebRequest) -> Response:
 
 def _erase_records(asked: WebRequest, names: list[str], topic: str) -> Receipt:
     """Erase these records; if they are all that speaks of a topic, every other mention of it as well."""
-    with asked.known.batch() as mine:
+    with asked.existing_memory.batch() as mine:
         about = {record.id for record in mine.erase_topic(topic, dry_run=True)[0]} if topic else set()
         if about == set(names):
             receipt = mine.erase_topic(topic)[1]
