@@ -26,7 +26,7 @@ from recollect.policy.duplicates.vocabulary import english_synonyms
 from recollect.policy.injection import neutral
 from recollect.policy.preferences import against_words, is_general, likings, sign_of, speaks_against
 from recollect.records import USER_EDIT, DailyEntry, Episode, Interaction, Note, Record
-from recollect.search.concepts import related
+from recollect.search.concepts import related_stems
 from recollect.search.filters import Filter
 from recollect.search.tokens import count
 from recollect.store.contract import Query, Reader, State
@@ -263,7 +263,7 @@ def _matching_records(
 
     wider = set(words)
     for word in words:
-        wider.update(other for other, _ in related(word))
+        wider.update(other for other, _ in related_stems(word))
         if not word.isascii():
             wider.update(stems(word))
     opposed = sorted({form for word in against_words() for form in stems(word)})
@@ -432,7 +432,7 @@ def opinion_words(thing: str, code: str = "", *, is_title: bool = False) -> tupl
             forms = {stemmed: 1.0, word: 1.0, english_synonyms().get(word, word): 1.0}
             if not word.isascii() and not unspaced(word):
                 forms |= dict.fromkeys(stems(word), 1.0)
-            near = related(stemmed, code)
+            near = related_stems(stemmed, code)
             forms |= {other: 1.0 if by >= _SURE else by for other, by in near if by >= _LOOSE and other not in forms}
             marked = not word.isalpha() or (len(token) > 1 and not token[1:].islower())
             is_name = (

@@ -144,13 +144,13 @@ def _undo_entry(write: Write, entry: JournalEntry, run: str | None) -> JournalEn
     restored = entry.before or replace(entry.after, status="archived")
     if isinstance(restored, Fact) and restored.status == "active":
         taken = write.same_key(restored)
-        if taken is not None and taken.id != restored.id and not _stood_beside(write.tx, taken, entry):
+        if taken is not None and taken.id != restored.id and not _shared_key_then(write.tx, taken, entry):
             raise UndoError(f"{restored.key} is now {taken.content!r} ({taken.id}); forget that first")
     write.apply("undo", current, restored, reason=f"undo of {entry.op}", run=run, undoes=entry.seq)
     return entry
 
 
-def _stood_beside(reader: Reader, other: Fact, entry: JournalEntry) -> bool:
+def _shared_key_then(reader: Reader, other: Fact, entry: JournalEntry) -> bool:
     """Return True if another fact already had its key at the time: a person may write two of a key into a file."""
     earlier = [e for e in reader.entries(record_id=other.id) if e.seq < entry.seq]
     then = earlier[-1].after if earlier else None

@@ -62,7 +62,7 @@ def rebuild_memory(memory: UserMemory, *, force: bool = False) -> RebuildReport:
     return RebuildReport(
         restored=dict(restored),
         from_files=known.total(),
-        lost=tuple(_lost(salvage, missing)),
+        lost=tuple(_describe_losses(salvage, missing)),
         missing=missing,
         older=salvage.older,
         gaps=salvage.gaps,
@@ -87,7 +87,7 @@ def _is_damaged(memory: UserMemory) -> bool:
         return True
 
 
-def _lost(salvage: Salvage, missing: dict[str, int]) -> list[str]:
+def _describe_losses(salvage: Salvage, missing: dict[str, int]) -> list[str]:
     if salvage.aside is None and not salvage.lost:
         return []
     lost = []
