@@ -74,7 +74,7 @@ class Address:
         )
 
     @property
-    def shown(self) -> str:
+    def url_host(self) -> str:
         """The host as it stands in a URL."""
         return f"[{self.host}]" if ":" in self.host else self.host
 
@@ -94,12 +94,12 @@ class Address:
             bound.listen(_BACKLOG)
         except OSError as error:
             bound.close()
-            raise StoreError(f"cannot listen on {self.shown}:{self.port}: {error.strerror}") from None
+            raise StoreError(f"cannot listen on {self.url_host}:{self.port}: {error.strerror}") from None
         return bound
 
     def names(self, more: Sequence[str] = ()) -> list[str]:
         """By which names, with any port, the server may be called: a web page cannot call it by a name of its own."""
-        own = _LOOPBACK if self.is_loopback else () if self.is_any else (self.shown,)
+        own = _LOOPBACK if self.is_loopback else () if self.is_any else (self.url_host,)
         return [entry for name in (*own, *more) for entry in (name, f"{name}:*")]
 
 

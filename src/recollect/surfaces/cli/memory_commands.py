@@ -38,7 +38,7 @@ def export_command(
     yes: Yes = False,
 ) -> int:
     """Write the whole memory to one archive."""
-    memory = session.known
+    memory = session.existing_memory
     if path == Path("-"):
         return _export_to_standard_output(session, memory)
     target = path or Path(f"recollect-{folder_name(session.user)}-{date.today()}.zip")
@@ -188,7 +188,7 @@ def rebuild_command(
     if dry_run:
         report = _rebuild_a_copy(session, force)
     else:
-        memory = session.known
+        memory = session.existing_memory
         question = f"Set the database of {session.user!r} aside and make a new one of all that can be read?"
         if not session.agreed(question, yes):
             return NO
@@ -293,7 +293,7 @@ def _print_counts(session: CliSession, everyone: bool, results: Iterator[tuple[s
 @command(WHOLE, "recollect usage", "recollect usage --since 2026-02-01 --until 2026-02-28 --json", mirrors="usage")
 def usage_command(session: CliSession, given: Given) -> None:
     """Show what was spent, today or from one day to another."""
-    days = session.known.usage(**given)
+    days = session.existing_memory.usage(**given)
     operations: dict[str, Spending] = {}
     for spent in days:
         known = operations.get(spent.operation)
@@ -380,7 +380,7 @@ def _for_each_user(
     """Do something for one user, or for all of them, where one user's failure does not stop the others."""
     with progress(what) as tell:
         if not everyone:
-            yield session.user, act(session.known, tell)
+            yield session.user, act(session.existing_memory, tell)
             return
         names = list(session.recollect.users())
         for done, name in enumerate(names):

@@ -84,7 +84,7 @@ def serve_command(
             "--listen", "listens on every address: say by which name it is reached, with --allow-host"
         )
     recollect = session.recollect
-    served = Server(recollect, address, hosts=allow_host or (), user=session.whose, suites=checked_suites(suite))
+    served = Server(recollect, address, hosts=allow_host or (), user=session.user_id, suites=checked_suites(suite))
 
     if example:
         fill_example(recollect)
@@ -92,7 +92,7 @@ def serve_command(
     kept = "PostgreSQL" if config.database_url else config.memory_dir
 
     def tell(bound: int) -> None:
-        at = f"http://{address.shown}:{bound}"
+        at = f"http://{address.url_host}:{bound}"
         session.out.aside(f"Recollect {__version__} serves the memories in {kept}")
         for what, where in (
             ("console", f"{at}/console"),
