@@ -1,4 +1,4 @@
-"""The commands that take away: undo, forget, erase, clear, which ask first; the pause and the consents."""
+"""The commands that undo, forget and erase, which ask first, and those for pause and consent."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from recollect.surfaces.cli.session import DONE, NO, Session
 if TYPE_CHECKING:
     from recollect.memory.memory import Memory
 
-_Topic = Annotated[str | None, typer.Option("--topic", help="Everything that has all these words.", metavar="WORDS")]
+_Topic = Annotated[
+    str | None, typer.Option("--topic", help="Everything that contains all these words.", metavar="WORDS")
+]
 _MOST_LISTED = 30
 
 
@@ -26,12 +28,12 @@ def undo(
     session: Session,
     target: Annotated[
         str | None,
-        typer.Argument(help="A number from the history or a run; otherwise the last change.", metavar="TARGET"),
+        typer.Argument(help="A number from the history, or a run (default: the last change).", metavar="TARGET"),
     ] = None,
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> int:
-    """Take a change back, or a whole run of changes."""
+    """Undo a change or a whole run of changes."""
     outcome = session.rehearse(lambda trial: trial.undo(target))
     several = len(outcome.entries) > 1
     if several or dry_run:
@@ -39,7 +41,7 @@ def undo(
         _list(session, undone)
     if dry_run:
         return session.answer(outcome, dry_run=True)
-    if several and not session.agreed(f"Take back all {len(outcome.entries)} changes?", yes):
+    if several and not session.agreed(f"Undo all {len(outcome.entries)} changes?", yes):
         return NO
     first = outcome.entries[0]
     code = session.answer(session.known.undo(target or first.run or first.seq))
@@ -59,13 +61,13 @@ def forget(
     session: Session,
     given: Given,
     ref: Annotated[
-        str | None, typer.Argument(help="An id, the ending of an id, or the key of a fact.", metavar="REF")
+        str | None, typer.Argument(help="An id, the end of an id, or the key of a fact.", metavar="REF")
     ] = None,
     topic: _Topic = None,
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> int:
-    """Out of recall, kept in the journal; undo brings it back."""
+    """Archive a record; undo restores it."""
     session.may_ask(yes, dry_run)
     if (ref is None) == (topic is None):
         raise InvalidInputError("forget", "give one REF or --topic WORDS")
@@ -108,7 +110,7 @@ def _forget_topic(session: Session, topic: str, reason: str | None, yes: bool, d
     session.out.document(answer | {"run": run, "notices": list(dict.fromkeys(notices))})
     session.out.line(f"Forgot {memories(len(found))}.")
     session.out.asides(dict.fromkeys(notices))
-    session.out.aside(f"To bring back: recollect undo {run}")
+    session.out.aside(f"To undo: recollect undo {run}")
     return DONE
 
 
@@ -126,11 +128,11 @@ def erase(
         typer.Argument(help="Records, by id or key.", metavar="REFS", show_default=False),
     ] = None,
     topic: _Topic = None,
-    everything: Annotated[bool, typer.Option("--everything", help="The user with everything about them.")] = False,
+    everything: Annotated[bool, typer.Option("--everything", help="The user and everything about them.")] = False,
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> int:
-    """Remove for good, everywhere; there is no undo."""
+    """Remove records permanently, everywhere; there is no undo."""
     session.may_ask(yes, dry_run)
     if sum((bool(refs), topic is not None, everything)) != 1:
         raise InvalidInputError("erase", "give one or more REFS, --topic WORDS, or --everything")
@@ -144,27 +146,27 @@ def erase(
     if not yes or dry_run:
         _list(session, [session.known.get(record_id) for record_id in ids])
     if not dry_run:
-        if not session.agreed(f"Erase {_these(len(ids))} for good?", yes):
+        if not session.agreed(f"Permanently erase {_these(len(ids))}?", yes):
             return NO
         outcome = session.known.erase(*ids)
     return _erased(session, outcome, dry_run)
 
 
 def _erase_topic(session: Session, topic: str, yes: bool, dry_run: bool) -> int:
-    """List what speaks of a topic, ask, and erase exactly that."""
+    """List what mentions a topic, ask, and erase exactly that."""
     found, receipt = session.rehearse(lambda trial: trial.erase_topic(topic))
     if receipt is None:
         raise NotFoundError(f"nothing is remembered about {topic!r}")
     if not yes or dry_run:
         _list(session, found)
     if not dry_run:
-        question = f"Erase {_these(len(found))} and every other mention" if found else "Erase every mention"
-        if not session.agreed(f"{question} for good?", yes):
+        target = f"{_these(len(found))} and every other mention" if found else "every mention"
+        if not session.agreed(f"Permanently erase {target}?", yes):
             return NO
         with session.known.batch() as memory:
             now, _ = memory.erase_topic(topic, dry_run=True)
             if [record.id for record in now] != [record.id for record in found]:
-                raise InvalidInputError("erase", "the memory has changed since this was listed; list it again")
+                raise InvalidInputError("erase", "the memory changed after this list was made; run the command again")
             found, receipt = memory.erase_topic(topic)
         assert receipt is not None
     return _erased(session, Erased(message=f"Erased {memories(len(found))}.", receipt=receipt), dry_run)
@@ -178,11 +180,11 @@ def _erase_user(session: Session, yes: bool, dry_run: bool) -> int:
         session.out.line(f"{session.user}: {held}")
         session.changed_nothing(dry_run)
         return DONE
-    question = f"Erase the user {session.user!r} with everything about them ({held}), for good?"
+    question = f"Permanently erase the user {session.user!r} and everything about them ({held})?"
     if not session.agreed(question, yes):
         return NO
     receipt = session.recollect.erase_user(session.user)
-    message = f"Erased {session.user!r}{f'. {receipt.left}' if receipt.left else '; nothing stays.'}"
+    message = f"Erased {session.user!r}{f'. {receipt.left}' if receipt.left else '; nothing is left.'}"
     session.out.document({"outcome": "erased", "done": True, "message": message, "receipt": receipt})
     _receipt(session, receipt)
     session.out.line(message)
@@ -191,33 +193,33 @@ def _erase_user(session: Session, yes: bool, dry_run: bool) -> int:
 
 @command(REMOVE, "recollect clear", "recollect clear --yes", writes=True)
 def clear(session: Session, yes: Yes = False, dry_run: DryRun = False) -> int:
-    """Erase everything about the person, and begin anew."""
+    """Erase everything about the user and start over."""
     session.may_ask(yes, dry_run)
     memory = session.known
     if dry_run:
         return _erased(session, session.rehearse(lambda trial: trial.clear()), dry_run)
-    if not session.agreed(f"Erase everything that is known of {session.user!r} ({_held(memory)}), for good?", yes):
+    if not session.agreed(f"Permanently erase everything known about {session.user!r} ({_held(memory)})?", yes):
         return NO
     return _erased(session, memory.clear(), dry_run)
 
 
 @command(REMOVE, "recollect pause", "recollect pause --incognito", writes=True, mirrors="pause")
 def pause(session: Session, given: Given) -> None:
-    """Store nothing more until resume."""
+    """Stop storing anything until resume."""
     memory = session.memory
     memory.pause(**given)
     session.out.document({"user": session.user, "mode": memory.mode})
     what = (
-        "Incognito: nothing is stored or recalled"
+        "Incognito: nothing is stored or shown"
         if given["incognito"]
-        else "Paused: nothing is stored, recall still works"
+        else "Paused: nothing is stored, search still works"
     )
     session.out.line(f"{what}, until `recollect resume`.")
 
 
 @command(REMOVE, "recollect resume", writes=True)
 def resume(session: Session) -> None:
-    """Store and recall again."""
+    """Store and search again after a pause."""
     memory = session.memory
     memory.resume()
     session.out.document({"user": session.user, "mode": memory.mode})
@@ -231,14 +233,14 @@ def consent(
     session: Session,
     name: Annotated[
         Consent | None,
-        typer.Argument(help="What to consent to; otherwise they are listed.", metavar="NAME", show_default=False),
+        typer.Argument(help="The consent to give or withdraw (default: list all).", metavar="NAME", show_default=False),
     ] = None,
-    withdraw: Annotated[bool, typer.Option("--withdraw", help="No longer consent to it.")] = False,
+    withdraw: Annotated[bool, typer.Option("--withdraw", help="Withdraw the consent.")] = False,
 ) -> None:
-    """Consent to something, withdraw it, or list what there is."""
+    """Give, withdraw or list consents."""
     if name is None:
         if withdraw:
-            raise InvalidInputError("--withdraw", "needs the NAME of a consent; `recollect consent` lists them")
+            raise InvalidInputError("--withdraw", "requires the NAME of a consent; `recollect consent` lists them")
         _list_consents(session, session.known)
         return
     memory = session.known if withdraw else session.memory
