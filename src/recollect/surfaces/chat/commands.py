@@ -1,7 +1,7 @@
-"""The `/memory` commands, the same on every channel: text in, a page out. Knows no channel.
+"""The `/memory` commands, the same on every channel: text in, a page out.
 
-The person acts themselves: everything works while memory is paused and in incognito, because what is theirs they may
-always see and remove. Nothing is kept between two commands: a choice carries all it needs in its own command.
+All commands work while memory is paused or incognito, because people may always see and remove their own data. No state
+is kept between commands: each choice carries everything it needs in its command.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from recollect.times import Clock, utc_now
 LOGGER = logging.getLogger("recollect")
 _MOST_CHARACTERS = 1_000
 _REMARKS = 8  # lines that may come below
-_UNTYPED = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")  # by nobody, and some stores cannot take it
+_UNTYPED = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")  # nobody types these, and some stores reject them
 _LED = re.compile(r"\s*[/／](?:memory|mem)(?:@\w+)?(?:[\s_]+|$)", re.IGNORECASE)
 
 _RESUME, _PAUSE = Choice("Resume", "resume"), Choice("Pause", "pause")
@@ -51,7 +51,7 @@ _INCOGNITO = Choice("Incognito", "incognito")
 
 
 class Commands:
-    """What one person, as a channel knows them, can ask of their memory."""
+    """The `/memory` commands of one identity."""
 
     def __init__(self, app: Recollect, identity: tuple[str, str | int], *, clock: Clock = utc_now) -> None:
         self._app = app
@@ -60,11 +60,11 @@ class Commands:
 
     @staticmethod
     def owns(text: str) -> bool:
-        """Whether a text that was typed is one of these commands: ``/memory …``."""
+        """Return True if the text is one of these commands: ``/memory …``."""
         return _LED.match(text) is not None
 
     def run(self, text: str) -> Page:
-        """The answer to a command, with or without the leading ``/memory``. Whatever is wrong is said in the page."""
+        """Run a command, with or without the leading ``/memory``. Errors are reported in the page that is returned."""
         said = " ".join(_UNTYPED.sub(" ", _LED.sub("", text, count=1)).split())[:_MOST_CHARACTERS].strip()
         try:
             asker = self._asker()
@@ -76,17 +76,17 @@ class Commands:
         except StoreError as error:
             return _failed(error, said)
         except DocumentError:
-            return page(Line("Your memory file cannot be read. I left it as it is, and changed nothing.", "bad"))
+            return page(Line("Your memory file cannot be read. I left it as it is and changed nothing.", "bad"))
         except RecollectError as error:
             LOGGER.warning("a /memory command failed: %s", type(error).__name__)
-            return page(Line("That did not work, and nothing was changed.", "bad"), choices=[[_HELP]])
+            return page(Line("That did not work. Nothing was changed.", "bad"), choices=[[_HELP]])
 
     def waiting(self) -> Page | None:
-        """What waits for this person to be answered: a link that the other channel asked for."""
+        """Return the question that waits for an answer here: a link requested on the other channel."""
         try:
             return link_command.waiting(self._asker())
         except RecollectError:
-            return None  # it waits for the next time, too
+            return None  # the question is still there next time
 
     def _asker(self) -> Asker:
         memory = self._app.identities.memory(self._identity)
@@ -99,7 +99,7 @@ class Commands:
             return command.act(asker, argument)
         if numbers_in(said):
             return why(asker, said)
-        # a section, or something that was meant differently
+        # a section, or a misspelled command
         meant = _MEANT.get(fold(word)) or next(iter(difflib.get_close_matches(fold(word)[:40], _TYPED, 1, 0.75)), "")
         answer = show(asker, said)
         if not meant or (asker.memory.exists and answer.lines[0].style != "bad"):
@@ -114,39 +114,39 @@ class Commands:
         )
 
 
-# how memory works for the person
+# settings
 
 
 def pause(asker: Asker, argument: str) -> Page:
-    """Keep nothing new."""
+    """Pause memory: store nothing new."""
     if asker.memory.mode == "paused":
-        lead = "Memory is paused already." if asker.memory.config.enabled else _OFF
+        lead = "Memory is already paused." if asker.memory.config.enabled else _OFF
     else:
         asker.memory.pause()
         lead = "Memory is paused."
     return page(
         Line(lead, "good"),
-        "I keep nothing new. What I know already I still use, and you can see and remove it.",
+        "I store nothing new. I still use what I already know, and you can see and remove it.",
         choices=[[_RESUME, _INCOGNITO]] if asker.memory.config.enabled else [],
     )
 
 
 def incognito(asker: Asker, argument: str) -> Page:
-    """Use nothing and keep nothing."""
+    """Go incognito: use nothing and store nothing."""
     if asker.memory.mode == "incognito":
-        lead = "You are incognito already."
+        lead = "You are already incognito."
     else:
         asker.memory.pause(incognito=True)
         lead = "You are incognito now."
     return page(
         Line(lead, "good"),
-        "I neither use what I know nor keep anything new. You can still see and remove it.",
+        "I don't use what I know, and I store nothing new. You can still see and remove it.",
         choices=[[_RESUME, _PAUSE]],
     )
 
 
 def resume(asker: Asker, argument: str) -> Page:
-    """Memory works again."""
+    """Turn memory on again."""
     known = asker.memory.exists
     if known and asker.memory.mode != "on":
         asker.memory.resume()
@@ -155,20 +155,20 @@ def resume(asker: Asker, argument: str) -> Page:
         lead = "Memory is on."
     if not asker.memory.config.enabled:
         return page(Line(_OFF, "bad"))
-    return page(Line(lead, "good"), "I use what I know, and keep what is new.")
+    return page(Line(lead, "good"), "I use what I know and store what is new.")
 
 
-_OFF = "Memory is switched off here for everybody; whoever runs this can switch it on."
+_OFF = "Memory is turned off here for everyone. The operator can turn it on."
 
 
 def reminders(asker: Asker, argument: str) -> Page:
-    """Be told "you discussed something similar last week", or not."""
+    """Turn reminders such as "you discussed something similar last week" on or off."""
 
     def switch(on: bool) -> bool:
         mode = asker.memory.mode
         with asker.memory.batch() as memory:
             if mode != "on":
-                memory.resume()  # for this one setting, which is the person's own
+                memory.resume()  # only to change this setting
             done = switch_reminders(memory, on).done or reminders_are_on(memory) == on
             if mode != "on":
                 memory.pause(incognito=mode == "incognito")
@@ -182,11 +182,11 @@ def _reminders_are_on(asker: Asker) -> bool:
     if asker.memory.mode != "incognito":
         return reminders_are_on(asker.memory)
     off = [one for one in asker.remembered("scratch") if one.key == SWITCH and fold(one.content) == "off"]
-    return not off  # in incognito the memory itself answers nothing
+    return not off  # while incognito, the memory itself returns nothing
 
 
 def trends(asker: Asker, argument: str) -> Page:
-    """Be counted, without a name, in what many people are interested in."""
+    """Turn the anonymous count of your interests among those of many people on or off."""
 
     def switch(on: bool) -> bool:
         asker.memory.consent("trends", on)
@@ -194,7 +194,7 @@ def trends(asker: Asker, argument: str) -> Page:
 
     is_on = "trends" in asker.memory.consents()
     return _setting(
-        asker, "trends", argument, is_on, switch, "count your topics, without your name, among many people's"
+        asker, "trends", argument, is_on, switch, "count your topics among many people's, without your name"
     )
 
 
@@ -203,7 +203,7 @@ def _setting(asker: Asker, name: str, argument: str, is_on: bool, switch: Callab
     if wanted is None and argument:
         return usage(f"{name.capitalize()} can be on or off.", f"{name} {'off' if is_on else 'on'}")
     if wanted is not None and wanted != is_on and not switch(wanted):
-        return page(Line("That cannot be changed here just now.", "bad"))
+        return page(Line("That cannot be changed right now.", "bad"))
     now_on = is_on if wanted is None else wanted
     other = "off" if now_on else "on"
     return page(
@@ -217,7 +217,7 @@ def _setting(asker: Asker, name: str, argument: str, is_on: bool, switch: Callab
 
 
 def clear(asker: Asker, argument: str) -> Page:
-    """Erase everything, after asking; and asking again if memory has changed since."""
+    """Erase everything after asking. Ask again if the memory has changed since the question."""
     memory = asker.memory
     if not memory.exists or not (sum(memory.count().values()) or any(entry.after for entry in memory.history())):
         return nothing_yet(asker)
@@ -231,7 +231,7 @@ def clear(asker: Asker, argument: str) -> Page:
     return page(
         Line("Everything is erased.", "good"),
         *(Line(text, "item") for text in _receipt(erased.receipt.places)),
-        erased.receipt.left or "Nothing of it is left, and it cannot be undone.",
+        erased.receipt.left or "Nothing is left, and this cannot be undone.",
         *remarks(erased.notices),
     )
 
@@ -245,7 +245,7 @@ def _ask_to_clear(asker: Asker, *lead: Line) -> Page:
         Line("Erase everything I know about you?", "title"),
         *([Line(counted(remembered), "item")] if remembered else ()),
         *([Line(counted(messages, "message", "messages"), "item")] if messages else ()),
-        "Also what was forgotten and the history of it all. This cannot be undone.",
+        "This includes forgotten memories and the whole history. It cannot be undone.",
         Line("To keep a copy: /memory export", "aside"),
         choices=[
             [Choice("Erase everything", f"clear yes {_state(asker.memory)}", danger=True), Choice("Keep", "keep")]
@@ -254,19 +254,19 @@ def _ask_to_clear(asker: Asker, *lead: Line) -> Page:
 
 
 def _state(memory: Memory) -> str:
-    """Names the present state of this very memory."""
+    """Return an identifier of the current state of this memory."""
     last = [entry.seq for entry in memory.history(limit=1)]
     return f"{sum(last)}{mark(memory.user_id, *last)}"
 
 
 _PLACES = {
-    "records": ("memory or message", "memories and messages, old ones too"),
+    "records": ("memory or message", "memories and messages, including old ones"),
     "lines of MEMORY.md": ("line of your memory file", "lines of your memory file"),
     "daily notes": ("daily note", "daily notes"),
-    "journal": ("entry of the history", "entries of the history"),
-    "interactions": ("note of what you did", "notes of what you did"),
-    "tool calls": ("entry in the log", "entries in the log"),
-    "consents": ("consent of yours", "consents of yours"),
+    "journal": ("history entry", "history entries"),
+    "interactions": ("record of what you did", "records of what you did"),
+    "tool calls": ("log entry", "log entries"),
+    "consents": ("consent", "consents"),
 }
 
 
@@ -275,7 +275,7 @@ def _receipt(places: dict[str, int]) -> list[str]:
 
 
 def export(asker: Asker, argument: str) -> Page:
-    """The whole memory as a file."""
+    """Export the whole memory as a file."""
     if not asker.memory.exists:
         return nothing_yet(asker)
     folder = Path(tempfile.gettempdir())
@@ -292,22 +292,22 @@ def export(asker: Asker, argument: str) -> Page:
         raise
     return page(
         Line("Here is your whole memory.", "good"),
-        "The file holds everything I know about you: keep it safe.",
+        "The file contains everything I know about you. Keep it safe.",
         document=path,
     )
 
 
 def help_(asker: Asker, argument: str) -> Page:
-    """What there is."""
+    """List the commands."""
     lines = [Line(f"/memory {c.example}".rstrip() + f" – {c.meaning}", "item") for c in _TABLE if c.meaning]
-    return page(Line("Your memory, and what you can do", "title"), *lines)
+    return page(Line("Your memory: commands", "title"), *lines)
 
 
 _HELP = Choice("Help", "help")
 
 
 class _Command(NamedTuple):
-    """A command: its name, an example, what it does in a few words (none: a choice only), and who does it."""
+    """A command: its name, an example, a short description (empty: only offered as a choice), and its function."""
 
     name: str
     example: str
@@ -319,10 +319,10 @@ _TABLE = (
     _Command("show", "", "what I know about you", show),
     _Command("search", "search tea", "find it", search),
     _Command("why", "why 12", "how I know it", why),
-    _Command("forget", "forget tea", "choose what goes", forget),
-    _Command("undo", "undo", "take it back", undo),
-    _Command("pause", "pause", "keep nothing new", pause),
-    _Command("incognito", "incognito", "nor use anything", incognito),
+    _Command("forget", "forget tea", "remove a topic", forget),
+    _Command("undo", "undo", "undo the last change", undo),
+    _Command("pause", "pause", "store nothing new", pause),
+    _Command("incognito", "incognito", "use no memory", incognito),
     _Command("resume", "resume", "back to normal", resume),
     _Command("export", "export", "all of it as a file", export),
     _Command("clear", "clear", "erase everything", clear),
@@ -346,19 +346,19 @@ _MEANT |= {"login": "web", "console": "web", "browser": "web", "open": "web"}
 
 
 def _failed(error: StoreError, said: str) -> Page:
-    """What went wrong below, in words for the person. Nothing was half-done."""
+    """Return a page that explains a storage error. Nothing was left half done."""
     again = [Choice("Try again", said or "show")] if fits_choice(said) else []
     match error:
         case StoreBusyError() | StoreUnavailableError():
-            text = "Your memory is busy or out of reach just now. Nothing is lost; try again in a moment."
+            text = "Your memory is busy or cannot be reached right now. Nothing is lost; try again in a moment."
         case StoreReadOnlyError():
-            text, again = "Your memory can be read just now, but not changed. Nothing is lost.", []
+            text, again = "Your memory is read-only right now. Nothing is lost.", []
         case StoreFullError():
-            text, again = "There is no room left to store that. Nothing was changed, and nothing is lost.", []
+            text, again = "There is no space left to store that. Nothing was changed, and nothing is lost.", []
         case StoreCorruptError():
-            text = "Your memory is damaged, so I leave it as it is. Whoever runs this can repair it."
+            text = "Your memory is damaged. I left it as it is; the operator can repair it."
             again = []
         case _:
-            text = "Your memory cannot be opened just now. I changed nothing; try again later."
-    LOGGER.warning("a /memory command met a problem of the store: %s", type(error).__name__)
+            text = "Your memory cannot be opened right now. I changed nothing; try again later."
+    LOGGER.warning("a /memory command failed with a storage error: %s", type(error).__name__)
     return page(Line(text, "bad"), choices=[again])

@@ -1,4 +1,4 @@
-"""The commands that take something out and bring it back: forget, which lists and asks first, and undo."""
+"""The commands forget, which lists what would go and asks first, and undo."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ _Numbered = list[tuple[int, Record]]
 
 
 def forget(asker: Asker, argument: str) -> Page:
-    """Things by number are forgotten at once; of a topic it is listed first what would go."""
+    """Forget records by number at once; for a topic, list what would go and ask."""
     if not argument:
-        return usage("What shall I forget?", "forget tea")
+        return usage("What should I forget?", "forget tea")
     if not asker.memory.exists:
         return nothing_yet(asker)
     if confirmed := _CONFIRMED.fullmatch(argument):
@@ -50,8 +50,8 @@ def forget(asker: Asker, argument: str) -> Page:
         return _forget(asker, numbers, None, "", searchable=argument)
     if argument.casefold() in _EVERYTHING:
         return page(
-            "Everything is erased for good with /memory clear.",
-            Line("It asks before it does.", "aside"),
+            "To permanently erase everything, use /memory clear.",
+            Line("It asks first.", "aside"),
             choices=[[Choice("See what would go", "clear")]],
         )
     topic = argument[:_MOST_CHARACTERS].strip('"“”„ ')
@@ -59,7 +59,7 @@ def forget(asker: Asker, argument: str) -> Page:
 
 
 def further(asker: Asker, argument: str) -> Page:
-    """What else there is about a topic, after the one with this number: ``next 24 tea``."""
+    """List more about a topic, after the record with this number: ``next 24 tea``."""
     number, _, topic = argument.partition(" ")
     if not topic or not numbers_in(number):
         return forget(asker, argument)
@@ -72,8 +72,8 @@ def further(asker: Asker, argument: str) -> Page:
 
 
 def keep(asker: Asker, argument: str) -> Page:
-    """The person thought better of it."""
-    return page(Line("Fine, nothing was changed.", "good"))
+    """Cancel: nothing changes."""
+    return page(Line("OK, nothing was changed.", "good"))
 
 
 def _matching(asker: Asker, topic: str) -> _Numbered:
@@ -83,7 +83,7 @@ def _matching(asker: Asker, topic: str) -> _Numbered:
 
 
 def _order(one: tuple[int, Record]) -> tuple[bool, int]:
-    """What is remembered before what was only said, the newest first."""
+    """Return a sort key: memories before messages, the newest first."""
     return one[1].kind == "message", -one[0]
 
 
@@ -114,12 +114,12 @@ def _forgetting(some: _Numbered, topic: str = "") -> Choice:
 
 
 def _command(some: _Numbered) -> str:
-    """Forgets exactly these, as they are now."""
+    """Return the command that forgets exactly these records in their current state."""
     return f"forget {','.join(str(number) for number, _ in some)} {as_listed(*(record for _, record in some))}"
 
 
 def _close(asker: Asker, topic: str) -> Page:
-    """Nothing has these very words; perhaps something else was meant."""
+    """Return near matches, because nothing contains these exact words."""
     hits = [] if asker.memory.mode == "incognito" else asker.memory.search(topic, limit=_MOST_CLOSE)
     numbers = asker.numbers(hit.record for hit in hits)
     close = [(numbers[hit.record.id], hit.record) for hit in hits if hit.record.id in numbers]
@@ -136,9 +136,9 @@ def _close(asker: Asker, topic: str) -> Page:
 
 
 def _forget(asker: Asker, numbers: Sequence[int], expected: str | None, topic: str, searchable: str = "") -> Page:
-    """Forget what is called so; if it was listed before, only if all of it is still as it was then."""
+    """Forget records by number. If they were listed before, do so only if none has changed since."""
     if len(numbers) > _MOST_NAMED:
-        return page(Line(f"That is a lot: {_MOST_NAMED} numbers at once, please, and not more.", "bad"))
+        return page(Line(f"That is too many. Give at most {_MOST_NAMED} numbers at a time.", "bad"))
     run = new_id("run")
     with asker.memory.acting(run=run).batch() as memory:
         named = [(number, called(memory, number)) for number in numbers]
@@ -170,19 +170,19 @@ def _missing(number: int, record: Record | None) -> Line:
         return Line(f"There is no #{number}.", "bad")
     if record.status == "superseded":
         return Line(f"#{number} was replaced by something newer.", "bad")
-    return Line(f"#{number} was {'forgotten' if record.status == 'archived' else 'removed'} already.", "bad")
+    return Line(f"#{number} was already {'forgotten' if record.status == 'archived' else 'removed'}.", "bad")
 
 
 def _ask_again(asker: Asker, named: list[tuple[int, Record | None]], active: _Numbered, missing: list[Line]) -> Page:
     if all(record is not None and record.status == "archived" for _, record in named):  # pressed twice
         last = _last(asker.memory, named[0][1])
         back = [Choice("Undo", f"undo {last.run}")] if last is not None and last.run else []
-        return page("This is forgotten already.", choices=[back])
-    lines = [Line("Your memory has changed since I listed this, so I have forgotten nothing.", "bad"), *missing[:3]]
+        return page("This is already forgotten.", choices=[back])
+    lines = [Line("Your memory has changed since I listed this, so I forgot nothing.", "bad"), *missing[:3]]
     if not active:
         return page(*lines)
     shown = active[:_MOST_LISTED]
-    lines += [Line("This is it now:"), *(item(told(record), number, rows=2) for number, record in shown)]
+    lines += [Line("This is the current list:"), *(item(told(record), number, rows=2) for number, record in shown)]
     return page(*lines, choices=[[_forgetting(shown), Choice("Keep", "keep")]])
 
 
@@ -197,12 +197,12 @@ def _nothing_forgotten(asker: Asker, numbers: Sequence[int], missing: list[Line]
 
 
 def and_more(number: int) -> list[Line]:
-    """The end of a list that was cut."""
+    """Return the last line of a shortened list."""
     return [Line(f"and {number:,} more", "aside")] if number > 0 else []
 
 
 def remarks(notices: Iterable[str]) -> list[Line]:
-    """What came up on the way."""
+    """Return the notices as lines."""
     return [Line(fitted(notice, 3 * WIDTH), "aside") for notice in list(dict.fromkeys(notices))[:2]]
 
 
@@ -210,7 +210,7 @@ def remarks(notices: Iterable[str]) -> list[Line]:
 
 
 def undo(asker: Asker, argument: str) -> Page:
-    """Take back the last change, the last change of one thing, or a run of changes."""
+    """Undo the last change, the last change of one record, or a run of changes."""
     if not asker.memory.exists:
         return nothing_yet(asker)
     if not argument:
@@ -223,7 +223,7 @@ def undo(asker: Asker, argument: str) -> Page:
     argument, _, expected = argument.partition(" =")
     numbers = numbers_in(argument)
     if not numbers:
-        return usage("Which change shall I take back? The last one, or the last one of a number.", "undo 12")
+        return usage("Which change should I undo? The last one, or the last one of a number.", "undo 12")
     record = called(asker.memory, numbers[0])
     if record is None or (expected and mark(record.id) != f"={expected}"):
         return no_such_number(numbers[0])
@@ -231,11 +231,11 @@ def undo(asker: Asker, argument: str) -> Page:
     return _NOTHING if entry is None else _take_back(asker, entry.seq)
 
 
-_NOTHING = page("There is nothing to take back.")
+_NOTHING = page("There is nothing to undo.")
 
 
 def _last(memory: Memory, record: Record | None = None) -> JournalEntry | None:
-    """The last change of anything, or of one thing."""
+    """Return the last change of the memory, or of one record."""
     about = None if record is None else record.id
     for limit in (_MOST_RECENT, None):
         if found := last_change(reversed(memory.history(about, limit=limit))):
@@ -244,7 +244,7 @@ def _last(memory: Memory, record: Record | None = None) -> JournalEntry | None:
 
 
 def _is_setting(recent: Sequence[JournalEntry], entry: JournalEntry) -> bool:
-    """Whether the person changed a setting after this change: then "undo" may be meant for that."""
+    """Return True if a setting was changed after this entry: "undo" may be meant for the setting."""
     return any(later.seq > entry.seq and later.op in _SETTINGS for later in recent)
 
 
@@ -253,10 +253,10 @@ def _setting_changed(asker: Asker, entry: JournalEntry) -> Page:
     number = asker.numbers([record]).get(record.id)
     before = f"undo {entry.run}" if entry.run else f"undo {number} {mark(record.id)}"
     return page(
-        "The last thing you changed was a setting, such as pause or trends. Change it back in the same way.",
-        Line("Or take back the change of your memory before that:", "aside"),
+        "Your last change was a setting, such as pause or trends. Change it back with the same command.",
+        Line("Or undo the change of your memory before that:", "aside"),
         *items(asker, [record]),
-        choices=[[Choice("Take that back", before), Choice("Keep", "keep")]],
+        choices=[[Choice("Undo that", before), Choice("Keep", "keep")]],
     )
 
 
@@ -270,7 +270,7 @@ def _take_back(asker: Asker, target: int | str) -> Page:
     except NotFoundError:
         return _NOTHING
     except UndoError:
-        with acting.batch() as memory:  # another: what the first one did is gone
+        with acting.batch() as memory:  # a new batch: the first one was rolled back
             entries, kept = _one_by_one(memory, target)
             last = memory.history(limit=1)[0]
         notices = ()
@@ -279,17 +279,17 @@ def _take_back(asker: Asker, target: int | str) -> Page:
     back = [e.before for e in entries if e.before is not None and asker.is_active(e.before)]
     gone = [e.after for e in entries if e.after is not None and e.before not in back]
     return page(
-        Line("Taken back.", "good"),
+        Line("Undone.", "good"),
         *_listed(asker, "I remember again:", back),
         *_listed(asker, "I no longer remember:", gone),
-        *([Line("The rest of it was changed again since, and stays.", "aside")] if kept else ()),
+        *([Line("The rest was changed again since then and stays.", "aside")] if kept else ()),
         *remarks(notices),
         choices=[[Choice("Undo that", f"undo {last.run}")]],
     )
 
 
 def _one_by_one(memory: Memory, target: int | str) -> tuple[list[JournalEntry], int]:
-    """What can be taken back of a run that cannot be as a whole, and how much cannot."""
+    """Undo what can be undone of a run that cannot be undone as a whole, and count the rest."""
     done: list[JournalEntry] = []
     kept = 0
     for entry in reversed(memory.history(run=target)) if isinstance(target, str) else ():
@@ -312,5 +312,5 @@ def _not_undone(memory: Memory, target: int | str) -> Page:
     run = [e.seq for e in memory.history(run=target)] if isinstance(target, str) else [target]
     undone = {entry.undoes for entry in memory.history()}
     if set(run) <= undone:
-        return page("That was taken back already.")
-    return page(Line("That can no longer be taken back: something in it was changed or erased since.", "bad"))
+        return page("That was already undone.")
+    return page(Line("That can no longer be undone: part of it was changed or erased since.", "bad"))

@@ -1,4 +1,4 @@
-"""The command that joins two channels of one person into one memory, by a code shown on one and typed on the other."""
+"""The command that links two channels to one memory, by a code shown on one and typed on the other."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from recollect.surfaces.chat.text_fit import fitted
 
 _NAMES = {"telegram": "Telegram", "terminal": "the terminal", "web": "the web"}
 _PROBLEMS = {
-    "wrong": "That code is not shown anywhere. Look again, or ask for a new one on the other channel.",
-    "expired": "That code is no longer good. Ask for a new one on the other channel: /memory link",
+    "wrong": "That code is wrong. Check it, or ask for a new one on the other channel.",
+    "expired": "That code has expired. Ask for a new one on the other channel: /memory link",
     "used": "That code was used or withdrawn. Ask for a new one on the other channel: /memory link",
-    "own": "That is the code of this very channel. Type it on the other one.",
-    "joined": "These two share one memory already.",
-    "paused": "Memory is switched off here, so nothing can be linked.",
+    "own": "That code is from this channel. Type it on the other one.",
+    "joined": "These two already share one memory.",
+    "paused": "Memory is turned off here, so nothing can be linked.",
     "final": "This link can no longer be undone: it is too old, or something was erased since.",
 }
 
 
 def link(asker: Asker, argument: str) -> Page:
-    """Show a code, take one, or answer what waits."""
+    """Show a code, accept one, or answer a pending link."""
     word, _, rest = argument.partition(" ")
     try:
         match word.casefold():
@@ -41,13 +41,13 @@ def link(asker: Asker, argument: str) -> Page:
     except LinkError as error:
         return _problem(asker, error)
     except InvalidInputError:
-        return usage("That doesn't look like a code; they are like K7QM2-XWDPA.", "link K7QM2-XWDPA")
+        return usage("That doesn't look like a code. Codes look like K7QM2-XWDPA.", "link K7QM2-XWDPA")
     except ConfigError:
         return page(Line("Channels cannot be linked here.", "bad"))
 
 
 def waiting(asker: Asker) -> Page | None:
-    """What waits to be answered on this channel, if anything does."""
+    """Return the question about a pending link on this channel, if there is one."""
     pending = asker.app.identities.pending(asker.identity)
     return None if pending is None or pending.confirmed else _question(pending, asker.now)
 
@@ -59,10 +59,10 @@ def _code(asker: Asker) -> Page:
     return page(
         Line("One memory on two channels", "title"),
         *linked,
-        "On the other channel, type to me:",
+        "Send me this on the other channel:",
         Line(f"/memory link {code.text}", "item"),
         f"Then say yes on both. The code works once, {_minutes(asker.now, code.until)}.",
-        Line("Never give it to anybody else.", "aside"),
+        Line("Never share it with anyone.", "aside"),
         choices=[[Choice("Cancel", "link no"), *([Choice("Unlink", "link undo")] if others else [])]],
     )
 
@@ -90,38 +90,38 @@ def _confirmed(asker: Asker) -> Page:
             choices=[[Choice("See it", "show"), *([Choice("Unlink", "link undo")] if until else [])]],
         )
     return page(
-        Line("You have said yes.", "good"),
-        f"Now say yes on {_name(done.other_channel)}, too: /memory link yes",
+        Line("You said yes.", "good"),
+        f"Now say yes on {_name(done.other_channel)} too: /memory link yes",
         choices=[[Choice("Cancel", "link no")]],
     )
 
 
 def _declined(asker: Asker) -> Page:
     if asker.app.identities.decline(asker.identity):
-        return page(Line("Fine, nothing was linked.", "good"))
-    return page("Nothing was waiting, and nothing was linked.")
+        return page(Line("OK, nothing was linked.", "good"))
+    return page("No link was pending, and nothing was linked.")
 
 
 def _undone(asker: Asker, which: str) -> Page:
-    """Ask which link to undo, or undo that."""
+    """Ask which link to undo, or undo the given one."""
     others = _others(asker)
     if not others:
         raise LinkError("nothing", "")
     for other in others:
         if mark(other) == which:
             back = asker.app.identities.unlink(asker.identity if _came(asker) else other)
-            kept = [Line(f"{counted(back.kept)} changed since and stay where they are.", "aside")] if back.kept else []
+            kept = [Line(f"{counted(back.kept)} changed since then and stayed in place.", "aside")] if back.kept else []
             return page(Line("Unlinked. Each channel has its own memory again, as it was before.", "good"), *kept)
     choices = [Choice(f"Unlink {fitted(_name(other.channel), 20)}", f"link undo {mark(other)}") for other in others[:4]]
     return page(
         Line("Undo a link?", "title"),
-        "Each channel gets its own memory back, as it was. What came since stays on one of them.",
+        "Each channel gets its own memory back. What was added since stays on one of them.",
         choices=[*([choice] for choice in choices), [Choice("Keep", "keep")]],
     )
 
 
 def _others(asker: Asker) -> list[Identity]:
-    """With whom this channel can be parted: whom it came to, or else who came to it."""
+    """Return the identities that this channel can be unlinked from."""
     identities = asker.app.identities
     home, joined = identities.resolve(asker.identity), _came(asker)
     known = [one for one in identities.all() if one.user_id == home and one.identity != asker.identity]
@@ -132,7 +132,7 @@ def _others(asker: Asker) -> list[Identity]:
 
 
 def _came(asker: Asker) -> bool:
-    """Whether this channel came to its memory by a link."""
+    """Return True if this channel got its memory through a link."""
     identities = asker.app.identities
     return any(one.identity == asker.identity and one.joined for one in identities.all())
 
@@ -147,10 +147,10 @@ def _problem(asker: Asker, error: LinkError) -> Page:
         minutes = max(1, -(-int((error.retry_at - asker.now).total_seconds()) // 60))
         return page(Line(f"Too many wrong codes. Try again in {counted(minutes, 'minute', 'minutes')}.", "bad"))
     if error.kind == "nothing":
-        text = "Nothing waits to be linked, and nothing is linked here."
+        text = "No link is pending, and nothing is linked here."
         return page(Line(text, "bad"), choices=[[Choice("Show a code", "link new")]])
     if error.kind == "used" and (question := waiting(asker)):
-        return question  # it was this very person who used it
+        return question  # this person used the code
     return page(Line(_PROBLEMS.get(error.kind, "That cannot be linked."), "bad"))
 
 

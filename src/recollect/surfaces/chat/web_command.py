@@ -1,4 +1,4 @@
-"""The command that opens the web console for a person: a link that is good once, for a few minutes."""
+"""The command that gives a person a one-time login link to the web console."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from recollect.surfaces.chat.speaker import Asker
 
 
 def web(asker: Asker, argument: str) -> Page:
-    """A link to the person's own pages."""
+    """Return a login link to the person's own pages."""
     where = asker.app.config.console_url
     if not where:
         return page(
-            Line("Your memory has no web page here.", "bad"),
-            Line("Whoever runs me can set MEMORY_CONSOLE_URL.", "aside"),
+            Line("The web console is not available here.", "bad"),
+            Line("The operator can set MEMORY_CONSOLE_URL.", "aside"),
         )
     code, _ = Login(asker.app.keys).code(asker.memory.user_id)
     return page(
         Line("Your memory in a browser", "title"),
         Line(f"{where.rstrip('/')}/login?code={code}", "item"),
         f"It works once, within {LINK.seconds // 60} minutes.",
-        Line("Whoever opens it can see and change your memory: give it to nobody.", "aside"),
+        Line("Anyone who opens it can see and change your memory. Don't share it.", "aside"),
     )
