@@ -1,6 +1,6 @@
-"""What the bot does about an update: asks the `Talk` of the person, and says what to send where.
+"""Answers updates: passes them to the person's `Talk` and returns what to send where.
 
-Groups are public: what a person says there to the bot is theirs, but their memory is shown to them in private only.
+Groups are public: what a person says to the bot there is stored for them, but their memory is shown only in private.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from recollect.times import Clock, utc_now
 CHANNEL = "telegram"
 _MOST_TALKS = 2000
 _MOST_LOOKED_AT = 100
-_NOT_YOURS = "This is for the person I answered. Ask me yourself."
-_ELSEWHERE = "Let us do that in our private chat."
-WENT_WRONG = page(Line("Something went wrong on my side. Please say it again.", "bad"))
+_NOT_YOURS = "This button is for the person I answered. Send me your own message."
+_ELSEWHERE = "Let's do that in our private chat."
+WENT_WRONG = page(Line("Something went wrong on my side. Please send it again.", "bad"))
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What to send to a chat, and what to show on the button that was pressed."""
+    """What to send to a chat, and what to show for the button that was pressed."""
 
     chat: int
     acts: list[dict[str, Any]] = field(default_factory=list)
@@ -46,7 +46,7 @@ class Answer:
 
 
 class Answering:
-    """Answers events. Safe to share between threads; the events of one person come one after the other."""
+    """Answers events. Thread-safe; the events of one person arrive one after the other."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Answering:
         self._names: OrderedDict[tuple[int, str], str] = OrderedDict()
 
     def answer(self, event: Event, update: int) -> Answer:
-        """What to do about it."""
+        """Return the answer to an event."""
         match event:
             case Said():
                 return self._said(event)
@@ -78,17 +78,17 @@ class Answering:
                 return Answer(event.spot.chat)
 
     def sorry(self, event: Event) -> Answer:
-        """What to say if that failed."""
+        """Return the answer after a failure."""
         if isinstance(event, Reacted):
             return Answer(event.spot.chat)
         return self._told(event.spot, [WENT_WRONG], event.message)
 
     def memory(self, person: int) -> Memory:
-        """Whose memory it is."""
+        """Return the memory of a person."""
         return self._app.identities.memory((CHANNEL, str(person)))
 
     def talk(self, person: int, spot: Spot, name: str) -> Talk:
-        """The person in this place; kept, because some things are known only to it."""
+        """Return the person's `Talk` in this place. It is kept, because some state lives only in it."""
         key = (person, spot.place)
         with self._guard:
             if not spot.private:
@@ -114,19 +114,19 @@ class Answering:
             return talk
 
     def _company(self, key: tuple[int, str]) -> list[str]:
-        """Who else has talked with the bot in this place lately."""
+        """Return who else has recently talked to the bot in this place."""
         with self._guard:
             return [name for (person, place), name in self._names.items() if place == key[1] and person != key[0]]
 
-    # what was said
+    # messages
 
     def _said(self, said: Said) -> Answer:
         spot, verb = said.spot, _verb(said.text)
         if said.nobody:
-            told = "You write in the name of a group or a channel, so I cannot know whose memory this is."
+            told = "You are writing as a group or a channel, so I can't tell whose memory this is."
             return self._told(spot, [page(told, Line("Write as yourself.", "aside"))], said.message)
         if said.edited is not None and (verb or said.forwarded):
-            return Answer(spot.chat)  # a command is obeyed when it is sent, not when it is polished
+            return Answer(spot.chat)  # commands run when they are sent, not when they are edited
         if said.edited is not None and _was_heard(self.memory(said.person), said):
             return Answer(spot.chat)
         if not said.text.strip():
@@ -142,7 +142,7 @@ class Answering:
         return answer
 
     def _heard(self, said: Said, verb: str) -> tuple[list[Page], bool]:
-        """The pages, and whether they are conversation rather than the answer to a command."""
+        """Return the pages, and True if they are conversation rather than the answer to a command."""
         talk = self.talk(said.person, said.spot, said.name)
         name = str(said.message) if said.edited is None else f"{said.message}.{said.edited}"
         if said.forwarded:
@@ -164,25 +164,25 @@ class Answering:
         talk = self.talk(said.person, said.spot, said.name)
         if not said.spot.private:
             return self._told(said.spot, talk.say("/help"), said.message)
-        if said.text.split()[1:] == ["memory"]:  # from a button in a group; nothing else is taken from a link
+        if said.text.split()[1:] == ["memory"]:  # from a button in a group; other link parameters are ignored
             return self._told(said.spot, talk.say("/memory"), said.message)
         hello = page(
             Line("Hello!", "title"),
             "I remember what you tell me, and only you can see it.",
-            "Say “remember that I like tea”, or just talk with me. Forward me something to discuss it.",
-            Line("/memory shows what I know, /memory help what you can do with it.", "aside"),
+            "Say “remember that I like tea”, or just talk to me. Forward me something to discuss it.",
+            Line("/memory shows what I know; /memory help lists the commands.", "aside"),
         )
         return self._told(said.spot, [hello, *talk.greeting()], said.message)
 
     def _in_private(self, said: Said) -> Answer:
         link = f"https://t.me/{self._me.username}?start=memory"
-        told = Part("Your memory is private, so I show it to you alone.", ((("Open our chat", link),),))
+        told = Part("Your memory is private, so I show it only to you.", ((("Open our chat", link),),))
         return Answer(said.spot.chat, _acts(said.spot, [told], said.message))
 
-    # what was pressed
+    # buttons and reactions
 
     def toast(self, event: Pressed) -> str | None:
-        """What a press can be answered with before anything is done; None if that has to wait."""
+        """Return the immediate response to a press; None if it must wait for the result."""
         if event.data in (DISCUSS, SAVE):
             return None
         command, _ = pressed(event.data)
@@ -231,10 +231,10 @@ class Answering:
             elif emoji:
                 memory.report("reaction", id=f"telegram:{update}", value=emoji, **post.about)
 
-    # inside
+    # helpers
 
     def _topic(self, person: int, spot: Spot, message: Mapping[str, Any]) -> Topic | None:
-        """What a message is about: the post that was delivered as it, or what it answers, or says."""
+        """Return the topic of a message: the post delivered as it, the message it replies to, or its own text."""
         number = int(message["message_id"])
         known = delivered(self.memory(person), spot.chat, number)
         return known or topic_of(message.get("reply_to_message") or {}) or topic_of(message)
@@ -252,18 +252,18 @@ class Answering:
         return Answer(spot.chat, acts)
 
     def _public(self, pages: Sequence[Page]) -> list[Page | Part]:
-        """What of an answer can stand in a group: nothing that the person did not just say there."""
+        """Return the part of an answer that may be shown in a group: only what the person just said there."""
         told: list[Page | Part] = []
         for one in pages:
             if any(choice.command.startswith("link") for row in one.choices for choice in row):
-                continue  # it waits in the private chat, too
+                continue  # the private chat asks too
             said = tuple(line for line in one.lines if line.style != "aside")
             if not said:
                 continue
             if any(line.text == RECALLED for line in said):
                 link = f"https://t.me/{self._me.username}?start=memory"
                 told.append(
-                    Part("I know something about that, and tell it to you alone.", ((("Open our chat", link),),))
+                    Part("I know something about that, but I tell it only to you.", ((("Open our chat", link),),))
                 )
                 continue
             told.append(replace(one, lines=said))
@@ -271,7 +271,7 @@ class Answering:
 
 
 def _joined(pages: Sequence[Page | Part]) -> list[Page | Part]:
-    """Pages without choices stand in one message with the next: nobody wants to be rung for each."""
+    """Join pages without choices with the next one, so that each answer causes few notifications."""
     told: list[Page | Part] = []
     for one in pages:
         before = told[-1] if told else None
@@ -283,7 +283,7 @@ def _joined(pages: Sequence[Page | Part]) -> list[Page | Part]:
 
 
 def _acts(spot: Spot, drawn: Sequence[Part], after: int, reply_to: int | None = None) -> list[dict[str, Any]]:
-    """Parts as requests: the first is a reply to what it answers, if that has to be seen."""
+    """Return parts as requests. The first is a reply to ``reply_to``, if given."""
     acts = []
     for part in drawn:
         act: dict[str, Any] = {"text": part.text, "after": after}
@@ -298,7 +298,7 @@ def _acts(spot: Spot, drawn: Sequence[Part], after: int, reply_to: int | None = 
 
 
 def _verb(text: str) -> str:
-    """The command that a text begins with, or nothing."""
+    """Return the command that a text begins with, or an empty string."""
     if Commands.owns(text):
         return "memory"
     first = text.split(maxsplit=1)[0] if text.strip() else ""
@@ -306,7 +306,7 @@ def _verb(text: str) -> str:
 
 
 def _quoted(said: Said, by_me: bool) -> str | None:
-    """The text that a reply is about, unless it is ours or the person's own."""
+    """Return the text that is replied to, unless it is ours or the person's own."""
     author = (said.reply.get("from") or {}).get("id")
     if not said.reply or by_me or (author == said.person and "forward_origin" not in said.reply):
         return None
@@ -314,7 +314,7 @@ def _quoted(said: Said, by_me: bool) -> str | None:
 
 
 def _was_heard(memory: Memory, said: Said) -> bool:
-    """Whether these words of it are known: to Telegram it is an edit, too, if something else about it changed."""
+    """Return True if this text is already stored: Telegram also reports edits that do not change the text."""
     name = f"{said.spot.place}/{said.message}"
     for one in memory.read(kind="message", newest_first=True, limit=_MOST_LOOKED_AT) if memory.exists else []:
         if str(one.metadata.get("message", "")).partition(".")[0] == name:
@@ -323,7 +323,7 @@ def _was_heard(memory: Memory, said: Said) -> bool:
 
 
 def _is_about(memory: Memory, spot: Spot, post: Topic, now: datetime) -> bool:
-    """Whether this is what is being discussed here already."""
+    """Return True if this post is already being discussed here."""
     for one in memory.interactions(kinds=("discussion",), newest_first=True, limit=20):
         if (one.session or "").rpartition("@")[0] == spot.place:
             said = memory.read(kind="message", session=one.session, newest_first=True, limit=1)
@@ -337,8 +337,8 @@ def _saved(memory: Memory, press: Pressed, topic: Topic) -> str:
     outcome = memory.report("save", id=f"telegram:save:{press.spot.chat}:{press.message}:{press.person}", **topic.about)
     if not isinstance(outcome, Reported):
         return "Memory is off, so nothing was saved."
-    return "Saved." if outcome.fresh else "You have saved this already."
+    return "Saved." if outcome.fresh else "You already saved this."
 
 
 def _wordless() -> Page:
-    return page("So far I can read only text. A caption will do, too.")
+    return page("I can only read text so far, including captions.")
