@@ -367,13 +367,13 @@ def test_U6_the_dashboard_shows_every_figure_and_a_table_for_each_chart(where: s
 def test_U6_empty_pages_say_so(where: str) -> None:
     with recollect.open(where) as app, visiting(app) as [visit]:
         seen = visit.seen("operator?days=30")
-        assert "No tool was called in these 30 days" in seen and "Success —" in seen and "Calls 0" in seen
+        assert "No tool was called in the last 30 days" in seen and "Success —" in seen and "Calls 0" in seen
         assert 'class="chart"' not in visit.get("operator?days=30")
         assert "No tool was called today" in visit.seen("operator?days=1")
-        assert "Nobody has a memory yet" in visit.seen("operator/users")
-        assert "Nobody whose id begins with x" in visit.seen("operator/users?q=x")
+        assert "There are no users yet" in visit.seen("operator/users")
+        assert "There are no users whose id begins with x" in visit.seen("operator/users?q=x")
         seen = visit.seen("operator/queue")
-        assert "No job was done of late" in seen and "Nothing was given up" in seen
+        assert "No jobs were done recently" in seen and "There are no failed jobs" in seen
 
 
 def test_U6_who_cannot_be_read_is_told_and_the_others_are_counted(tmp_path: Path) -> None:
@@ -414,9 +414,9 @@ def test_R4_U6_operators_see_nothing_of_other_tenants(where: str) -> None:
             dead = {job.user_id: job.id for job in queue.dead()}
         with visiting(app, "default", "acme") as [ours, theirs]:
             seen = ours.seen("operator?days=30")
-            assert "Calls 1" in seen and "Users 1" in seen and "theirs_only" not in seen and "Jobs given up 2" in seen
+            assert "Calls 1" in seen and "Users 1" in seen and "theirs_only" not in seen and "Jobs failed 2" in seen
             seen = theirs.seen("operator?days=30")
-            assert "Calls 2" in seen and "Users 1" in seen and "ours_only" not in seen and "Jobs given up 1" in seen
+            assert "Calls 2" in seen and "Users 1" in seen and "ours_only" not in seen and "Jobs failed 1" in seen
             assert "ann" in theirs.seen("operator/users") and "bob" not in theirs.seen("operator/users")
             seen = theirs.seen("operator/queue")
             assert "late for ann" in seen and "bob" not in seen and "everyone" not in seen
@@ -493,7 +493,7 @@ def test_U6_who_may_only_look_changes_nothing(tmp_path: Path) -> None:
         code, _ = Login(app.keys).link(None, operator=True, read_only=True)
         with visiting(app, code=code) as [visit]:
             page = visit.get("operator/queue")
-            assert "extract for ann" in text_of(page) and "Try again" not in page
+            assert "extract for ann" in text_of(page) and "Retry" not in page
             assert "ann" in visit.seen("operator/users") and "Erase" not in visit.seen("operator/users")
             visit.get("operator/users/erase?user=ann", 403)
             for path, fields in (
@@ -518,7 +518,7 @@ def test_U6_dead_letters_of_others_hide_none_of_ours(tmp_path: Path, monkeypatch
             seen = theirs.seen("operator/queue")
             assert "the latest 2 of 3" in seen and seen.count("late for") == 2 * 3
             [name] = re.findall(r'action="/console/(operator/queue/[^"]+)"', page)
-            assert "It begins anew" in text_of(ours.post(name, do="retry"))
+            assert "Queued again" in text_of(ours.post(name, do="retry"))
             ours.post(name, 404, do="retry")
             with app.queue() as queue:
                 assert queue.figures("default").waiting == 1 and queue.figures("acme").dead == 3

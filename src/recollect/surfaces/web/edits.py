@@ -1,5 +1,5 @@
-"""What a person changes: a line, the whole file, a pin; forgetting, merging and taking back. Each is shown first where
-it could surprise, and never overwrites what somebody else changed meanwhile."""
+"""The pages that change a memory: edit, pin, forget, merge, undo. Edits show a preview first, and no change overwrites
+one that was made in the meantime."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from recollect.surfaces.web.diffs import lines_changed, words_changed
 from recollect.surfaces.web.rendering import Asked, page, then
 from recollect.surfaces.web.views import day_of
 
-_MEANWHILE = "It was changed meanwhile, to what is shown first. Save only if you still want to."
+_MEANWHILE = "It was changed in the meantime, to the first text below. Save only if you still want to."
 
 
 class DeclinedError(InvalidInputError):
-    """The policy said no, and why."""
+    """The policy refused the change."""
 
     def __init__(self, outcome: Outcome) -> None:
         super().__init__("memory", outcome.message)
@@ -28,21 +28,23 @@ class DeclinedError(InvalidInputError):
 
 
 def editor(asked: Asked) -> Response:
-    """A file, to be edited as a whole."""
+    """Show the editor for a whole file."""
     day = day_of(asked)
     text = _file(asked)
     return page(asked, "editor.html", day=day, text=text, expect=digest(text), problem="", rows=None, compared="")
 
 
 def edit(asked: Asked) -> Response:
-    """Show what an edit would change; then, if the file is still what it was made from, save it."""
+    """Show what an edit would change, or save it if the file has not changed since."""
     day, current = day_of(asked), _file(asked)
     text, expect = _as_in(current, asked.field("text")), asked.field("expect")
     rows = lines_changed(current, text)
     values: dict[str, Any] = {"day": day, "text": text, "rows": rows, "problem": "", "expect": expect}
     values["compared"] = digest(_plain(text))
     if expect != digest(current):
-        values["problem"] = "The file was changed meanwhile. Below is what your text would change now; nothing is lost."
+        values["problem"] = (
+            "The file was changed in the meantime. Below is what your text would change now; nothing is lost."
+        )
         return page(asked, "editor.html", status=_stale(asked), **values | {"expect": digest(current)})
     if not _is_compared(asked, text):
         return page(asked, "editor.html", **values)
@@ -59,12 +61,12 @@ def edit(asked: Asked) -> Response:
 
 
 def _is_compared(asked: Asked, text: str) -> bool:
-    """Whether this is to be saved, and is what the person has seen compared."""
+    """Return True if the form asks to save exactly the text that was compared."""
     return asked.form.get("step") == "save" and asked.form.get("compared") == digest(_plain(text))
 
 
 def _stale(asked: Asked) -> int:
-    """The status of a page that tells of somebody else's change: only who wanted to save was refused."""
+    """Return the status of a page about a concurrent change: a conflict only if the form asked to save."""
     return 409 if asked.form.get("step") == "save" else 200
 
 
@@ -74,23 +76,23 @@ def _file(asked: Asked) -> str:
 
 
 def digest(text: str) -> str:
-    """What tells one text from another."""
+    """Return a hash of a text."""
     return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
 def _as_in(current: str, text: str) -> str:
-    """A text as a browser sends it, with the line endings of the file."""
+    """Return a text from a browser with the line endings of the file."""
     plain = _plain(text)
     return plain.replace("\n", "\r\n") if "\r\n" in current else plain
 
 
 def _without_secrets(text: str, current: str) -> str:
-    """A refused text as it may be shown again: secrets masked in what is new; the rest is in the file already."""
+    """Return a refused text with secrets in its new parts masked; the rest is already in the file."""
     known = set(current.splitlines())
     lines = text.splitlines(keepends=True)
     masked = "".join(line if line.rstrip("\r\n") in known else mask(line) for line in lines)
     left = "".join(line for line in masked.splitlines(keepends=True) if line.rstrip("\r\n") not in known)
-    return mask(masked) if find_secrets(left) else masked  # one over several lines, such as a block with a key
+    return mask(masked) if find_secrets(left) else masked  # a secret over several lines, such as a private key
 
 
 def _plain(text: str) -> str:
@@ -98,7 +100,7 @@ def _plain(text: str) -> str:
 
 
 def remember(asked: Asked) -> Response:
-    """A fact that the person adds."""
+    """Store a fact that the person entered."""
     category = asked.form.get("category") or None
     if category is not None and category not in CATEGORIES:
         raise InvalidInputError("category", f"must be one of {', '.join(CATEGORIES)}")
@@ -108,14 +110,14 @@ def remember(asked: Asked) -> Response:
 
 
 def change(asked: Asked) -> Response:
-    """Another value for one record: shown first, then saved if nobody else changed it meanwhile."""
+    """Preview a new value of a record, or save it if the record has not changed since."""
     content, seen = _plain(asked.field("content")).strip(), asked.field("seq")
     reason = "correction" if asked.form.get("reason") == "correction" else "update"
     record, problem = _named(asked, asked.memory.get(asked.path["id"])), ""
-    if refused := secret_in(content):  # before it is compared, and so before it is shown
+    if refused := secret_in(content):  # before it is compared and shown
         content, problem = mask(content), refused.message
     elif _is_compared(asked, content):
-        with asked.memory.batch() as mine:  # so that nobody is in between looking and writing
+        with asked.memory.batch() as mine:  # so that nothing happens between the check and the write
             record = mine.get(record.id)
             outcome = mine.update(record.id, content, reason=reason) if str(record.seq) == seen else None
         if outcome is not None and outcome.done:
@@ -130,21 +132,21 @@ def change(asked: Asked) -> Response:
 
 
 def pin(asked: Asked) -> Response:
-    """Keep a fact in MEMORY.md, or no longer."""
+    """Pin or unpin a fact."""
     wanted = asked.form.get("pinned") == "1"
     name = asked.path["id"]
     return _after(asked, f"record/{name}", "pinned" if wanted else "unpinned", asked.known.pin(name, wanted))
 
 
 def forget(asked: Asked) -> Response:
-    """Out of recall."""
+    """Forget a record."""
     name = asked.path["id"]
     reason = asked.form.get("reason", "").strip() or None
     return _after(asked, f"record/{name}", "forgotten", asked.known.forget(name, reason=reason))
 
 
 def undo(asked: Asked) -> Response:
-    """Take back an entry of the journal or a whole run."""
+    """Undo a journal entry or a whole run."""
     target = asked.field("target")
     if not target or (target.isdigit() and not (target.isascii() and len(target) <= 15)):
         raise InvalidInputError("target", "must be the number of an entry or the id of a run")
@@ -158,7 +160,7 @@ def _last(asked: Asked) -> str | int | None:
 
 
 def merge(asked: Asked) -> Response:
-    """Two records become one."""
+    """Merge two records into one."""
     one, other = asked.field("one"), asked.field("other")
     outcome = asked.known.merge([one, other], _plain(asked.field("content")).strip(), reason="merged in the console")
     if isinstance(outcome, Merged):
@@ -167,9 +169,9 @@ def merge(asked: Asked) -> Response:
 
 
 def _named(asked: Asked, record: Record) -> Record:
-    """A record that was asked for by its id, and not by something that fits by chance."""
+    """Return the record if its full id was given, not only a matching key or ending."""
     if record.id != asked.path["id"]:
-        raise NotFoundError("There is no such record.")
+        raise NotFoundError("This record does not exist.")
     return record
 
 

@@ -1,4 +1,4 @@
-"""What a person decides about their memory as a whole: whether it is on, what it may be used for, and that it ends."""
+"""The settings pages: mode, consents, export and import, forgetting topics, erasing everything."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _CHUNK = 1 << 16
 
 
 def settings(asked: Asked) -> Response:
-    """All switches."""
+    """Show the settings."""
     given = asked.memory.consents()
     consents = [(name, CONSENT_MEANINGS[name], name in given) for name in CONSENTS]
     return page(asked, "settings.html", consents=consents, counts=asked.memory.count(), endings=",".join(ENDINGS))
 
 
 def mode(asked: Asked) -> Response:
-    """On, paused or incognito."""
+    """Set the mode: on, paused or incognito."""
     wanted = asked.field("mode")
     if wanted == "on":
         asked.memory.resume()
@@ -41,20 +41,22 @@ def mode(asked: Asked) -> Response:
 
 
 def consent(asked: Asked) -> Response:
-    """What the memory may be used for."""
+    """Save the consents."""
     for name in CONSENTS:
         asked.memory.consent(name, asked.form.get(name) == "1")
     return then(asked, "settings", "consent")
 
 
 def export(asked: Asked) -> Response:
-    """The whole memory as one archive."""
+    """Send the whole memory as one archive."""
     folder = tempfile.mkdtemp(prefix="recollect-")
     try:
         path = asked.memory.export(Path(folder) / "memory.zip")
         file, size = path.open("rb"), path.stat().st_size
     finally:
-        shutil.rmtree(folder, ignore_errors=True)  # before it is sent: whoever leaves halfway leaves nothing behind
+        shutil.rmtree(
+            folder, ignore_errors=True
+        )  # before it is sent, so that an aborted download leaves nothing behind
     headers = {"content-disposition": 'attachment; filename="memory.zip"', "content-length": str(size)}
     return StreamingResponse(_read(file), media_type="application/zip", headers=headers)
 
@@ -66,9 +68,9 @@ async def _read(file: BinaryIO) -> AsyncIterator[bytes]:
 
 
 def import_(asked: Asked) -> Response:
-    """Take over an archive or another tool's export; first what that would do, if asked."""
+    """Import an archive or another tool's export; with ``dry_run``, show what that would do."""
     if asked.upload is None:
-        raise InvalidInputError("file", "must be chosen: an archive made by export, or another tool's export")
+        raise InvalidInputError("file", "is missing; choose an archive made by export, or another tool's export")
     dry_run = asked.form.get("dry_run") == "1"
     report = asked.memory.import_(asked.upload, dry_run=dry_run)
     return page(asked, "imported.html", report=report, dry_run=dry_run)
@@ -78,14 +80,14 @@ def import_(asked: Asked) -> Response:
 
 
 def topic(asked: Asked) -> Response:
-    """What speaks of a topic, before anything happens to it."""
+    """List what mentions a topic."""
     words = asked.query.get("topic", "").strip()
     found = asked.memory.erase_topic(words, dry_run=True)[0] if words else []
     return page(asked, "topic.html", topic=words, found=found[:_MOST_SHOWN], left=max(len(found) - _MOST_SHOWN, 0))
 
 
 def remove(asked: Asked) -> Response:
-    """Forget or erase what was shown, and nothing else."""
+    """Forget or erase exactly the records that were shown."""
     names = list(dict.fromkeys(asked.form.get("ids", "").split()))
     if not names or len(names) > _MOST_SHOWN:
         raise InvalidInputError("ids", f"must name 1 to {_MOST_SHOWN} records")
@@ -96,12 +98,12 @@ def remove(asked: Asked) -> Response:
                 mine.forget(name, reason="forgotten with a topic in the console")
         return then(asked, "timeline", "forgotten", run)
     if asked.form.get("sure") != "1":
-        raise InvalidInputError("sure", "must be ticked: what is erased does not come back")
+        raise InvalidInputError("sure", "must be ticked, because erased records cannot be restored")
     return _receipt(asked, _erase(asked, names, asked.form.get("topic", "").strip()))
 
 
 def _erase(asked: Asked, names: list[str], topic: str) -> Receipt:
-    """Erase these records; if they are all that speaks of a topic, every other mention of it as well."""
+    """Erase these records. If nothing else mentions the topic, also erase its other traces."""
     with asked.known.batch() as mine:
         about = {record.id for record in mine.erase_topic(topic, dry_run=True)[0]} if topic else set()
         if about == set(names):
@@ -112,26 +114,26 @@ def _erase(asked: Asked, names: list[str], topic: str) -> Receipt:
 
 
 def remove_example(asked: Asked) -> Response:
-    """Erase the example, if that is what this memory is."""
+    """Erase the example memory."""
     if not example.is_example(asked.memory):
         raise NotFoundError("This memory is not the example; nothing was removed.")
     return _receipt(asked, example.remove(asked.app))
 
 
 def erasing(asked: Asked) -> Response:
-    """What erasing one record means."""
+    """Ask for confirmation before a record is erased."""
     found = asked.memory.why(asked.path["id"]).record
     return page(asked, "erasing.html", record=found)
 
 
 def clear(asked: Asked) -> Response:
-    """Erase everything about the person, and begin again; with ``erase``, the person too."""
+    """Erase everything about the person; with the word ``erase``, also the user."""
     word = asked.form.get("word", "").strip().lower()
     if word == "clear":
         return _receipt(asked, asked.memory.clear().receipt)
     if word == "erase" and asked.visitor.user is not None:
         return _receipt(asked, asked.app.erase_user(asked.visitor.user))
-    raise InvalidInputError("word", "must be clear or erase; nothing was removed")
+    raise InvalidInputError("word", "must be clear or erase; nothing was erased")
 
 
 def _receipt(asked: Asked, receipt: Receipt) -> Response:

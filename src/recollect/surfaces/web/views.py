@@ -1,4 +1,4 @@
-"""What a person sees of their memory: the file, one record, what is found, what happened. Changes nothing."""
+"""The pages that show a memory: the file, records, search, history. They change nothing."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from recollect.times import parse_day
 
 _PAGE = 100
 _FEW = 30
-"""How many runs or conversations are on a page."""
+"""The number of runs or conversations on a page."""
 _MOST_LOOKED_AT = 5000
-"""How many entries are looked at for one page, if few of them are to be shown."""
+"""The maximum number of entries to read for one page, if few of them are shown."""
 _LAST = 50
-"""What happened before these changes of a record can hardly be undone any more."""
+"""Changes before one of these can no longer be undone."""
 
 _KINDS = {
     "fact": ("", "fact", "facts"),
@@ -36,7 +36,7 @@ _KINDS = {
     "observation": ("observations", "observation", "observations"),
     "scratch": ("working", "working value", "working values"),
 }
-"""Where records of a kind are shown, and what one and many of them are called."""
+"""The page of each kind, and its name in singular and plural."""
 _LEARNED = ("fact", "observation", "episode", "note", "daily")
 
 OPS = {
@@ -56,13 +56,13 @@ OPS = {
     "consent": "Consented",
     "withdraw": "Withdrew consent",
     "import": "Imported",
-    "restore": "Brought back",
+    "restore": "Restored",
 }
 
 
 @dataclass(frozen=True)
 class Line:
-    """One thing MEMORY.md says, and the fact that holds it, if there is one."""
+    """A line of MEMORY.md and its fact, if there is one."""
 
     item: Item
     fact: Fact | None
@@ -70,7 +70,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Event:
-    """A journal entry as it is shown."""
+    """A journal entry for display."""
 
     entry: JournalEntry
     said: str
@@ -82,17 +82,17 @@ class Event:
 
 @dataclass(frozen=True)
 class Run:
-    """What was done together: its last changes, and how learning went if that is what it was."""
+    """A run: its last changes, and the extraction if it was one."""
 
     id: str
     events: list[Event]
     is_more: bool
-    """Whether there are others before these."""
+    """True if there are earlier changes."""
     learned: ExtractionRun | None
 
 
 def memory(asked: Asked) -> Response:
-    """MEMORY.md, section by section."""
+    """Show MEMORY.md by section."""
     mine = asked.memory
     text = mine.show()
     facts = [fact for fact in mine.read(kind="fact") if isinstance(fact, Fact)]
@@ -113,7 +113,7 @@ def _bare(text: str) -> str:
 
 
 def record(asked: Asked) -> Response:
-    """One record: what it says, why it is known, what happened to it."""
+    """Show one record: its text, its origin, its history."""
     mine = asked.memory
     why = mine.why(asked.path["id"])
     found = why.record
@@ -123,7 +123,7 @@ def record(asked: Asked) -> Response:
         asked,
         "record.html",
         record=found,
-        why=why.message.partition("; ")[0].rstrip("."),  # the page shows the rest in its own way
+        why=why.message.partition("; ")[0].rstrip("."),  # the page shows the rest separately
         events=told(why.entries)[::-1],
         supports=supports,
         successor=successor,
@@ -138,7 +138,7 @@ def _get(asked: Asked, ref: str) -> Record | None:
 
 
 def search(asked: Asked) -> Response:
-    """What was found, with the reasons marked in it."""
+    """Show search results with the matches highlighted."""
     query = asked.query.get("q", "").strip()
     conversation = asked.query.get("conversation") == "1"
     found = asked.memory.search(query, limit=30, include_conversation=conversation) if query else None
@@ -150,13 +150,13 @@ def search(asked: Asked) -> Response:
 
 
 def timeline(asked: Asked) -> Response:
-    """The journal, the latest first, page by page."""
+    """Show the journal, latest first."""
     mine, before = asked.memory, asked.number("before", 0, 10**9) or None
     conversation = asked.query.get("conversation") == "1"
 
     def is_shown(entry: JournalEntry) -> bool:
         record = entry.after or entry.before
-        return conversation or record is None or record.kind != "message"  # or talk would leave no room for changes
+        return conversation or record is None or record.kind != "message"  # messages would crowd out the changes
 
     entries, left, earlier = _walk_back(mine, before, is_shown, _PAGE)
     events = told(entries, _since(mine, entries) if before else ())[::-1]
@@ -168,7 +168,7 @@ def timeline(asked: Asked) -> Response:
 def _walk_back(
     mine: Memory, before: int | None, is_shown: Callable[[JournalEntry], bool], enough: int
 ) -> tuple[list[JournalEntry], int, int | None]:
-    """Entries to show that came before one, oldest first; how many were passed by; and before which to go on."""
+    """Return the entries to show before one, oldest first; the number skipped; and where the next page starts."""
     found: list[JournalEntry] = []
     looked_at = 0
     while looked_at < _MOST_LOOKED_AT and (some := mine.history(before=before, limit=2 * _PAGE)):
@@ -182,7 +182,7 @@ def _walk_back(
 
 
 def _since(mine: Memory, entries: Iterable[JournalEntry]) -> list[JournalEntry]:
-    """What happened last to the records of these entries."""
+    """Return the last change of each record in these entries."""
     found: list[JournalEntry] = []
     for name in {entry.record_id for entry in entries if entry.after is not None and not entry.erased}:
         found += mine.history(name, limit=_LAST)
@@ -190,7 +190,7 @@ def _since(mine: Memory, entries: Iterable[JournalEntry]) -> list[JournalEntry]:
 
 
 def daily(asked: Asked) -> Response:
-    """The daily note of a day, and which others there are."""
+    """Show a daily note and the list of days."""
     mine = asked.memory
     today = mine.clock().date()
     day = parse_day("day", asked.path["day"]) if "day" in asked.path else today
@@ -204,7 +204,7 @@ def daily(asked: Asked) -> Response:
 
 
 def records(kind: str, title: str, about: str, empty: str) -> Callable[[Asked], Response]:
-    """A page of all records of a kind, the latest first; ``empty`` says how to come by one."""
+    """Return a page that lists records of a kind, latest first. ``empty`` says how to get the first one."""
 
     def listed(asked: Asked) -> Response:
         start = asked.number("from", 1, 1_000_000) - 1
@@ -217,7 +217,7 @@ def records(kind: str, title: str, about: str, empty: str) -> Callable[[Asked], 
 
 
 def conversations(asked: Asked) -> Response:
-    """The conversations whose messages are kept, each with how it began."""
+    """List stored conversations with their first messages."""
     mine = asked.memory
     start = asked.number("from", 1, 1_000_000) - 1
     found = mine.sessions(limit=_FEW + 1, offset=start)
@@ -227,29 +227,29 @@ def conversations(asked: Asked) -> Response:
 
 
 def conversation(asked: Asked) -> Response:
-    """What was said in a conversation, and what is known from it."""
+    """Show a conversation and the records derived from it."""
     mine, name = asked.memory, asked.query.get("id", "")
     start = asked.number("from", 1, 1_000_000) - 1
     messages = mine.read(kind="message", session=name, limit=_PAGE + 1, offset=start) if name else []
     learned = [one for kind in _LEARNED for one in mine.read(kind=kind, session=name, limit=_PAGE)] if name else []
     if not messages and not learned:
-        raise NotFoundError("There is no such conversation, or it is not kept any more.")
+        raise NotFoundError("This conversation does not exist or is no longer stored.")
     more = start + _PAGE + 1 if len(messages) > _PAGE else None
     return page(asked, "conversation.html", name=name, messages=messages[:_PAGE], learned=learned, more=more)
 
 
 def working(asked: Asked) -> Response:
-    """What agents keep in mind for the moment."""
+    """Show the working memory of agents."""
     return page(asked, "working.html", items=asked.memory.read(kind="scratch", newest_first=True, limit=500))
 
 
 def people(asked: Asked) -> Response:
-    """Who is in the memory: relationships, and who took part in episodes."""
+    """Show people: relationships and participants of episodes."""
     ties: dict[str, Tie] = {}
     myself = ("user", asked.memory.user_id.rpartition("/")[2].casefold())
     for fact in asked.memory.read(kind="fact", type="relationship"):
         role, name = (getattr(fact, "label", None) or fact.key or "").replace("_", " "), fact.content
-        if name[:1].islower() and role[:1].isupper():  # "Inês: daughter", and not "Daughter: Inês"
+        if name[:1].islower() and role[:1].isupper():  # "Inês: daughter" instead of "Daughter: Inês"
             role, name = name, role
         _tie(ties, name, role, fact)
     for episode in asked.memory.read(kind="episode"):
@@ -261,7 +261,7 @@ def people(asked: Asked) -> Response:
 
 
 def _tie(ties: dict[str, Tie], name: str, role: str, record: Record) -> None:
-    """Add to what is known of somebody: under the same name, or one that begins with it, as in "Milo, 6"."""
+    """Add a record to a person's tie: the same name, or one that begins with it, as in "Milo, 6"."""
     short = name.split(",")[0].split(" from ")[0].strip() or name
     tie = ties.setdefault(short.casefold(), Tie(short))
     tie.role = tie.role or role
@@ -269,7 +269,7 @@ def _tie(ties: dict[str, Tie], name: str, role: str, record: Record) -> None:
 
 
 def runs(asked: Asked) -> Response:
-    """What was done together, and can be undone together, the latest first."""
+    """List runs, latest first."""
     mine, before = asked.memory, asked.number("before", 0, 10**9) or None
     learned = {run.id: run for run in mine.runs(limit=500)}
     seen: set[str] = set()
@@ -278,7 +278,7 @@ def runs(asked: Asked) -> Response:
         is_new = entry.run is not None and entry.run not in seen
         if entry.run is not None:
             seen.add(entry.run)
-        # one that went on after this page began is on a later one
+        # a run with entries after this page begins is on a newer page
         return is_new and (before is None or mine.history(run=entry.run, limit=1)[0].seq < before)
 
     entries, _, earlier = _walk_back(mine, before, is_last, _FEW)
@@ -288,11 +288,11 @@ def runs(asked: Asked) -> Response:
 
 
 def run(asked: Asked) -> Response:
-    """One run with its changes."""
+    """Show one run with its changes."""
     mine, name = asked.memory, asked.path["run"]
     shown = _run(mine, name, {run.id: run for run in mine.runs(limit=500)}, 500)
     if not shown.events:
-        raise NotFoundError("There is no such run.")
+        raise NotFoundError("This run does not exist.")
     return page(asked, "run.html", run=shown)
 
 
@@ -303,16 +303,16 @@ def _run(mine: Memory, name: str, learned: Mapping[str, ExtractionRun], most: in
 
 
 def duplicates(asked: Asked) -> Response:
-    """Records that say nearly the same, to be merged perhaps."""
+    """List pairs of similar records that could be merged."""
     pairs = [(one, other, *words_changed(one.content, other.content)) for one, other in asked.memory.similar(limit=20)]
     return page(asked, "duplicates.html", pairs=pairs)
 
 
-# the journal, as it is shown
+# the journal for display
 
 
 def told(entries: Iterable[JournalEntry], since: Iterable[JournalEntry] = ()) -> list[Event]:
-    """Entries as they are shown. What was changed again, as ``since`` tells, cannot be undone before that is."""
+    """Return entries for display. An entry whose record changed again (see ``since``) cannot be undone first."""
     entries, found = list(entries), []
     known = sorted({entry.seq: entry for entry in (*entries, *since)}.values(), key=lambda entry: entry.seq)
     undone = _undone_in(known)
@@ -334,7 +334,7 @@ def told(entries: Iterable[JournalEntry], since: Iterable[JournalEntry] = ()) ->
 
 
 def _undone_in(entries: Sequence[JournalEntry]) -> Collection[int]:
-    """Which entries do not hold any more, because a later one took them back."""
+    """Return the numbers of entries that a later entry undid."""
     undone: set[int] = set()
     for entry in reversed(entries):
         if entry.undoes is not None and entry.seq not in undone:
@@ -343,5 +343,5 @@ def _undone_in(entries: Sequence[JournalEntry]) -> Collection[int]:
 
 
 def day_of(asked: Asked) -> date | None:
-    """The day whose note is meant; None: MEMORY.md."""
+    """Return the day of the daily note; None means MEMORY.md."""
     return parse_day("day", asked.path["day"]) if "day" in asked.path else None
