@@ -1,8 +1,8 @@
-"""A request sent twice is done once, whatever happens in between.
+"""Idempotency: a request that is sent twice is executed once.
 
-What it changes is in the journal under a call id that follows from the idempotency key: whoever does it looks there
-first, in the same transaction. So a kill between the effect and the answer is safe, and so are two who send it at once.
-The answer is kept for a day; if it was lost, it is told again from the journal.
+Its changes are in the journal under a call id derived from the idempotency key, and each execution checks the journal
+first, in the same transaction. So a kill between effect and response is safe, and so are concurrent duplicates. The
+response is stored for a day; if it was lost, it is rebuilt from the journal.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _REPLAYED = {"idempotent-replayed": "true"}
 
 
 def repeated(asked: Asked) -> Repeated | None:
-    """How the request will be known if it comes again; None if its sender does not care."""
+    """Return how a retry of the request is recognised; None without an idempotency key."""
     key = asked.headers.get("idempotency-key")
     if key is None:
         return None
@@ -48,7 +48,7 @@ def repeated(asked: Asked) -> Repeated | None:
 
 
 def digest_of(asked: Asked) -> str:
-    """The same for the same request."""
+    """Return a hash of the request, the same for a retry."""
     parts = (asked.route.name, asked.name, asked.headers.get("recollect-acting", ""), asked.headers.get("if-match", ""))
     told = "\0".join(parts).encode() + b"\0" + asked.query + b"\0" + asked.body
     return hashlib.sha256(told).hexdigest()
@@ -57,7 +57,7 @@ def digest_of(asked: Asked) -> str:
 def once(
     keys: Keys, asked: Asked, do: Callable[[], Answer], again: Callable[[], Answer], *, keep: bool = True
 ) -> Answer:
-    """Do it, unless it was done: then the same answer. ``again`` tells what was done if the answer was lost."""
+    """Execute a request once, or replay its response. ``again`` rebuilds the response if it was lost."""
     known = repeated(asked)
     if known is None:
         return do()
@@ -67,10 +67,10 @@ def once(
     try:
         answer = do()
     except DoneAlreadyError:
-        kept = _kept(keys, known, request)  # by who was first, a moment ago
+        kept = _kept(keys, known, request)  # stored by a concurrent duplicate a moment ago
         if kept is not None:
             return kept
-        answer, keep = again(), False  # who was first may be about to keep the whole of it
+        answer, keep = again(), False  # the first request may be about to store the full response
         answer.headers |= _REPLAYED
     if keep:
         keys.keep_answer(known, request, answer.status, answer.body)
@@ -85,17 +85,17 @@ def _kept(keys: Keys, known: Repeated, request: str) -> Answer | None:
         raise Problem(
             409,
             "InvalidInputError",
-            "Idempotency-Key: another request was sent with this key; make up a new one for each",
+            "Idempotency-Key: this key was used for another request; use a new key for each request",
             field="Idempotency-Key",
         )
     if found[2] is None:
-        said = "this was done, and what was answered is no longer kept: something of this user was erased since"
+        said = "this was already done; its response was deleted, because something of this user was erased since"
         raise Problem(409, "NotFoundError", said)
     return Answer(found[1], found[2], headers=dict(_REPLAYED))
 
 
 def draft(keys: Keys, asked: Asked, batch: Memory, answer: Answer) -> None:
-    """Keep what will be answered once a batch is done, just before it is: the journal alone could not tell it."""
+    """Store the response of a batch just before it commits, because the journal alone cannot rebuild it."""
     known = repeated(asked)
     entries = batch.history(call=known.call) if known else []
     if known and entries:
@@ -103,7 +103,7 @@ def draft(keys: Keys, asked: Asked, batch: Memory, answer: Answer) -> None:
 
 
 def drafted(keys: Keys, asked: Asked, last: JournalEntry) -> Answer:
-    """What was to be answered to a batch whose last entry the journal has."""
+    """Return the stored response of a batch, by its last journal entry."""
     known = repeated(asked)
     found = None if known is None else _kept(keys, _draft(known, last), digest_of(asked))
     if found is None:
@@ -112,12 +112,12 @@ def drafted(keys: Keys, asked: Asked, last: JournalEntry) -> Answer:
 
 
 def _draft(known: Repeated, last: JournalEntry) -> Repeated:
-    # by its last entry: what was drafted for an attempt that failed is not what was done
+    # by its last entry, so that the draft of a failed attempt is not taken for the result
     return Repeated(known.user, f"{known.key}\n{last.seq} {last.record_id}")
 
 
 def under_call(memory: Memory, call: str) -> Memory:
-    """The same memory, whose first write is not done if the journal has this call already."""
+    """Return the memory with a check: its first write is skipped if the journal already has this call."""
     written = False
 
     def may_be_done() -> bool:
@@ -129,18 +129,18 @@ def under_call(memory: Memory, call: str) -> Memory:
 
 
 def told_again(verb: str, arguments: dict[str, Any], entries: Sequence[JournalEntry]) -> Outcome | list[Record] | None:
-    """What a verb returned, from what the journal has of it."""
+    """Rebuild the result of a verb from its journal entries."""
     last = entries[-1]
     if verb in ("pause", "resume", "consent", "spend"):
         return None
     if verb in ("erase", "erase_topic", "clear"):
         ids = tuple(dict.fromkeys(entry.record_id for entry in entries if entry.record_id))
         receipt = Receipt(at=last.at, ids=ids, places={"records": len(ids)})
-        return Erased(message=f"Erased {len(ids)} already.", receipt=receipt)
+        return Erased(message=f"Already erased {len(ids)}.", receipt=receipt)
     if verb == "undo":
-        return Undone(message="Undone already.", entries=tuple(entries))
+        return Undone(message="Already undone.", entries=tuple(entries))
     if any(entry.erased for entry in entries):
-        raise Problem(409, "UndoError", "this was done, and erased since")
+        raise Problem(409, "UndoError", "this was done, and has been erased since")
     changed = [entry.after for entry in entries if entry.after is not None]
     if not changed:
         raise lost(last)
@@ -157,7 +157,7 @@ def told_again(verb: str, arguments: dict[str, Any], entries: Sequence[JournalEn
         return Forgotten(message=f"Forgotten: {record.text}", record=record)
     if verb == "edit":
         return Edited(
-            message="Edited already.",
+            message="Already edited.",
             added=tuple(entry.after for entry in entries if entry.after and entry.before is None),
             updated=tuple(entry.after for entry in entries if entry.after and entry.before and _is_active(entry)),
             removed=tuple(entry.before for entry in entries if entry.before and not _is_active(entry)),
@@ -178,6 +178,6 @@ def lost(entry: JournalEntry) -> Problem:
     return Problem(
         409,
         "DoneAlreadyError",
-        f"this was done already, and its answer was lost; see the history of the call {entry.call}",
+        f"this was already done, but its response was lost; see the history of the call {entry.call}",
         call=entry.call,
     )
