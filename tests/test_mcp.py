@@ -346,7 +346,7 @@ def test_U4_errors_are_told_in_the_way_of_the_protocol(shared: Web, mode: str) -
                 assert error.value.code == -32602
             with pytest.raises(MCPError, match="there is no prompt 'sing'"):
                 await client.get_prompt("sing")
-            with pytest.raises(MCPError, match="remember_this needs text"):
+            with pytest.raises(MCPError, match="remember_this requires the argument text"):
                 await client.get_prompt("remember_this", {"text": " "})
 
     asyncio.run(check())
