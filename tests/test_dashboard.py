@@ -31,7 +31,7 @@ from recollect.surfaces.web import operator_views
 from recollect.surfaces.web.charts import bars, columns, compact, histogram, lasting, lines
 from recollect.testing import FrozenClock, MemoryStore
 from recollect.testing.postgres import PostgresServer
-from recollect.usage_metrics import BOUNDS, CallGroup, Spread, Tally, figures, spread, step_of
+from recollect.usage_metrics import BOUNDS, CallGroup, Latency, Tally, compute_metrics, latency_of, latency_step
 from recollect.work.contract import Done, Failed, Task
 from tests.browser.windows import launched
 from tests.serving import serving
@@ -82,15 +82,17 @@ def test_U6_percentiles_are_within_seven_percent_of_the_true_ones() -> None:
     for spread_of in (0.1, 0.8, 2.5):
         for number in (1, 2, 3, 99, 100, 101, 5000):
             times = sorted(20 * chance.lognormvariate(0, spread_of) for _ in range(number))
-            counted = [step_of(time) for time in times]
-            found = spread({step: counted.count(step) for step in set(counted)})
+            counted = [latency_step(time) for time in times]
+            found = latency_of({step: counted.count(step) for step in set(counted)})
             assert found.number == number == sum(count for _, count in found.steps)
             for share, told in ((0.5, found.p50), (0.95, found.p95), (0.99, found.p99)):
                 true = times[-(-int(share * 100) * number // 100) - 1]
                 assert told is not None and abs(told / true - 1) < 0.07, (number, share)
     assert all(1.1 < later / earlier < 1.1429 for earlier, later in pairwise(BOUNDS))
-    assert spread({}) == spread({7: 0}) == Spread()
-    assert spread({0: 1}).p50 == BOUNDS[0] and spread({len(BOUNDS): 3, len(BOUNDS) - 1: 1}).steps == ((BOUNDS[-1], 4),)
+    assert latency_of({}) == latency_of({7: 0}) == Latency()
+    assert latency_of({0: 1}).p50 == BOUNDS[0] and latency_of({len(BOUNDS): 3, len(BOUNDS) - 1: 1}).steps == (
+        (BOUNDS[-1], 4),
+    )
 
 
 def test_U6_figures_are_worked_out_from_what_was_counted() -> None:
@@ -105,7 +107,7 @@ def test_U6_figures_are_worked_out_from_what_was_counted() -> None:
         ("recall_facts", "timeout", "running", 9000.0, 1),
         ("recall_facts", "queued", "queued", 200.0, 4),
     ]
-    calls = {CallGroup("2026-05-02", *row[:3], step_of(row[3])): row[4] for row in rows}
+    calls = {CallGroup("2026-05-02", *row[:3], latency_step(row[3])): row[4] for row in rows}
     calls[CallGroup("2026-04-30", "recall_facts", "ok", "found", 1)] = 99
     tally = Tally(
         calls=calls,
@@ -115,7 +117,7 @@ def test_U6_figures_are_worked_out_from_what_was_counted() -> None:
         users=4,
         unread=1,
     )
-    found = figures(tally, before, day)
+    found = compute_metrics(tally, before, day)
     assert (found.calls, found.failed, found.success, found.users, found.unread) == (24, 1, 0.95, 4, 1)
     assert [(one.tool, one.calls, one.failed) for one in found.tools] == [
         ("recall_facts", 12, 1),
@@ -132,9 +134,9 @@ def test_U6_figures_are_worked_out_from_what_was_counted() -> None:
     assert found.writing.number == 11 and found.writing.p99 == pytest.approx(40, rel=0.07)
     assert (found.conversations, found.facts_per_conversation, found.episodes) == (2, 3.0, 3)
     assert (found.updates, found.forgets, found.duplicates, found.duplicate_rate) == (3, 1, 1, 1 / 8)
-    nothing = figures(Tally(), day, day)
+    nothing = compute_metrics(Tally(), day, day)
     assert nothing.success is None and nothing.duplicate_rate is None and nothing.facts_per_conversation is None
-    assert nothing.latency == Spread() and len(nothing.days) == 1
+    assert nothing.latency == Latency() and len(nothing.days) == 1
 
 
 def test_U6_what_agents_do_is_counted_on_both_databases(where: str) -> None:
@@ -529,13 +531,13 @@ def test_U6_dead_letters_of_others_hide_none_of_ours(tmp_path: Path, monkeypatch
 
 def test_U6_charts_escape_what_they_show_and_are_never_out_of_bounds() -> None:
     odd = "<script>"
-    few = spread({0: 1, len(BOUNDS): 2})
+    few = latency_of({0: 1, len(BOUNDS): 2})
     drawn = [
         bars([(odd, 3), ("b", 0)], '"<b>'),
         columns([(odd, 3), ("b", 0)], '"<b>', failed=[1, 0]),
         lines([odd, "b"], [(odd, [1.0, None]), ("b", [None, 99_999.0])], '"<b>'),
         histogram(few, '"<b>'),
-        histogram(spread({90: 1}), '"<b>'),
+        histogram(latency_of({90: 1}), '"<b>'),
         columns([(str(number), number * 10**9) for number in range(90)], "t"),
         columns([("a", 0)], "t"),
     ]

@@ -28,7 +28,7 @@ from recollect.identity.identities import Identity
 from recollect.memory.mentions import texts_of
 from recollect.policy.topics import Topic
 from recollect.records import ExtractionRun, Record, Refused
-from recollect.store.keys import Repeated
+from recollect.store.keys import IdempotentRequest
 from recollect.surfaces.chat.forget_commands import forget
 from recollect.surfaces.chat.page import drawn
 from recollect.surfaces.chat.speaker import Asker
@@ -452,14 +452,14 @@ def test_what_waits_in_the_lines_of_a_bot_goes_as_well(app: Recollect) -> None:
 def test_kept_answers_go_however_something_is_erased(app: Recollect) -> None:
     memory = app.user("u1")
     memory.remember("has a depression", key="health")
-    mine = Repeated("u1", "a key made up")
+    mine = IdempotentRequest("u1", "a key made up")
     for erase in (lambda: memory.erase("health"), lambda: memory.erase_topic("depression"), memory.clear):
         memory.remember("has a depression", key="health")
         app.keys.keep_answer(mine, "digest", 200, b"has a depression")
         erase()
         kept = app.keys.answer(mine)
         assert kept is not None and kept[2] is None  # that it was done is known, and not what was answered
-        mine = Repeated("u1", f"{mine.key} again")
+        mine = IdempotentRequest("u1", f"{mine.key} again")
 
 
 def test_the_command_line_lists_asks_and_erases_exactly_that(app: Recollect, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from recollect.agents.gather_interactions import Collected
 from recollect.agents.llm_extractor import by_model, check_answer, findings_of
 from recollect.agents.models import Limits, Model, open_model
 from recollect.errors import UndoError
-from recollect.memory.read_verbs import Recalling
+from recollect.memory.read_verbs import ReadVerbs
 from recollect.memory.unprocessed import Mark
 from recollect.testing import FrozenClock, MemoryStore
 from recollect.testing.models import Call, Fail, Garbage, ModelServer, Say, Script, Stall, Usage
@@ -149,7 +149,7 @@ def test_G3_P7_who_is_paused_is_neither_read_nor_written(
     before = len(memory.history())
     read: list[str] = []
     for name in ("read", "interactions", "search", "show", "sessions"):
-        monkeypatch.setattr(Recalling, name, lambda *_, name=name, **__: read.append(name))
+        monkeypatch.setattr(ReadVerbs, name, lambda *_, name=name, **__: read.append(name))
 
     def never(memory: Memory, collected: Collected) -> Extraction:
         raise AssertionError("asked")

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 import recollect
 from recollect import errors
 from recollect.memory.memory import Memory
-from recollect.memory.thread_pool import Workers
+from recollect.memory.thread_pool import ThreadPool
 from recollect.records import ToolCall
 from recollect.testing import MemoryStore
 from recollect.testing.memory_store import MemoryTransaction, MemoryUser
@@ -707,7 +707,7 @@ def test_R5_an_await_that_is_cancelled_leaves_the_call_to_its_end_and_in_the_log
 
 def test_R5_an_await_that_is_cancelled_before_the_call_began_is_never_done(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("recollect.memory.thread_pool._MOST", 1)
-    monkeypatch.setattr("recollect.tools.suite.WORKERS", Workers())
+    monkeypatch.setattr("recollect.tools.suite.WORKERS", ThreadPool())
     store = SlowStore()
 
     async def main(app: recollect.Recollect) -> None:
@@ -742,7 +742,7 @@ def test_R5_a_call_that_ends_after_its_loop_is_closed_disturbs_nobody(caplog: py
 
 def test_R5_a_call_that_had_not_begun_is_never_done(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("recollect.memory.thread_pool._MOST", 1)
-    monkeypatch.setattr("recollect.tools.suite.WORKERS", Workers())
+    monkeypatch.setattr("recollect.tools.suite.WORKERS", ThreadPool())
     store = SlowStore()
     with recollect.open(store) as app:
         app.user("u1").note("exists")
@@ -784,7 +784,7 @@ def test_R4_a_user_whose_calls_wait_leaves_threads_to_others() -> None:
 
 
 def test_R5_what_waits_for_a_thread_is_done_once_and_what_fails_hurts_nobody() -> None:
-    workers, done, leave = Workers(), list[int](), threading.Event()
+    workers, done, leave = ThreadPool(), list[int](), threading.Event()
     blocked = [workers.submit("u1", leave.wait, 60) for _ in range(8)]
     futures = [workers.submit("u1", done.append, number) for number in range(50)]
     assert futures[3].cancel() and not done
@@ -802,7 +802,7 @@ def test_R5_no_thread_can_begin(suite: Suite, monkeypatch: pytest.MonkeyPatch) -
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(Workers, "submit", fail)
+    monkeypatch.setattr(ThreadPool, "submit", fail)
     assert suite.call("memory_save", {"content": "x"}).status == "error"
 
 

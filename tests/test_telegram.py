@@ -324,7 +324,9 @@ def test_U2_in_a_group_each_has_their_own_memory_and_nothing_private_is_shown(ho
     asked = house.ask(ann, "@recollect_test_bot what is my salary?", group, thread=trains)
     assert "90000" not in asked.text and "alone" in asked.text
     # a button is for the one it answers
-    assert ann.presses("Undo", other).waits().text == "This button is for the person I answered. Send me your own message."
+    assert (
+        ann.presses("Undo", other).waits().text == "This button is for the person I answered. Send me your own message."
+    )
     assert "everything" in house.memory(bo).show()
     bo.presses("Undo", other).waits()
     house.settle()

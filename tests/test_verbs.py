@@ -19,7 +19,7 @@ from recollect.surfaces.http.schema import arguments_of
 from recollect.surfaces.http.verb_routes import Memories
 from recollect.verbs import ELSEWHERE, NOT_SENT, VERBS, Verb, verb
 
-_Mood = Annotated[str, fields.one_of(("merry", "grave"), "How it should sound.")]
+_Mood = Annotated[str, fields.choice_field(("merry", "grave"), "How it should sound.")]
 _ALL: list[Verb] = [*VERBS.values(), *ELSEWHERE.values()]
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from recollect.errors import InvalidInputError, NotFoundError, QueueFullError
 from recollect.testing import FrozenClock
-from recollect.usage_metrics import BOUNDS, QueueFigures, step_of
+from recollect.usage_metrics import BOUNDS, QueueMetrics, latency_step
 from recollect.work.contract import Done, Failed, Job, Keeping, Lease, Queue, Returned, Task
 from recollect.work.lease_owners import new_owner
 from recollect.work.worker import Worker
@@ -299,7 +299,7 @@ class QueueContract:
         assert [job.error for job in queue.dead()] == ["the worker that ran it died"]
 
     def test_U6_figures_tell_what_waits_and_how_long_jobs_took(self, queue: Queue, clock: FrozenClock) -> None:
-        assert queue.figures() == QueueFigures()
+        assert queue.figures() == QueueMetrics()
         queue.put(task(user_id="u1"))
         queue.put(task(user_id="u2", run_at=T0 + timedelta(hours=1)))
         queue.put(task("tried again", user_id="u3"))
@@ -320,7 +320,7 @@ class QueueContract:
         found = queue.figures()
         assert (found.waiting, found.running, found.done, found.dead, found.oldest) == (1, 1, 3, 1, queue.now())
         steps = dict(found.completion.steps)
-        assert found.completion.number == 3 and steps == {BOUNDS[0]: 1, BOUNDS[step_of(10_000)]: 2}
+        assert found.completion.number == 3 and steps == {BOUNDS[0]: 1, BOUNDS[latency_step(10_000)]: 2}
 
     def test_R4_U6_figures_and_dead_letters_of_one_tenant(self, queue: Queue, clock: FrozenClock) -> None:
         ours = (None, "u", "@Acme/u", "@/u", "@acme", "@a b/u", f"@{'a' * 33}/u", "x@acme/u", "@acme_/u", "@ж/u")
@@ -337,8 +337,8 @@ class QueueContract:
             (None, ours + theirs + others),
         ):
             assert {job.user_id for job in queue.dead(tenant=tenant)} == set(users)
-            assert queue.figures(tenant) == QueueFigures(dead=len(users))
-        assert queue.dead(tenant="nobody") == [] and queue.figures("nobody") == QueueFigures()
+            assert queue.figures(tenant) == QueueMetrics(dead=len(users))
+        assert queue.dead(tenant="nobody") == [] and queue.figures("nobody") == QueueMetrics()
         assert queue.dead(tenant="acme", user_id="u") == [] and len(queue.dead(tenant="acme", limit=2)) == 2
 
     def test_W2_dead_letters_are_listed_retried_and_dropped(self, queue: Queue, clock: FrozenClock) -> None:

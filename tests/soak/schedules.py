@@ -93,7 +93,12 @@ def make_schedule(seed: str, length: int, everyday: bool) -> Schedule:
     steps = []
     for n in range(random.randint(max(3, length // 2), length)):
         do = random.choices(tuple(WEIGHTS), tuple(WEIGHTS.values()))[0]
-        step: Step = {"n": n, "do": do, "at": random.randrange(len(surfaces)), "pick": round(random.random(), 4)}
+        step: Step = {
+            "n": n,
+            "do": do,
+            "at": random.randrange(len(surfaces)),
+            "pick": int(random.random() * 10_000) / 10_000,
+        }
         if do in ("write", "write_undo", "kill_write", "pair"):
             verbs = ("remember", "note", "observe", "episode", "say", "jot", "scratch")
             weights = (12, 3, 2, 2, 0, 0, 0) if do == "write_undo" else (12, 3, 2, 2, 2, 2, 1)
@@ -235,7 +240,8 @@ class Run:
         answer = slot.ask(Op("read"))
         self._check_answer(at, "read", answer)
         self._settle()
-        wrong = self.model.observe(answer.records, SEEN_BY.get(slot.name, ALL_KINDS))
+        others = [n for n, other in enumerate(self.slots) if n != at and other.alive and n not in self.closed]
+        wrong = self.model.observe(answer.records, SEEN_BY.get(slot.name, ALL_KINDS), is_alone=not others)
         if wrong is None and (self.file.exists() or any(self.model.states)):
             wrong = self.model.check_file(self.file.read_text() if self.file.exists() else "")
         if wrong:

@@ -17,7 +17,7 @@ from recollect.agents.rules.learned import ANYTHING
 from recollect.agents.rules.sentences import HIDDEN, plain, sentences
 from recollect.agents.rules.tables import union
 from recollect.memory.memory import Memory
-from recollect.memory.write import pause_of
+from recollect.memory.write import refusal_if_paused
 from recollect.records import Forgotten, Outcome, Refused, Updated, Written
 from recollect.text import clean
 
@@ -65,7 +65,7 @@ def capture(
     asked = None if injected(own) else explicit(own)
     if asked is None:
         return None
-    if paused := pause_of("on", memory.config):  # before a memory is made for nothing
+    if paused := refusal_if_paused("on", memory.config):  # before a memory is made for nothing
         return Captured(paused.message, Kept.of([paused]))
     if asked.refers_back:
         said = without_memory(before or "").strip()

@@ -16,7 +16,7 @@ from recollect.agents.gather_interactions import Collected, Line, Talk, collect,
 from recollect.agents.rules.tables import union
 from recollect.memory.memory import Memory
 from recollect.records import DailyEntry, ExtractionRun, new_id
-from recollect.text import fold, terms, words
+from recollect.text import fold, folded_words, terms
 from recollect.times import Clock
 
 IDLE = timedelta(minutes=30)
@@ -125,5 +125,5 @@ def _connections(memory: Memory, talk: Talk, run: ExtractionRun) -> list[Line]:
 def _topics(title: str) -> set[str]:
     """The words of a title that say what it is about; "released" and "2026" stand in any."""
     common = union("title_words", "^", "$")
-    about = [word for word in words(title) if not common.match(word) and any(c.isalpha() for c in word)]
+    about = [word for word in folded_words(title) if not common.match(word) and any(c.isalpha() for c in word)]
     return set(terms(" ".join(about)))

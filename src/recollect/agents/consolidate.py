@@ -16,7 +16,7 @@ from recollect.agents.gather_interactions import in_chat_of, without_memory
 from recollect.agents.models import Model
 from recollect.agents.observe import LONGEST, observe
 from recollect.memory.memory import Memory
-from recollect.memory.write import pause_of
+from recollect.memory.write import refusal_if_paused
 from recollect.records import Message
 from recollect.text import fold
 
@@ -50,7 +50,7 @@ def consolidate(
     memory: Memory, session: str, transcript: Sequence[Said] | None = None, *, model: Model | None = None
 ) -> Kept:
     """Keep what a session decided. Without a transcript, the stored messages of the session are read."""
-    if paused := pause_of(memory.mode, memory.config):
+    if paused := refusal_if_paused(memory.mode, memory.config):
         return Kept.of([paused])
     memory = in_chat_of(memory, session)
     said = transcript if transcript is not None else _stored(memory, session)

@@ -21,13 +21,13 @@ from recollect.agents.prompts import prompt
 from recollect.agents.rules.learned import sort_of
 from recollect.agents.rules.sentences import sentences
 from recollect.agents.rules.tables import union
-from recollect.checks import MAX_KEY, query
+from recollect.checks import MAX_KEY, check_query
 from recollect.document.memory_md import label_of
 from recollect.errors import ModelError
 from recollect.memory.memory import Memory
 from recollect.policy.code import looks_like_code
 from recollect.policy.injection import without_markup
-from recollect.text import fold, terms, words
+from recollect.text import fold, folded_words, terms
 
 _CATEGORIES = ("preference", "work_context", "personal_context", "reading_history")
 _ACTIONS = ("add", "update", "remove")
@@ -134,7 +134,7 @@ def findings_of(data: dict[str, Any], collected: Collected) -> list[Finding]:
                 messages=(said.message,) if said is not None and said.message else (),
                 durable=supported and entry["category"] != "reading_history",
                 trusted=supported,
-                several=_of_several("_".join(words(key))),
+                several=_of_several("_".join(folded_words(key))),
                 corrects=entry["action"] == "update" and union("corrections", "").search(quote) is not None,
                 said_at=collected.last if said is None else said.at,
             )
@@ -144,7 +144,7 @@ def findings_of(data: dict[str, Any], collected: Collected) -> list[Finding]:
 
 def _named(key: str, value: str) -> tuple[str | None, str]:
     """The key to store a value under. An interest is a sentence of its own, as the rules have it."""
-    name = "_".join(words(key))
+    name = "_".join(folded_words(key))
     if name not in _SPOKEN:
         return key[:MAX_KEY].strip() or None, value
     label = label_of(name)
@@ -201,7 +201,7 @@ def _notes(given: Sequence[str]) -> list[str]:
 
 
 def _line(text: str) -> str:
-    return " ".join(query("text", text).split())
+    return " ".join(check_query("text", text).split())
 
 
 def check_answer(data: Any) -> None:

@@ -13,7 +13,7 @@ from recollect.agents.apply import source_of
 from recollect.agents.capture import looks_like_instruction
 from recollect.agents.models import Account, Limits, Model
 from recollect.agents.prompts import prompt
-from recollect.checks import query
+from recollect.checks import check_query
 from recollect.memory.memory import Memory
 from recollect.policy.secrets import mask
 from recollect.records import Outcome
@@ -81,6 +81,6 @@ def _texts(given: Any) -> tuple[str, ...]:
     """What of an answer can be stored: texts with something in them, each once, none of them an order to a model."""
     if not isinstance(given, list):
         return ()
-    shown = [query("text", one) for one in given if isinstance(one, str)]
+    shown = [check_query("text", one) for one in given if isinstance(one, str)]
     texts = dict.fromkeys(" ".join(one.split())[:_LONGEST_TEXT].strip() for one in shown)
     return tuple(one for one in texts if any(map(str.isalnum, one)) and not looks_like_instruction(one))[:_MOST_EACH]

@@ -20,7 +20,7 @@ from recollect.memory.memory import Memory
 from recollect.policy.injection import neutral
 from recollect.policy.preferences import is_general
 from recollect.records import DailyEntry, Episode, Message, Note, Outcome, Record
-from recollect.text import clean, cut, fold, language, stem, terms, tokens, unspaced
+from recollect.text import clean, detect_language, fold, stem, terms, token_words, tokens, unspaced
 from recollect.times import Clock
 
 SWITCH = "reminders"
@@ -78,8 +78,8 @@ def remind(memory: Memory, text: str, *, session: str | None = None, clock: Cloc
 
     ``session`` is the conversation this is said in, which is no past.
     """
-    said = check.query("text", text)[:_READ]
-    here = check.optional_line("session", session)
+    said = check.check_query("text", text)[:_READ]
+    here = check.check_optional_line("session", session)
     if memory.mode != "on" or not _subject(said, memory.config.language):
         return None
     now = (clock or memory.clock)()
@@ -99,7 +99,7 @@ def reminders_are_on(memory: Memory) -> bool:
 
 def switch_reminders(memory: Memory, on: bool) -> Outcome:
     """Remind the person of what they did before, or no longer."""
-    return memory.set_scratch(SWITCH, "on" if check.flag("on", on) else "off")
+    return memory.set_scratch(SWITCH, "on" if check.check_flag("on", on) else "off")
 
 
 def ago(day: date, today: date) -> str:
@@ -213,11 +213,11 @@ def _weight(words: Iterable[str]) -> float:
 def _subject(text: str, code: str) -> dict[str, bool]:
     """What a text is about, as stems, each with whether it is a name."""
     found = tokens(clean(text))
-    code = code or language([token.lower() for token in found])
+    code = code or detect_language([token.lower() for token in found])
     kept = frozenset(terms(f"{text} zzz", code, asked=True))
     subject: dict[str, bool] = {}
     for place, token in enumerate(found):
-        for word in cut(token):
+        for word in token_words(token):
             stemmed = stem(word, code)
             if stemmed not in kept or word in _TALK or is_general(word) or not any(map(str.isalpha, word)):
                 continue

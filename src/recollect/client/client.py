@@ -15,7 +15,7 @@ from recollect.errors import InvalidInputError
 from recollect.memory.trends import Trend
 from recollect.records import ExtractionRun, Receipt
 from recollect.tools.results import Result
-from recollect.usage_metrics import Figures
+from recollect.usage_metrics import UsageMetrics
 from recollect.userid import check_user_id
 
 
@@ -70,9 +70,11 @@ class Client:
         )
         return found
 
-    def figures(self, *, days: int = 7) -> Figures:
+    def figures(self, *, days: int = 7) -> UsageMetrics:
         """Return usage metrics of the last days, including today: calls, success, latency, the queue."""
-        found: Figures = from_plain(Figures, self._connection.ask("GET", "figures", query={"days": days})["result"])
+        found: UsageMetrics = from_plain(
+            UsageMetrics, self._connection.ask("GET", "figures", query={"days": days})["result"]
+        )
         return found
 
     def trends(self, *, k: int = 5, days: int = 30) -> list[Trend]:

@@ -97,7 +97,7 @@ class RemoteMemory(Memory):
         return str(self._connection.ask("GET", self._path + "about")["result"]["mode"])
 
     def export(self, path: fields.PathName, *, progress: Progress | None = None) -> Path:
-        target = check.path("path", path)
+        target = check.check_path("path", path)
         with open_output("path", target) as file, self._connection.stream("GET", self._path + "export") as answer:
             for chunk in answer.iter_bytes(_CHUNK):
                 file.write(chunk)
@@ -114,7 +114,7 @@ class RemoteMemory(Memory):
         progress: Progress | None = None,
     ) -> ImportReport:
         """Import a Recollect export, an MCP memory.jsonl, a Markdown file, or a mem0 export."""
-        source = check.path("path", path)
+        source = check.check_path("path", path)
         check_source(source)
         if not source.is_file():
             raise InvalidInputError(

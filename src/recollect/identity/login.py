@@ -19,7 +19,7 @@ from typing import Any
 from recollect.errors import ConfigError, InvalidInputError, NotFoundError
 from recollect.identity.codes import MOST_TYPED, hashed, new_code, normal
 from recollect.identity.signing import sign, url_safe, verify
-from recollect.store.keys import DEFAULT_TENANT, Keys, Repeated, check_tenant
+from recollect.store.keys import DEFAULT_TENANT, ApiKeys, IdempotentRequest, check_tenant
 from recollect.store.tenants import stored_id
 from recollect.times import Clock, utc_now
 
@@ -51,7 +51,7 @@ class Login:
     of one's own."""
 
     def __init__(
-        self, keys: Keys, *, open: bool = False, user: str | Callable[[], str] = "me", clock: Clock = utc_now
+        self, keys: ApiKeys, *, open: bool = False, user: str | Callable[[], str] = "me", clock: Clock = utc_now
     ) -> None:
         self._keys = keys
         self._open = open
@@ -138,9 +138,9 @@ class Login:
             return ""
         return "" if found is None or found[2] is None else found[2].decode()
 
-    def _kept_as(self, code: str) -> Repeated:
+    def _kept_as(self, code: str) -> IdempotentRequest:
         salt = hmac.digest(self._secret, b"console code", "sha256")[:16].hex()
-        return Repeated("", f"console code {hashed(code, salt)}")
+        return IdempotentRequest("", f"console code {hashed(code, salt)}")
 
     @property
     def _secret(self) -> bytes:
@@ -172,7 +172,7 @@ class Login:
                 return False
             self._used.add(nonce)
         mine = secrets.token_bytes(16)
-        self._keys.keep_answer(Repeated("", nonce), "console", 200, mine)  # the first one's stays
+        self._keys.keep_answer(IdempotentRequest("", nonce), "console", 200, mine)  # the first one's stays
         kept = self._kept(nonce)
         return kept is None or kept == mine
 
@@ -181,7 +181,7 @@ class Login:
 
     def _kept(self, nonce: str) -> bytes | None:
         try:
-            found = self._keys.answer(Repeated("", nonce))
+            found = self._keys.answer(IdempotentRequest("", nonce))
         except NotFoundError:
             return b""
         return None if found is None else found[2] or b""

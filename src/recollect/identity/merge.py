@@ -14,12 +14,12 @@ from typing import Any
 
 from recollect.errors import NotFoundError, UndoError
 from recollect.identity.erasure import carried, erased_before, keys_of, said_again
-from recollect.memory.erase import erase
-from recollect.memory.interaction_log import report
-from recollect.memory.journal import undo
+from recollect.memory.erase import erase_records
+from recollect.memory.interaction_log import store_interactions
+from recollect.memory.journal import undo_target
 from recollect.memory.transaction import NO_HOOKS
 from recollect.memory.user_memory import UserMemory
-from recollect.memory.write import Acting, Write, masked, tombstone_hashes
+from recollect.memory.write import Acting, Write, mask_data, tombstone_hashes
 from recollect.policy.secrets import mask
 from recollect.records import (
     MODES,
@@ -138,7 +138,7 @@ class Merge:
         with self._write() as write:
             same = write.tx.find(Query(ids=sorted(gone), statuses=()))
             if same:
-                erase(write, self.person.files, same)
+                erase_records(write, self.person.files, same)
             for record in write.tx.find(Query()):
                 found = [one for key in keys for hash in tombstone_hashes(record, key) for one in by_hash.get(hash, ())]
                 if found and not said_again(record, found):
@@ -255,7 +255,7 @@ class Merge:
         brought = self.brought
         with self._write() as write:
             tx = write.tx
-            report(tx, brought.interactions, write.now)
+            store_interactions(tx, brought.interactions, write.now)
             tx.log_calls(brought.calls)
             tx.set_recalled({ref: at for ref, at in brought.recalled.items() if tx.get(ref) is not None})
             if brought.carried:
@@ -307,7 +307,7 @@ def take_back(person: UserMemory, run: str, details: dict[str, Any], name: str) 
                 if entry.before is None and record is not None and record.status == "archived":
                     gone.append(record)
             if gone:
-                erase(write, person.files, gone, bury=False)
+                erase_records(write, person.files, gone, bury=False)
     with person.write(acting, hooks=NO_HOOKS) as write:
         _restore_state(write, details)
         if not any(entry.op == "unjoin" for entry in write.tx.entries(run=acting.run, newest_first=True, limit=50)):
@@ -317,7 +317,7 @@ def take_back(person: UserMemory, run: str, details: dict[str, Any], name: str) 
 
 def _take_back(write: Write, entry: JournalEntry) -> bool:
     try:
-        undo(write, entry.seq)
+        undo_target(write, entry.seq)
     except (UndoError, NotFoundError):
         return False
     return True
@@ -358,4 +358,4 @@ def memory_of(person: UserMemory) -> bool:
 
 
 def _clean(record: Record) -> Record:
-    return replace(record, excerpt=record.excerpt and mask(record.excerpt), metadata=masked(record.metadata))
+    return replace(record, excerpt=record.excerpt and mask(record.excerpt), metadata=mask_data(record.metadata))

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from recollect.errors import QueueFullError
 from recollect.store.tenants import belongs
 from recollect.times import Clock
-from recollect.usage_metrics import QueueFigures, spread, step_of
+from recollect.usage_metrics import QueueMetrics, latency_of, latency_step
 from recollect.work.contract import (
     LEASE_SECONDS,
     QUEUE_SIZE,
@@ -127,7 +127,7 @@ class MemoryQueue(Queue):
                 counts[entry.job.state] += 1
         return counts
 
-    def figures(self, tenant: str | None = None) -> QueueFigures:
+    def figures(self, tenant: str | None = None) -> QueueMetrics:
         now, took = self.now(), Counter[int]()
         numbers, due = Counter[str](), list[datetime]()
         for job in self._jobs(tenant):
@@ -136,14 +136,14 @@ class MemoryQueue(Queue):
                 due.append(job.created_at if job.attempts else job.run_at)
             if job.state == "done" and job.finished_at is not None:
                 began = max(job.run_at, job.created_at) if job.attempts == 1 else job.created_at
-                took[step_of((job.finished_at - began) / timedelta(milliseconds=1))] += 1
-        return QueueFigures(
+                took[latency_step((job.finished_at - began) / timedelta(milliseconds=1))] += 1
+        return QueueMetrics(
             waiting=numbers["ready"],
             running=numbers["running"],
             done=numbers["done"],
             dead=numbers["dead"],
             oldest=min(due, default=None),
-            completion=spread(took),
+            completion=latency_of(took),
         )
 
     def _jobs(self, tenant: str | None) -> list[Job]:

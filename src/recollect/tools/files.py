@@ -20,7 +20,7 @@ from recollect import checks as check
 from recollect.document.blocks import parse_blocks
 from recollect.errors import InvalidInputError, NotFoundError, RecollectError
 from recollect.memory.memory import Memory
-from recollect.memory.write import code_in, secret_in
+from recollect.memory.write import refusal_of_code, refusal_of_secret
 from recollect.policy.secrets import find_secrets
 from recollect.records import DailyEntry, Duplicate, Note, Outcome, Record, Refused, Unchanged, new_id
 from recollect.times import parse_day
@@ -491,7 +491,7 @@ def _culprit(text: str) -> int | None:
         return text.count("\n", 0, secrets[0].start) + 1
     line = 1
     for block in parse_blocks(text):
-        if code_in(block.text) or secret_in(block.text):
+        if refusal_of_code(block.text) or refusal_of_secret(block.text):
             return line
         line += block.lines
     return None
@@ -514,7 +514,7 @@ def _edges_of(note: Record) -> list[str]:
 
 def _split(name: str, text: str) -> tuple[str, list[str]]:
     """A text as a note has it, and the blanks around it."""
-    content = check.text(name, text)
+    content = check.check_text(name, text)
     before, _, after = text.replace("\r\n", "\n").replace("\r", "\n").partition(content)
     return content, [before, after or "\n"]
 

@@ -23,10 +23,10 @@ from typing import Any, Protocol
 
 from recollect.errors import InvalidInputError, NotFoundError, RecollectError
 from recollect.memory.async_memory import in_thread
-from recollect.memory.chat_scope import group
+from recollect.memory.chat_scope import group_chat
 from recollect.memory.memory import Memory
 from recollect.memory.thread_pool import WORKERS
-from recollect.memory.write import DoneAlreadyError, masked_session
+from recollect.memory.write import DoneAlreadyError, mask_session
 from recollect.records import ToolCall, new_id
 from recollect.times import Clock, utc_now
 from recollect.tools.deferred import Answers, Late, Patience
@@ -142,7 +142,7 @@ class Suite:
             if self.tools.setdefault(tool.name, tool) is not tool:
                 raise InvalidInputError("tools", f"two tools are called {tool.name}")
         # what is wrong with these is for the host to know, and now; with others in it, a chat is a group
-        chat = group(chat) if chat and others else chat
+        chat = group_chat(chat) if chat and others else chat
         memory.acting(agent=agent, session=session)
         self.memory = memory.acting(chat=chat)
         self.session, self.chat, self.agent = session, chat, agent
@@ -478,7 +478,7 @@ class Suite:
             status=result.status,
             outcome=result.outcome,
             latency_ms=result.latency_ms,
-            session=masked_session(self.session),
+            session=mask_session(self.session),
             agent=self.agent,
         )
 

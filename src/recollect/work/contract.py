@@ -20,7 +20,7 @@ from typing import Any, Literal, Self
 
 from recollect.errors import NotFoundError, RecollectError
 from recollect.times import Clock, utc_now
-from recollect.usage_metrics import QueueFigures
+from recollect.usage_metrics import QueueMetrics
 from recollect.work.lease_owners import is_dead
 from recollect.work.wakeup import Watcher, Watchers
 
@@ -306,7 +306,7 @@ class Queue(ABC):
     # dead letters, and what else an operator does
 
     @abstractmethod
-    def figures(self, tenant: str | None = None) -> QueueFigures:
+    def figures(self, tenant: str | None = None) -> QueueMetrics:
         """How much waits and how long things took, of all jobs or of a tenant's. Those of no user are the default's."""
 
     @abstractmethod

@@ -15,7 +15,7 @@ from recollect.errors import InvalidInputError, NotFoundError
 from recollect.records import new_id
 from recollect.store.tenants import prefix_of
 from recollect.times import from_text, parse_moment, to_text
-from recollect.usage_metrics import QueueFigures, spread
+from recollect.usage_metrics import QueueMetrics, latency_of
 from recollect.userid import check_user_id
 from recollect.work.contract import Job, Lease, Settlement, Task
 
@@ -129,14 +129,14 @@ def whose(queries: Mapping[str, str], tenant: str | None) -> tuple[str, dict[str
     return queries["of_no_tenant" if prefix is None else "of_tenant"].format(), {"prefix": prefix}
 
 
-def told(counts: Iterable[Sequence[Any]], completion: Iterable[tuple[int, int]]) -> QueueFigures:
+def told(counts: Iterable[Sequence[Any]], completion: Iterable[tuple[int, int]]) -> QueueMetrics:
     """What was counted: rows of state, number and the oldest, and of steps and numbers."""
     numbers = {state: (number, oldest) for state, number, oldest in counts}
     oldest = numbers.get("ready", (0, None))[1]
-    return QueueFigures(
+    return QueueMetrics(
         **{name: numbers.get(state, (0, None))[0] for state, name in _SAID.items()},
         oldest=None if oldest is None else from_text(oldest),
-        completion=spread(dict(completion)),
+        completion=latency_of(dict(completion)),
     )
 
 

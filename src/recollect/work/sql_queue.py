@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 from recollect.store.rows import load_queries
 from recollect.times import from_text, to_text
-from recollect.usage_metrics import BOUNDS, QueueFigures
+from recollect.usage_metrics import BOUNDS, QueueMetrics
 from recollect.work.contract import STATES, Job, Lease, Queue, State, Wanted
 from recollect.work.rows import COLUMNS, SOME, from_row, lease_from_row, told, whose
 
@@ -86,7 +86,7 @@ class SqlQueue(Queue):
         counts: dict[State, int] = dict(self._rows("depth"))
         return {state: counts.get(state, 0) for state in STATES}
 
-    def figures(self, tenant: str | None = None) -> QueueFigures:
+    def figures(self, tenant: str | None = None) -> QueueMetrics:
         condition, values = whose(self.sql, tenant)
         given = {"now": to_text(self.now()), "bounds": list(BOUNDS), **values}
         counts, took = (self._rows(name, condition, **given) for name in ("count", "completion"))

@@ -13,7 +13,7 @@ from typing import Final
 
 from recollect.agents.rules.learned import Event, Learned, sort_of
 from recollect.agents.rules.tables import union
-from recollect.text import clean, cut, fold, stem, terms, tokens
+from recollect.text import clean, fold, stem, terms, token_words, tokens
 
 __all__ = ["ENOUGH", "interests"]
 
@@ -99,7 +99,7 @@ def _general(token: str) -> bool:
 def _word(token: str) -> str:
     """The stem of a word that can be a topic; "" for numbers, short words and those that stand in any title."""
     folded = fold(token)
-    if not re.fullmatch(r"[\w+#.-]{2,40}", folded) or not any(c.isalpha() for c in folded) or not cut(token):
+    if not re.fullmatch(r"[\w+#.-]{2,40}", folded) or not any(c.isalpha() for c in folded) or not token_words(token):
         return ""
     if len(folded) < 3 and not (token.isupper() or "+" in token or "#" in token):
         return ""

@@ -27,7 +27,7 @@ from recollect.agents.remind import remind, reminders_are_on
 from recollect.app import Recollect
 from recollect.errors import InvalidInputError, RecollectError, StoreError
 from recollect.identity.identities import Identity, check_identity
-from recollect.memory.chat_scope import group
+from recollect.memory.chat_scope import group_chat
 from recollect.memory.memory import Memory
 from recollect.records import Demoted, Forgotten, Message, Outcome, Record, Reported, Updated, Written
 from recollect.surfaces.chat.commands import Commands
@@ -92,11 +92,11 @@ class Talk:
         clock: Clock = utc_now,
     ) -> None:
         self.identity: Identity = check_identity(identity)
-        self.place = check.line("place", place, _LONGEST_PLACE)
+        self.place = check.check_line("place", place, _LONGEST_PLACE)
         self._app = app
         self._model = model
         self._extractor = extractor
-        self._speaker = check.optional_line("speaker", speaker)
+        self._speaker = check.check_optional_line("speaker", speaker)
         self._company = company
         self._suites = tuple(suites)
         self._clock = clock
@@ -120,7 +120,7 @@ class Talk:
     @property
     def _chat(self) -> str | None:
         """The chat that limits what is visible, in a group; None in a private chat."""
-        return None if self._speaker is None else group(self.place)
+        return None if self._speaker is None else group_chat(self.place)
 
     # what the person does
 
@@ -140,7 +140,7 @@ class Talk:
         model's answer in pieces as it arrives; the pages contain the whole answer.
         """
         said, other = _usable("text", text), _usable("quoted", quoted or "")
-        name = None if message is None else f"{self.place}/{check.line('message', str(message), 60)}"
+        name = None if message is None else f"{self.place}/{check.check_line('message', str(message), 60)}"
         if not forwarded and Commands.owns(said):
             return self._safely(lambda: self._memory_command(said, name), at_once=True)
         return self._safely(lambda: self._said(said, name, forwarded, other, on_text))
@@ -394,7 +394,7 @@ class Talk:
     def _note_episode(self, memory: Memory, session: str) -> None:
         """Store an episode of a group discussion with its participants."""
         title = self._known(memory, self._clock(), session).title
-        company = [check.line("company", name) for name in self._company()]
+        company = [check.check_line("company", name) for name in self._company()]
         if title is None or not company or self._speaker is None:
             return
         own = [one for one in memory.read(kind="message", session=session) if isinstance(one, Message) and one.trusted]

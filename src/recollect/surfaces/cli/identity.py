@@ -14,7 +14,7 @@ from recollect.surfaces.cli.program import WHOLE, Group, app, command, command_b
 from recollect.surfaces.cli.session import DONE, NO, TERMINAL, Session
 
 if TYPE_CHECKING:
-    from recollect.identity.identities import Identity, Known, Pending
+    from recollect.identity.identities import BoundIdentity, Identity, Pending
 
 _Verb = TypeVar("_Verb", bound=Callable[..., int | None])
 _As = Annotated[
@@ -188,7 +188,7 @@ def _hint(session: Session, pending: Pending, given: str | None) -> None:
         session.out.aside(f"To agree: recollect link confirm{who}   To refuse: recollect link decline{who}")
 
 
-def _list(session: Session, found: list[Known]) -> None:
+def _list(session: Session, found: list[BoundIdentity]) -> None:
     rows = []
     for one in found:
         way = "joined" if one.joined else "own" if str(one.identity) == one.user_id else "bound"

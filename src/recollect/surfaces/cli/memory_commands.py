@@ -96,7 +96,7 @@ def import_(
     from recollect.memory.transfer import check_source
 
     memory = session.memory
-    check_source(check.path("path", path))
+    check_source(check.check_path("path", path))
     question = f"{session.user!r} already has a memory. Add to it?"
     if memory.exists and not dry_run and not session.agreed(question, yes):
         return NO

@@ -9,7 +9,7 @@ import typer
 from recollect.surfaces.cli.output import when
 from recollect.surfaces.cli.program import WHOLE, command
 from recollect.surfaces.cli.session import Session
-from recollect.usage_metrics import Figures, Spread
+from recollect.usage_metrics import Latency, UsageMetrics
 
 _HEAD = ("tool", "calls", "success", "p50", "p95", "p99")
 
@@ -35,7 +35,7 @@ def figures(
     session.out.table(_HEAD, rows, right=_HEAD[1:])
 
 
-def _lines(found: Figures) -> list[str]:
+def _lines(found: UsageMetrics) -> list[str]:
     per_talk = found.facts_per_conversation
     lines = [
         f"From {found.since} to {found.until}, {found.users:,} users: {found.calls:,} calls,"
@@ -59,7 +59,7 @@ def _share(share: float | None) -> str:
     return "-" if share is None else f"{share:.1%}"
 
 
-def _times(spread: Spread) -> tuple[str, ...]:
+def _times(spread: Latency) -> tuple[str, ...]:
     return tuple("-" if time is None else _time(time) for time in (spread.p50, spread.p95, spread.p99))
 
 

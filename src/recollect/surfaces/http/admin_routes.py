@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field
 
 from recollect.app import Recollect
 from recollect.errors import InvalidInputError
-from recollect.fields import reference
+from recollect.fields import component_schema
 from recollect.identity.login import Login
 from recollect.memory.trends import FEWEST, PERIODS, Trend
 from recollect.records import ExtractionRun, Receipt
@@ -23,7 +23,7 @@ from recollect.surfaces.http.problems import Problem
 from recollect.surfaces.http.schema import Nothing, Strict
 from recollect.tools.catalog import SUITES, tools_of
 from recollect.tools.wire import Format, declarations
-from recollect.usage_metrics import Figures
+from recollect.usage_metrics import UsageMetrics
 from recollect.verbs import PAGE
 
 FORMATS = (*get_args(Format), "mcp")
@@ -52,7 +52,7 @@ class VisitAsked(Strict):
     model_config = ConfigDict(
         json_schema_extra={
             "anyOf": [
-                {"required": ["user"], "properties": {"user": reference("UserId")}},
+                {"required": ["user"], "properties": {"user": component_schema("UserId")}},
                 {"required": ["operator"], "properties": {"operator": {"const": True}}},
             ]
         }
@@ -157,7 +157,7 @@ class Operators:
                 does="Return usage metrics of the tenant: calls, success rate, latency, queue. No content.",
                 scope="admin",
                 takes=FiguresAsked,
-                returns=Figures,
+                returns=UsageMetrics,
                 handle=self._figures,
             ),
             Route(

@@ -15,7 +15,7 @@ from pydantic_core import PydanticCustomError
 
 from recollect import checks, fields
 from recollect.errors import InvalidInputError
-from recollect.fields import PLAIN, REFERENCE, STORABLE, Field, pattern, reference
+from recollect.fields import PLAIN, REFERENCE, STORABLE, Field, component_schema, pattern_schema
 from recollect.identity.codes import ALPHABET, LENGTH, normal
 from recollect.store.keys import DEFAULT_TENANT
 from recollect.store.tenants import stored_id
@@ -47,7 +47,7 @@ def accepted(field: Field) -> Any:
 
     if field.component:
         COMPONENTS[field.component] = field.schema
-    schema = reference(field.component) if field.component else field.schema
+    schema = component_schema(field.component) if field.component else field.schema
     checked: Any = Annotated[kind, AfterValidator(check), WithJsonSchema(schema)]
     return checked if field.also is None else checked | accepted(field.also)
 
@@ -75,7 +75,7 @@ _ASSIGNED = r"(?![\s\S]*[\u20f1-\u20ff])"
 _LETTERS = ALPHABET + ALPHABET.lower()
 _LONGEST_PERSON = MAX_LENGTH - 2
 """The maximum length of a name on a channel: the channel, a colon and the name must form a user id."""
-_USER_SCHEMA = pattern(rf"(?!@[a-z0-9][a-z0-9-]{{0,31}}/){_ASSIGNED} *[{_VISIBLE}][{_VISIBLE} ]*", MAX_LENGTH)
+_USER_SCHEMA = pattern_schema(rf"(?!@[a-z0-9][a-z0-9-]{{0,31}}/){_ASSIGNED} *[{_VISIBLE}][{_VISIBLE} ]*", MAX_LENGTH)
 
 
 def _user(_name: str, value: str) -> None:
@@ -97,31 +97,31 @@ def _user_before(name: str, value: str) -> None:
 
 def whole(least: int, most: int) -> Any:
     """Return the type of a whole number."""
-    return accepted(fields.whole(least, most))
+    return accepted(fields.integer_field(least, most))
 
 
 def one_of(allowed: Iterable[str]) -> Any:
     """Return the type of one word out of several."""
-    return accepted(fields.one_of(tuple(allowed)))
+    return accepted(fields.choice_field(tuple(allowed)))
 
 
 def storable(most: int) -> Any:
     """Return the type of any text that is not too long."""
-    text = accepted(Field(check=checks.sought, schema=STORABLE | {"maxLength": most}))
+    text = accepted(Field(check=checks.check_filter_value, schema=STORABLE | {"maxLength": most}))
     return Annotated[text, Constraints(max_length=most)]
 
 
-LINE = accepted(fields.line())
+LINE = accepted(fields.line_field())
 NUMBER = accepted(fields.NUMBER)
 OBJECT = Annotated[dict[str, Any], WithJsonSchema(fields.OBJECT)]
 USER = accepted(Field(check=_user, schema=_USER_SCHEMA, component="UserId"))
 LOCAL_USER = accepted(Field(check=lambda _name, value: check_user_id(value), schema=_USER_SCHEMA, component="UserId"))
 """A user id within the tenant of the key."""
 USER_BEFORE = accepted(
-    Field(check=_user_before, schema=pattern(f"{_ASSIGNED}[{_VISIBLE} ]*", 500), component="UserBefore")
+    Field(check=_user_before, schema=pattern_schema(f"{_ASSIGNED}[{_VISIBLE} ]*", 500), component="UserBefore")
 )
 CHANNEL = Annotated[str, Constraints(pattern="^[a-z0-9_-]{1,32}$")]
-_PERSON_SCHEMA = pattern(rf"(?!@){_ASSIGNED}[{_VISIBLE}]([{_VISIBLE} ]*[{_VISIBLE}])?", _LONGEST_PERSON)
+_PERSON_SCHEMA = pattern_schema(rf"(?!@){_ASSIGNED}[{_VISIBLE}]([{_VISIBLE} ]*[{_VISIBLE}])?", _LONGEST_PERSON)
 PERSON = accepted(Field(check=_person, schema=_PERSON_SCHEMA, component="PersonName"))
-_CODE_SCHEMA = pattern(f"[{_LETTERS}]{{{LENGTH // 2}}}-?[{_LETTERS}]{{{LENGTH // 2}}}")
+_CODE_SCHEMA = pattern_schema(f"[{_LETTERS}]{{{LENGTH // 2}}}-?[{_LETTERS}]{{{LENGTH // 2}}}")
 CODE = accepted(Field(check=lambda _name, value: normal(value), schema=_CODE_SCHEMA))

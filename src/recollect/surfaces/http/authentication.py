@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from recollect.errors import InvalidInputError, StoreError
 from recollect.identity.signing import sign, verify
-from recollect.store.keys import DEFAULT_TENANT, SCOPES, Key, Keys
+from recollect.store.keys import DEFAULT_TENANT, SCOPES, ApiKey, ApiKeys
 from recollect.store.tenants import stored_id
 from recollect.surfaces.http.problems import Problem
 from recollect.surfaces.http.rate_limits import Limits
@@ -48,7 +48,7 @@ class Caller:
 class Authentication:
     """Identifies the sender of a request. With ``open``, everyone is accepted until the first key is created."""
 
-    def __init__(self, keys: Keys, *, open: bool, clock: Clock = utc_now) -> None:
+    def __init__(self, keys: ApiKeys, *, open: bool, clock: Clock = utc_now) -> None:
         self._keys = keys
         self._open = open
         self._clock = clock
@@ -94,11 +94,11 @@ class Authentication:
             raise _unknown("the API key that created this token was revoked")
         return Caller(key.tenant, told["s"], key.id, told["u"])
 
-    def _nobody(self) -> Key | None:
+    def _nobody(self) -> ApiKey | None:
         """Return the creator of tokens while no key exists; None once there is one."""
         if not self._open or self._keys.any():
             return None
-        return Key(id="", tenant=DEFAULT_TENANT, name="", scope="admin", made_at=self._clock())
+        return ApiKey(id="", tenant=DEFAULT_TENANT, name="", scope="admin", made_at=self._clock())
 
 
 class McpAuthentication:

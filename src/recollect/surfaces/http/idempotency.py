@@ -28,7 +28,7 @@ from recollect.records import (
     Updated,
     Written,
 )
-from recollect.store.keys import Keys, Repeated
+from recollect.store.keys import ApiKeys, IdempotentRequest
 from recollect.surfaces.http.messages import Request as Asked
 from recollect.surfaces.http.messages import Response as Answer
 from recollect.surfaces.http.problems import Problem
@@ -37,14 +37,14 @@ SHORTEST, LONGEST = 8, 200
 _REPLAYED = {"idempotent-replayed": "true"}
 
 
-def repeated(asked: Asked) -> Repeated | None:
+def repeated(asked: Asked) -> IdempotentRequest | None:
     """Return how a retry of the request is recognised; None without an idempotency key."""
     key = asked.headers.get("idempotency-key")
     if key is None:
         return None
     if not SHORTEST <= len(key) <= LONGEST or not key.isascii() or not key.isprintable():
         raise InvalidInputError("Idempotency-Key", f"must have {SHORTEST} to {LONGEST} printable characters")
-    return Repeated(asked.user, key)
+    return IdempotentRequest(asked.user, key)
 
 
 def digest_of(asked: Asked) -> str:
@@ -55,7 +55,7 @@ def digest_of(asked: Asked) -> str:
 
 
 def once(
-    keys: Keys, asked: Asked, do: Callable[[], Answer], again: Callable[[], Answer], *, keep: bool = True
+    keys: ApiKeys, asked: Asked, do: Callable[[], Answer], again: Callable[[], Answer], *, keep: bool = True
 ) -> Answer:
     """Execute a request once, or replay its response. ``again`` rebuilds the response if it was lost."""
     known = repeated(asked)
@@ -77,7 +77,7 @@ def once(
     return answer
 
 
-def _kept(keys: Keys, known: Repeated, request: str) -> Answer | None:
+def _kept(keys: ApiKeys, known: IdempotentRequest, request: str) -> Answer | None:
     found = keys.answer(known)
     if found is None:
         return None
@@ -94,7 +94,7 @@ def _kept(keys: Keys, known: Repeated, request: str) -> Answer | None:
     return Answer(found[1], found[2], headers=dict(_REPLAYED))
 
 
-def draft(keys: Keys, asked: Asked, batch: Memory, answer: Answer) -> None:
+def draft(keys: ApiKeys, asked: Asked, batch: Memory, answer: Answer) -> None:
     """Store the response of a batch just before it commits, because the journal alone cannot rebuild it."""
     known = repeated(asked)
     entries = batch.history(call=known.call) if known else []
@@ -102,7 +102,7 @@ def draft(keys: Keys, asked: Asked, batch: Memory, answer: Answer) -> None:
         keys.keep_answer(_draft(known, entries[-1]), digest_of(asked), answer.status, answer.body)
 
 
-def drafted(keys: Keys, asked: Asked, last: JournalEntry) -> Answer:
+def drafted(keys: ApiKeys, asked: Asked, last: JournalEntry) -> Answer:
     """Return the stored response of a batch, by its last journal entry."""
     known = repeated(asked)
     found = None if known is None else _kept(keys, _draft(known, last), digest_of(asked))
@@ -111,9 +111,9 @@ def drafted(keys: Keys, asked: Asked, last: JournalEntry) -> Answer:
     return found
 
 
-def _draft(known: Repeated, last: JournalEntry) -> Repeated:
+def _draft(known: IdempotentRequest, last: JournalEntry) -> IdempotentRequest:
     # by its last entry, so that the draft of a failed attempt is not taken for the result
-    return Repeated(known.user, f"{known.key}\n{last.seq} {last.record_id}")
+    return IdempotentRequest(known.user, f"{known.key}\n{last.seq} {last.record_id}")
 
 
 def under_call(memory: Memory, call: str) -> Memory:

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from recollect.app import Recollect
-from recollect.identity.identities import Code, Identity, Joined, Known, Pending, Unlinked
+from recollect.identity.identities import BoundIdentity, Code, Identity, Joined, Pending, Unlinked
 from recollect.store.keys import DEFAULT_TENANT
 from recollect.store.tenants import stored_id
 from recollect.surfaces.http import argument_schemas
@@ -64,7 +64,7 @@ class Links:
                 does="List bound and linked identities with their users.",
                 scope="admin",
                 takes=Nothing,
-                returns=list[Known],
+                returns=list[BoundIdentity],
                 handle=self._for_default(lambda request: respond(all_.all())),
             ),
             post("resolve", OfIdentity, Resolved, lambda who, _: Resolved(user=all_.resolve(who)), "read"),

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, TypeAdapter, create_model
 
 from recollect import __version__
 from recollect.checks import MAX_SHORT
-from recollect.fields import STORABLE, reference
+from recollect.fields import STORABLE, component_schema
 from recollect.surfaces.http import argument_schemas
 from recollect.surfaces.http.idempotency import LONGEST, SHORTEST
 from recollect.surfaces.http.messages import JSON, Route
@@ -132,7 +132,7 @@ def _responses(route: Route, known: dict[str, Any]) -> dict[str, Any]:
     return responses
 
 
-_USER = reference("UserId")
+_USER = component_schema("UserId")
 _NAME = STORABLE | {"minLength": 1}
 _ERRORS = {
     400: "The request cannot be parsed",
@@ -173,7 +173,7 @@ def _header(name: str, said: str, **more: Any) -> dict[str, Any]:
     return {"name": name, "in": "header", "required": False, "description": said, "schema": kind}
 
 
-_LINE = {"anyOf": [reference(f"Line{MAX_SHORT}"), {"type": "null"}]}
+_LINE = {"anyOf": [component_schema(f"Line{MAX_SHORT}"), {"type": "null"}]}
 _FLAG = {"type": ["boolean", "null"]}
 _ACTING = {
     "name": "Recollect-Acting",

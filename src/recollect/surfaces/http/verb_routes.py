@@ -12,9 +12,9 @@ from pydantic import ConfigDict, Field
 
 from recollect.app import Recollect
 from recollect.errors import InvalidInputError, NothingToRebuildError
-from recollect.fields import reference
+from recollect.fields import component_schema
 from recollect.memory.memory import Memory
-from recollect.memory.paging import Walk
+from recollect.memory.paging import PageCursor
 from recollect.memory.write import DoneAlreadyError
 from recollect.records import JournalEntry, Refused
 from recollect.surfaces.http import idempotency
@@ -37,7 +37,7 @@ def _told_for_each_verb(schema: dict[str, Any]) -> None:
             "type": "object",
             "properties": {
                 "verb": {"const": name},
-                "arguments": reference(arguments_of(name).__name__),
+                "arguments": component_schema(arguments_of(name).__name__),
             },
             "required": ["verb", *(["arguments"] if _needs_any(name) else [])],
             "additionalProperties": False,
@@ -230,7 +230,7 @@ class Memories:
         if verb.paged:
             cursor, size = values.pop("cursor", None), values.pop("page", PAGE)
             with as_things_are():  # a cursor of another list, or an invented one
-                walk = Walk(size, cursor)
+                walk = PageCursor(size, cursor)
             items = _called(verb, memory._walking(walk), values)
             return respond(items, next=walk.following)
         found = _called(verb, memory, values)

@@ -89,7 +89,7 @@ class Chat:
         return self.talk.say(
             given.get("text", ""),
             message=given.get("message"),
-            forwarded=check.flag("forwarded", given.get("forwarded", False)),
+            forwarded=check.check_flag("forwarded", given.get("forwarded", False)),
             quoted=given.get("quoted"),
             on_text=self.screen.piece,
         )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from recollect.usage_metrics import BOUNDS, Spread
+from recollect.usage_metrics import BOUNDS, Latency
 
 _WIDTH, _HEIGHT = 640, 140
 _TOP, _FOOT, _LEFT = 16, 26, 60
@@ -101,7 +101,7 @@ def lines(names: Sequence[str], series: Sequence[tuple[str, Sequence[float | Non
     return _svg(_WIDTH, _TOP + _HEIGHT + _FOOT, title, parts)
 
 
-def histogram(spread: Spread, title: str) -> Markup:
+def histogram(spread: Latency, title: str) -> Markup:
     """Return a histogram of durations on a logarithmic scale, with percentiles."""
     numbers = {BOUNDS.index(bound): number for bound, number in spread.steps}
     first, last = min(numbers, default=0), max(numbers, default=0)

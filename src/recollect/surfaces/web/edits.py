@@ -9,7 +9,7 @@ from typing import Any
 from starlette.responses import Response
 
 from recollect.errors import InvalidInputError, NotFoundError
-from recollect.memory.write import secret_in
+from recollect.memory.write import refusal_of_secret
 from recollect.policy.secrets import find_secrets, mask
 from recollect.records import CATEGORIES, Edited, Merged, Outcome, Record, Refused
 from recollect.surfaces.web.diffs import lines_changed, words_changed
@@ -114,7 +114,7 @@ def change(asked: Asked) -> Response:
     content, seen = _plain(asked.field("content")).strip(), asked.field("seq")
     reason = "correction" if asked.form.get("reason") == "correction" else "update"
     record, problem = _named(asked, asked.memory.get(asked.path["id"])), ""
-    if refused := secret_in(content):  # before it is compared and shown
+    if refused := refusal_of_secret(content):  # before it is compared and shown
         content, problem = mask(content), refused.message
     elif _is_compared(asked, content):
         with asked.memory.batch() as mine:  # so that nothing happens between the check and the write

@@ -16,7 +16,7 @@ from recollect.store.tenants import local_id, stored_id, users_of
 from recollect.surfaces.web import charts
 from recollect.surfaces.web.charts import Drawn
 from recollect.surfaces.web.rendering import Asked, page, then
-from recollect.usage_metrics import Figures, Spread
+from recollect.usage_metrics import Latency, UsageMetrics
 from recollect.work.contract import Job
 
 SPANS = (1, 7, 30, 90)
@@ -104,7 +104,7 @@ def dead_letter(asked: Asked) -> Response:
     return then(asked, "operator/queue", "retried" if retry else "dropped")
 
 
-def _drawn(found: Figures) -> dict[str, Any]:
+def _drawn(found: UsageMetrics) -> dict[str, Any]:
     """Return the charts that have data."""
     success = found.success
     gauge = None if success is None else charts.gauge(success, f"{success:.1%} succeeded", enough=_ENOUGH)
@@ -117,7 +117,7 @@ def _drawn(found: Figures) -> dict[str, Any]:
     }
 
 
-def _tools(found: Figures) -> Drawn:
+def _tools(found: UsageMetrics) -> Drawn:
     bars = [(one.tool, one.calls) for one in found.tools]
     if len(bars) > _MOST_BARS:
         rest = bars[_MOST_BARS - 1 :]
@@ -126,7 +126,7 @@ def _tools(found: Figures) -> Drawn:
     return Drawn(charts.bars(bars, "Calls per tool"), "Calls per tool", ("Tool", "Calls", "Share"), rows)
 
 
-def _days(found: Figures) -> dict[str, Drawn | None]:
+def _days(found: UsageMetrics) -> dict[str, Drawn | None]:
     days, names = found.days, [f"{one.day:%-d %b}" for one in found.days]
     calls = charts.columns(
         list(zip(names, (one.calls for one in days), strict=True)),
@@ -163,7 +163,7 @@ def _days(found: Figures) -> dict[str, Drawn | None]:
     }
 
 
-def _histogram(spread: Spread, title: str, what: str, note: str = "") -> Drawn | None:
+def _histogram(spread: Latency, title: str, what: str, note: str = "") -> Drawn | None:
     if not spread.number:
         return None
     rows = [(charts.lasting(bound), f"{number:,}") for bound, number in spread.steps]
@@ -175,7 +175,7 @@ def _time(milliseconds: float | None) -> str:
     return "—" if milliseconds is None else charts.lasting(milliseconds)
 
 
-def _churn(found: Figures) -> str:
+def _churn(found: UsageMetrics) -> str:
     """Return the ratio of updates to forgets."""
     if not found.forgets:
         return "no forgets" if found.updates else "—"
