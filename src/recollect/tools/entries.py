@@ -178,13 +178,13 @@ def _listed(records: list[Record] | tuple[Record, ...]) -> str:
 
 
 def _headed(record: Record) -> str:
-    """Its category and the key by which it can be changed; what has no key goes by its id."""
+    """Return the category and the key of a record, or its id if it has no key."""
     mark = "" if record.trusted else " (from an untrusted source)"
     return f"[{record.category or record.kind}] {reference(record)}{mark}"
 
 
 def _part(hit: Hit) -> str:
-    """What the record says; of a long text, the part that matched."""
+    """Return the text of a hit; for a long text, the part that matched."""
     return hit.record.content if len(hit.record.content) <= _LONG else hit.passage or hit.record.content
 
 
@@ -193,5 +193,5 @@ def _named(record: Record) -> str:
 
 
 def reference(record: Record) -> str:
-    """What an entry is called in this suite."""
+    """Return the name of an entry in this suite."""
     return record.key if record.key and record.kind == "fact" else record.id
