@@ -50,7 +50,15 @@ from recollect.surfaces.cli import interests as _interests  # noqa: F401
 from recollect.surfaces.cli import keys as _keys  # noqa: F401
 from recollect.surfaces.cli import serve as _serve  # noqa: F401
 from recollect.surfaces.cli import telegram as _telegram  # noqa: F401
-from recollect.surfaces.cli.output import Marked, Output, counted, explained, harmless, progress, shortened
+from recollect.surfaces.cli.output import (
+    Marked,
+    Output,
+    count_each,
+    explain_score,
+    progress,
+    shorten_line,
+    strip_steering,
+)
 from recollect.surfaces.cli.program import PANELS, app, exit_code, program
 from recollect.testing import FrozenClock
 from tests.contracts.store_contract import tool_call
@@ -565,13 +573,13 @@ def test_control_sequences_never_reach_a_terminal(cli: Cli, tmp_path: Path) -> N
     for option in ([], ["--raw"]):
         _, shown = on_terminal("show", *option, "--root", str(cli.root))
         assert "\x1b[31mred" not in shown
-    assert harmless("a\x1b]0;x\x07b\tc\n") == "a\ufffd]0;x\ufffdb\tc\n"
+    assert strip_steering("a\x1b]0;x\x07b\tc\n") == "a\ufffd]0;x\ufffdb\tc\n"
 
 
 def test_shortened_and_counted() -> None:
-    assert shortened("a  b\nc", 10) == "a b c"
-    assert shortened("abcdef", 4) == "abc…"
-    assert counted({"fact": 2, "daily": 1, "note": 0, "scratch": 2}) == "2 facts, 1 daily entry, 2 scratch items"
+    assert shorten_line("a  b\nc", 10) == "a b c"
+    assert shorten_line("abcdef", 4) == "abc…"
+    assert count_each({"fact": 2, "daily": 1, "note": 0, "scratch": 2}) == "2 facts, 1 daily entry, 2 scratch items"
 
 
 def test_U3_a_bar_appears_only_on_a_terminal_and_when_it_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -795,7 +803,7 @@ def test_U3_a_search_explains_itself(cli: Cli) -> None:
     assert re.fullmatch(r" {8}\d\.\d\d = words \d\.\d\d - confidence \d\.\d\d \(tea\)", lines[4])
     total, parts = lines[2].strip().split(" = ")
     assert sum(map(float, re.findall(r"\d\.\d\d", parts))) == pytest.approx(float(total), abs=0.02)
-    assert explained(Hit(record=_note("x"), score=0.0, raw_score=0.0)) == "0.00 = nothing"
+    assert explain_score(Hit(record=_note("x"), score=0.0, raw_score=0.0)) == "0.00 = nothing"
 
 
 def _note(content: str, title: str | None = None) -> Note:

@@ -76,7 +76,7 @@ def test_a_memory_stays_where_it_was_opened_when_the_working_directory_changes(
         app.user("you").remember("Likes bells")
         app.identities.resolve(("telegram", "1"))
         with app.queue() as queue:
-            queue.figures(None)
+            queue.metrics(None)
         assert {one.text for one in app.user("me").read()} == {"Likes tea", "Likes maps"}
     assert list(second.iterdir()) == []
     assert "Likes maps" in (first / "mem" / "me" / "MEMORY.md").read_text("utf-8")

@@ -28,11 +28,11 @@ from recollect.records import ToolCall
 from recollect.testing import MemoryStore
 from recollect.testing.memory_store import MemoryTransaction, MemoryUser
 from recollect.tools.catalog import SUITES, suite_of, tools_of
-from recollect.tools.formatting import phrased
+from recollect.tools.formatting import render_answer
 from recollect.tools.parameters import Parameter
 from recollect.tools.results import Status
 from recollect.tools.suite import MAX_OUTPUT, Result, Suite
-from recollect.tools.tool import Answer, Scope, Tool, tool
+from recollect.tools.tool import Scope, Tool, ToolAnswer, tool
 from tests.tooling import SEED_TOOLS, Forked, SlowStore, forked
 from tests.volume import volume
 
@@ -395,7 +395,7 @@ _JSON = st.recursive(
 @settings(max_examples=volume(30, 150), deadline=None)
 @given(st.dictionaries(st.text(max_size=5), _JSON, max_size=4) | st.lists(_JSON, max_size=8), st.integers(80, 300))
 def test_R5_json_is_cut_to_json(content: Any, limit: int) -> None:
-    text = phrased(content, limit)
+    text = render_answer(content, limit)
     assert len(text) <= limit
     assert json.loads(text) == content or len(json.dumps(content, ensure_ascii=False)) > limit
 
@@ -407,17 +407,17 @@ SECRET = "the launch code is 0000"
 
 
 @tool("bad", does="remember", timeout=30)
-def bad_tool(scope: Scope, how: str) -> Answer:
+def bad_tool(scope: Scope, how: str) -> ToolAnswer:
     """Goes wrong."""
     wrong: dict[str, Any] = {
         "raises": ValueError(SECRET), "exits": SystemExit(SECRET), "is interrupted": KeyboardInterrupt(SECRET), "has no memory": MemoryError(),
         "loses its store": errors.StoreError(SECRET), "is cancelled": asyncio.CancelledError(), "times out": TimeoutError(SECRET),
-        "a set": Answer({"x": {1}}), "not a number": Answer({"x": float("nan")}), "nothing": None, "an object": Answer({"x": object()}),
-        "half a character": Answer({"x": "\ud800"}), "half a text": Answer("\udfff"), "no text": Answer(5),  # type: ignore[arg-type]
+        "a set": ToolAnswer({"x": {1}}), "not a number": ToolAnswer({"x": float("nan")}), "nothing": None, "an object": ToolAnswer({"x": object()}),
+        "half a character": ToolAnswer({"x": "\ud800"}), "half a text": ToolAnswer("\udfff"), "no text": ToolAnswer(5),  # type: ignore[arg-type]
     }  # fmt: skip
     if isinstance(wrong[how], BaseException):
         raise wrong[how]
-    answer: Answer = wrong[how]
+    answer: ToolAnswer = wrong[how]
     return answer
 
 

@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     from recollect.store.keys import ApiKeys
     from recollect.store.postgres_connections import Pool
     from recollect.store.service_tables import ServiceTables, Tables
-    from recollect.tools.deferred import Late, Patience
+    from recollect.tools.deferred import DeferredCall, ReplyTimeouts
     from recollect.tools.log import CallLog
     from recollect.tools.suite import Suite, Telemetry
     from recollect.work.contract import Job, Queue
-    from recollect.work.deferred_calls import LateCalls
+    from recollect.work.deferred_calls import DeferredCalls
     from recollect.work.worker import Worker
 
 LOGGER = logging.getLogger("recollect")
@@ -77,7 +77,7 @@ class Recollect:
         self._searched: OrderedDict[int, UserMemory] = OrderedDict()
         self._guard = threading.Lock()
         self._log: CallLog | None = None
-        self._late: LateCalls | None = None
+        self._late: DeferredCalls | None = None
         self._identities: Identities | None = None
         self._keys: ApiKeys | None = None
         self._queue_pool: Pool | None = None
@@ -156,13 +156,13 @@ class Recollect:
         agent: str | None = None,
         others: Sequence[str | int] = (),
         fixed_user: bool | None = None,
-        patient: bool = False,
+        wait: bool = False,
     ) -> Suite:
         """Return the tools of these suites, or of all, over the memory of one user.
 
         ``session`` is the conversation, ``chat`` the chat it belongs to: the facts suite does not recall facts from
         another chat. ``others`` are the other participants, whom tools with a ``user_id`` can reach; with
-        ``fixed_user`` no tool takes one. A ``patient`` host waits for the full timeout of a tool instead of
+        ``fixed_user`` no tool takes one. With ``wait``, a call may take the full timeout of its tool instead of
         MEMORY_TOOL_TIMEOUT_MS.
         """
         from recollect.tools.catalog import tools_of
@@ -178,7 +178,7 @@ class Recollect:
             fixed_user=fixed_user,
             log=self._call_log(),
             telemetry=self._telemetry(),
-            patience=None if patient else self._patience(),
+            patience=None if wait else self._patience(),
             clock=self._clock,
         )
 
@@ -190,32 +190,32 @@ class Recollect:
                 self._log = CallLog(lambda name: self.user(name)._person, self.config, self._clock)
             return self._log
 
-    def _patience(self) -> Patience | None:
+    def _patience(self) -> ReplyTimeouts | None:
         """Return how long a reply waits for a tool; None (the tool's own timeout) without a queue or if turned off."""
         config = self.config
         if not config.tool_async or not (config.database_url or isinstance(self._store, SqliteStore)):
             return None
         from recollect.memory.search import load_search
-        from recollect.tools.deferred import Patience
+        from recollect.tools.deferred import ReplyTimeouts
 
         load_search()  # now, so that no reply waits for it
         seconds = config.tool_timeout_ms / 1000
         embedding = 0.0 if self._embedding is None else config.embedder_timeout_ms / 1000
-        return Patience(seconds + embedding, seconds, self._late_calls())
+        return ReplyTimeouts(seconds + embedding, seconds, self._late_calls())
 
-    def _late_calls(self, *, resume: bool = True) -> LateCalls:
-        from recollect.work.deferred_calls import LateCalls
+    def _late_calls(self, *, resume: bool = True) -> DeferredCalls:
+        from recollect.work.deferred_calls import DeferredCalls
 
         with self._guard:
             if self._late is not None:
                 return self._late
-            late = self._late = LateCalls(self.queue, self._tools_for)
+            late = self._late = DeferredCalls(self.queue, self._tools_for)
         if resume and isinstance(self._store, SqliteStore) and (self._store.root / "queue.db").exists():
             # run the deferred calls of a dead process; with PostgreSQL, workers do that
             threading.Thread(target=late.resume_if_any, name="recollect-resume", daemon=True).start()
         return late
 
-    def _tools_for(self, late: Late) -> Suite:
+    def _tools_for(self, late: DeferredCall) -> Suite:
         others = [name for name in late.people if name != late.user]
         return self.tools(late.user, session=late.session, chat=late.chat, agent=late.agent, others=others)
 
@@ -351,7 +351,7 @@ class Recollect:
                     unreadable(name, error)
         return sorted(found, key=lambda one: (one[1].day, one[1].started_at), reverse=True)[:most]
 
-    def figures(self, *, days: int = 7, tenant: str | None = None, seconds: float | None = None) -> UsageMetrics:
+    def metrics(self, *, days: int = 7, tenant: str | None = None, seconds: float | None = None) -> UsageMetrics:
         """Return usage metrics of the last days, including today: calls, success, latency, the queue. No content.
 
         For all users, or those of one ``tenant``. Where each user has a separate file, the first count of many users
@@ -367,14 +367,14 @@ class Recollect:
             self._log.flush()
         patience = None if seconds is None else check.check_cost("seconds", seconds)
         found = compute_metrics(self._store.tally(whose, since, until, patience), since, until)
-        return replace(found, queue=self._queue_figures(whose))
+        return replace(found, queue=self._queue_metrics(whose))
 
-    def _queue_figures(self, tenant: str | None) -> QueueMetrics | None:
+    def _queue_metrics(self, tenant: str | None) -> QueueMetrics | None:
         if not self._has_queue:
             return QueueMetrics() if isinstance(self._store, SqliteStore) else None
         try:
             with self.queue() as queue:
-                return queue.figures(tenant)
+                return queue.metrics(tenant)
         except StoreError as error:
             LOGGER.warning("the queue cannot be read: %s", type(error).__name__)
             return None

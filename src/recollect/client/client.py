@@ -8,7 +8,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, Literal
 
-from recollect.client.connection import Connection, segment
+from recollect.client.connection import HttpConnection, segment
 from recollect.client.json_values import from_plain
 from recollect.client.remote import RemoteMemory
 from recollect.errors import InvalidInputError
@@ -20,7 +20,7 @@ from recollect.userid import check_user_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Token:
+class UserToken:
     """A short-lived credential for the memory of one user."""
 
     token: str
@@ -28,7 +28,7 @@ class Token:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Visit:
+class LoginLink:
     """A one-time login to the web console."""
 
     code: str
@@ -39,7 +39,7 @@ class Visit:
 class Client:
     """The memories on a server. Created by `recollect.client.connect`."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: HttpConnection) -> None:
         self._connection = connection
 
     def user(self, user_id: str | int) -> RemoteMemory:
@@ -70,10 +70,10 @@ class Client:
         )
         return found
 
-    def figures(self, *, days: int = 7) -> UsageMetrics:
+    def metrics(self, *, days: int = 7) -> UsageMetrics:
         """Return usage metrics of the last days, including today: calls, success, latency, the queue."""
         found: UsageMetrics = from_plain(
-            UsageMetrics, self._connection.ask("GET", "figures", query={"days": days})["result"]
+            UsageMetrics, self._connection.ask("GET", "metrics", query={"days": days})["result"]
         )
         return found
 
@@ -84,17 +84,17 @@ class Client:
         )
         return found
 
-    def token(self, user_id: str | int, *, scope: Literal["read", "write"] = "read", minutes: int = 15) -> Token:
+    def token(self, user_id: str | int, *, scope: Literal["read", "write"] = "read", minutes: int = 15) -> UserToken:
         """Create a token for a user's own device. It is valid until it expires or the key is revoked."""
         asked = {"user": check_user_id(user_id), "scope": scope, "minutes": minutes}
-        token: Token = from_plain(Token, self._connection.ask("POST", "tokens", body=asked)["result"])
+        token: UserToken = from_plain(UserToken, self._connection.ask("POST", "tokens", body=asked)["result"])
         return token
 
-    def visit(self, user_id: str | int, *, read_only: bool = False) -> Visit:
+    def create_login(self, user_id: str | int, *, read_only: bool = False) -> LoginLink:
         """Create a login link to the web console for a user. It works once, within ten minutes."""
         asked = {"user": check_user_id(user_id), "read_only": read_only}
-        visit: Visit = from_plain(Visit, self._connection.ask("POST", "visits", body=asked)["result"])
-        return visit
+        link: LoginLink = from_plain(LoginLink, self._connection.ask("POST", "logins", body=asked)["result"])
+        return link
 
     def declarations(self, format: str, *suites: str) -> list[dict[str, Any]]:
         """Return the declarations of the tools of these suites, or of all, in a provider's format."""
@@ -147,4 +147,4 @@ def connect(url: str, *, key: str | None = None, timeout: float = 30.0) -> Clien
     """
     if not url.startswith(("http://", "https://")):
         raise InvalidInputError("url", "must begin with http:// or https://")
-    return Client(Connection(url, key, timeout=timeout))
+    return Client(HttpConnection(url, key, timeout=timeout))

@@ -1,4 +1,4 @@
-"""The copy of a memory that was joined with another, to undo that: the bytes of an export, and back."""
+"""The copy of a memory before it was joined with another, kept to undo that: as the bytes of an export."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from recollect.memory.write import Acting
 
 
 def archive(person: UserMemory, link_id: str) -> bytes:
-    """The whole memory as the bytes of an export."""
+    """Return the whole memory as the bytes of an export."""
     with _aside(person, link_id) as folder:
         return export_archive(person, folder / "memory.zip").read_bytes()
 
 
 def restore(person: UserMemory, copy: bytes, link_id: str) -> None:
-    """The memory as it was; if there is one by now, the old one is merged into it."""
+    """Restore the memory as it was; if there is one by now, the old one is merged into it."""
     with _aside(person, link_id) as folder:
         path = folder / "memory.zip"
         path.write_bytes(copy)
@@ -30,7 +30,9 @@ def restore(person: UserMemory, copy: bytes, link_id: str) -> None:
 
 @contextmanager
 def _aside(person: UserMemory, link_id: str) -> Iterator[Path]:
-    """A folder for an archive, beside the memory if that is in a folder: whoever erases the user erases it, too."""
+    """Provide a folder for an archive, inside the user's folder if there is one, so that erasing the user erases it
+    too.
+    """
     place = _place(person)
     try:
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -41,7 +43,7 @@ def _aside(person: UserMemory, link_id: str) -> Iterator[Path]:
 
 
 def sweep(person: UserMemory, link_id: str) -> None:
-    """Remove what a process that was killed left there, once nobody needs it any more."""
+    """Remove what a killed process left there, once nobody needs it."""
     for folder in _place(person).glob(f".joining-{link_id}-*"):
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -51,6 +53,6 @@ def _place(person: UserMemory) -> Path:
 
 
 def secret_of(person: UserMemory) -> str:
-    """Tells one life of a memory from another."""
+    """Return a value that tells one life of a memory from another."""
     with person.user.read() as reader:
         return reader.state().secret.hex()

@@ -448,7 +448,6 @@ class _StoredRecords:
         self._said: dict[tuple[str, str | None], set[Hashable]] = {}
 
     def look_up(self, ids: Sequence[str]) -> None:
-        """Find out which of these ids are taken."""
         self._ids = {record.id for record in self._write.tx.find(Query(ids=ids, statuses=()))}
 
     def __contains__(self, record: Record) -> bool:
@@ -461,7 +460,6 @@ class _StoredRecords:
         return place is not None and _content_identity(record) in self._at(place)
 
     def add(self, record: Record) -> None:
-        """Add a stored record."""
         place = _location_key(record)
         if place is not None:
             self._at(place).add(_content_identity(record))

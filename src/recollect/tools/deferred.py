@@ -33,7 +33,7 @@ _KEPT_SECONDS, _MOST_KEPT = 60.0, 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Late:
+class DeferredCall:
     """A deferred call as plain data, from which any process can run it."""
 
     call: str
@@ -50,7 +50,7 @@ class Late:
         return asdict(self) | {"arguments": dict(self.arguments), "people": list(self.people)}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Late:
+    def from_dict(cls, data: Mapping[str, Any]) -> DeferredCall:
         """Return a call from the data of `to_dict`."""
         return cls(**{**data, "people": tuple(data["people"])})
 
@@ -58,11 +58,11 @@ class Late:
 class Backlog(Protocol):
     """Stores deferred calls durably."""
 
-    def keep(self, late: Late) -> str:
+    def keep(self, late: DeferredCall) -> str:
         """Store a call durably and return its name. Raise `QueueFullError` if too many are waiting."""
         ...
 
-    def done(self, kept: str, late: Late, result: Result) -> None:
+    def done(self, kept: str, late: DeferredCall, result: Result) -> None:
         """Remove a call that was done here, and keep its result for the next interaction."""
         ...
 
@@ -79,7 +79,7 @@ class Backlog(Protocol):
         ...
 
 
-class Answers(Generic[_T]):
+class DeferredAnswers(Generic[_T]):
     """Late results of reads, by question. They are dropped after a change and after some time."""
 
     def __init__(self) -> None:
@@ -109,7 +109,7 @@ class Answers(Generic[_T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class ReplyTimeouts:
     """How many seconds a reply waits for a call that reads, and for one that writes."""
 
     reads: float

@@ -16,7 +16,7 @@ MAX_OUTPUT = 20_000
 _MORE = "… (the rest was left out)"
 
 
-def phrased(content: str | dict[str, Any] | list[Any], limit: int) -> str:
+def render_answer(content: str | dict[str, Any] | list[Any], limit: int) -> str:
     """Return an answer as text of at most ``limit`` characters. Items left out of a list are counted."""
     if isinstance(content, str):
         text = content if len(content) <= limit else _cut_at_line(content, limit)
@@ -30,28 +30,28 @@ def phrased(content: str | dict[str, Any] | list[Any], limit: int) -> str:
     return _sendable(text)
 
 
-def said(text: str) -> str:
+def memory_text(text: str) -> str:
     """Return text from memory in a form that is safe in an answer."""
     return without_markup(text)
 
 
-def harmless(content: Any) -> Any:
+def neutralize(content: Any) -> Any:
     """Return an answer without anything that could pass for a part of a prompt. Every answer goes through here."""
     if isinstance(content, str):
         return without_markup(_sendable(content))
     if isinstance(content, dict):
-        return {harmless(name): harmless(value) for name, value in content.items()}
+        return {neutralize(name): neutralize(value) for name, value in content.items()}
     if isinstance(content, list | tuple):
-        return [harmless(value) for value in content]
+        return [neutralize(value) for value in content]
     return content
 
 
-def marked(record: Record, shown: dict[str, Any]) -> dict[str, Any]:
+def mark_untrusted(record: Record, shown: dict[str, Any]) -> dict[str, Any]:
     """Return the shown fields of a record, marked if it came from an untrusted source."""
     return shown if record.trusted else shown | {"trusted": False}
 
 
-def moment(record: Record) -> str:
+def created_text(record: Record) -> str:
     """Return the time of a record as text."""
     return to_text(record.created_at)
 

@@ -34,7 +34,7 @@ _MOST_COUNTED = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _PendingCall:
     """A row to write. The tokens of ``said`` and ``told`` are counted when it is written."""
 
     call: ToolCall
@@ -43,9 +43,12 @@ class _Row:
     again: bool = False
     """True for the end of a call that was logged before: it replaces that row and is already charged."""
 
-    def counted(self) -> _Row:
+    def counted(self) -> _PendingCall:
         call = self.call
-        tokens_in, tokens_out = call.tokens_in + _tokens(_as_said(self.said)), call.tokens_out + _tokens(self.told)
+        tokens_in, tokens_out = (
+            call.tokens_in + _tokens(_arguments_text(self.said)),
+            call.tokens_out + _tokens(self.told),
+        )
         return replace(self, call=replace(call, tokens_in=tokens_in, tokens_out=tokens_out), said="", told="")
 
 
@@ -57,7 +60,7 @@ class CallLog:
         self._config = config
         self._clock = clock
         self._budgeted = config.daily_tokens > 0 or config.daily_cost > 0
-        self._waiting: dict[str, list[_Row]] = {}
+        self._waiting: dict[str, list[_PendingCall]] = {}
         self._writing: set[str] = set()
         self._number = 0
         self._thread: threading.Thread | None = None
@@ -71,7 +74,7 @@ class CallLog:
     ) -> None:
         """Log a call. With ``may_wait`` and a budget, it is written before this returns."""
         with self._guard:
-            self._waiting.setdefault(user_id, []).append(_Row(call, said, told, again))
+            self._waiting.setdefault(user_id, []).append(_PendingCall(call, said, told, again))
             self._number += 1
             if self._number > _MOST_WAITING:  # the store has been failing for a long time
                 lost = self._waiting.pop(next(iter(self._waiting)))
@@ -127,7 +130,7 @@ class CallLog:
                 self._writing.remove(user_id)
                 self._written.notify_all()
 
-    def _take(self, user_id: str) -> list[_Row]:
+    def _take(self, user_id: str) -> list[_PendingCall]:
         """Take the waiting rows of a user, after any other thread has finished writing theirs."""
         with self._guard:
             if user_id not in self._waiting and user_id not in self._writing:
@@ -142,7 +145,7 @@ class CallLog:
                 self._writing.add(user_id)
             return rows
 
-    def _put_back(self, user_id: str, rows: list[_Row]) -> None:
+    def _put_back(self, user_id: str, rows: list[_PendingCall]) -> None:
         counted = [row.counted() for row in rows]  # numbers are small, texts may be large
         with self._guard:
             self._waiting[user_id] = counted + self._waiting.get(user_id, [])
@@ -170,7 +173,7 @@ class CallLog:
         self.flush()
         self._wake.clear()
 
-    def _write(self, user_id: str, rows: list[_Row]) -> None:
+    def _write(self, user_id: str, rows: list[_PendingCall]) -> None:
         person = self._people(user_id)
         counted = [row.counted() for row in rows]
         if not person.user.exists():
@@ -215,7 +218,7 @@ def _tokens(text: str) -> int:
     return count(text[:_MOST_COUNTED]) * len(text) // _MOST_COUNTED
 
 
-def _as_said(arguments: Any) -> str:
+def _arguments_text(arguments: Any) -> str:
     """Return the arguments roughly as the model wrote them, to count their tokens."""
     if isinstance(arguments, str):
         return arguments

@@ -423,9 +423,7 @@ class DayPage:
         known = write.tx.find(Query(kinds=("daily",), key=self._day.isoformat(), statuses=()))
         entries = {entry.id: entry for entry in known if isinstance(entry, DailyEntry)}
         lines: dict[Hashable, Item] = {squeeze(item.content): item for item in self.items}
-        shown = PageView(
-            "daily", self._ever_showed, lambda record: squeeze(one_block(record.content)), _alike_count(lines)
-        )
+        shown = PageView("daily", self._ever_showed, lambda one: squeeze(one_block(one.content)), _alike_count(lines))
         found = None if versions is None else find_base(write.tx, entries, versions, lines.keys(), shown)
         were: Mapping[str, Record] = entries if found is None else found.records
         base = {record_id: entry for record_id, entry in were.items() if isinstance(entry, DailyEntry)}
@@ -531,7 +529,6 @@ def _alike_count(items: Mapping[Hashable, Item]) -> Callable[[Sequence[Record], 
 
 
 def _item_fields(item: Item) -> dict[str, Any]:
-    """Return the fields of a fact as the person wrote them."""
     return {
         "content": item.content,
         "key": item.key,
@@ -542,7 +539,6 @@ def _item_fields(item: Item) -> dict[str, Any]:
 
 
 def _write_fields(write: Write) -> dict[str, Any]:
-    """Return the fields that record when a line was written and by whom."""
     by, now = write.acting, write.now
     return {
         "created_at": now,
@@ -597,5 +593,4 @@ def _place_of(item: Item) -> str:
 
 
 def _line_of(section: str, key: str | None, content: str) -> tuple[str, str | None, str]:
-    """Return a line of MEMORY.md, normalised for comparison."""
     return section_key(section), key, squeeze(content)

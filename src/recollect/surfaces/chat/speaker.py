@@ -18,8 +18,8 @@ from recollect.identity.identities import Identity
 from recollect.memory.memory import Memory
 from recollect.memory.mentions import records_about, topic_of
 from recollect.records import DailyEntry, Fact, Message, Note, Record
-from recollect.surfaces.chat.page import Choice, Line, drawn
-from recollect.surfaces.chat.text_fit import WIDTH, fitted, lines_of
+from recollect.surfaces.chat.page import ChatLine, Choice, line_text
+from recollect.surfaces.chat.text_fit import WIDTH, count_phone_lines, fit_cells
 
 SHOWN = ("fact", "note", "observation", "episode", "daily")
 """The kinds that are shown. Messages are searched too; scratch values belong to the agents."""
@@ -71,7 +71,7 @@ class Asker:
         return self.memory.numbers([record.id for record in records])
 
 
-def called(memory: Memory, number: int) -> Record | None:
+def record_by_number(memory: Memory, number: int) -> Record | None:
     """Return the record with this number, whatever its status."""
     try:
         record = memory.numbered(number)
@@ -89,25 +89,25 @@ def numbers_in(text: str) -> list[int]:
     return list(dict.fromkeys(int(digits) for digits in re.findall(r"\d+", text)))
 
 
-def as_listed(*records: Record) -> str:
+def listing_digest(*records: Record) -> str:
     """Return a fingerprint of these records with their current text."""
-    return mark(*((record.id, told(record)) for record in records))
+    return short_digest(*((record.id, record_text(record)) for record in records))
 
 
-def mark(*parts: object) -> str:
+def short_digest(*parts: object) -> str:
     """Return a short fingerprint, to check that something is unchanged since a choice was offered."""
     return f"={blake2b(repr(parts).encode(), digest_size=8).hexdigest()[:6]}"
 
 
-def bring_back(number: int, record: Record) -> Choice:
+def undo_choice(number: int, record: Record) -> Choice:
     """Return the choice that undoes the last change of this record."""
-    return Choice("Restore it", f"undo {number} {mark(record.id)}")
+    return Choice("Restore it", f"undo {number} {short_digest(record.id)}")
 
 
 # records as text
 
 
-def whole(record: Record) -> str:
+def full_text(record: Record) -> str:
     """Return the full text of a record."""
     if isinstance(record, Note) and record.title:
         return f"{record.title}: {record.content}"
@@ -116,37 +116,37 @@ def whole(record: Record) -> str:
     return record.text
 
 
-def told(record: Record) -> str:
+def record_text(record: Record) -> str:
     """Return a record as the person reads it."""
     if isinstance(record, DailyEntry):
-        return f"{day_of(record.day)}: {record.content}"
+        return f"{format_day(record.day)}: {record.content}"
     if isinstance(record, Message):
         who = "You" if record.role == "user" and not record.speaker else record.speaker or "Assistant"
         return f"{who}: {record.content}"
-    return whole(record)
+    return full_text(record)
 
 
-def item(text: str, number: int | None, rows: int = 1) -> Line:
+def item_line(text: str, number: int | None, rows: int = 1) -> ChatLine:
     """Return a list item that takes at most ``rows`` lines on a phone."""
     cells = rows * WIDTH - 2 - (0 if number is None else len(f" #{number}"))
-    line = Line(fitted(text, cells), "item", number)
-    while lines_of(drawn(line)) > rows:  # breaking between words leaves gaps
+    line = ChatLine(fit_cells(text, cells), "item", number)
+    while count_phone_lines(line_text(line)) > rows:  # breaking between words leaves gaps
         cells -= 3
-        line = Line(fitted(line.text, cells), "item", number)
+        line = ChatLine(fit_cells(line.text, cells), "item", number)
     return line
 
 
-def items(asker: Asker, records: Sequence[Record], rows: int = 1) -> list[Line]:
+def item_lines(asker: Asker, records: Sequence[Record], rows: int = 1) -> list[ChatLine]:
     """Return records as list items with their numbers."""
     numbers = asker.numbers(records)
-    return [item(told(record), numbers.get(record.id), rows) for record in records]
+    return [item_line(record_text(record), numbers.get(record.id), rows) for record in records]
 
 
-def day_of(day: date) -> str:
+def format_day(day: date) -> str:
     """Return a day as people write it: 12 Nov 2026."""
     return f"{day.day} {day:%b %Y}"
 
 
-def counted(number: int, one: str = "memory", many: str = "memories") -> str:
+def pluralize(number: int, one: str = "memory", many: str = "memories") -> str:
     """Return ``1 memory`` or ``3 memories``."""
     return f"{number:,} {one if number == 1 else many}"

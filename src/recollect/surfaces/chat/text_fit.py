@@ -22,7 +22,7 @@ _MOST_MARKS = 4
 _MOST_LOOKED_AT = 4_000
 
 
-def harmless(text: str) -> str:
+def one_safe_line(text: str) -> str:
     """Return the text on one line, without control characters, invisible characters and direction marks.
 
     Joiners stay where Persian and emoji need them, and only a few combining marks per letter. Right-to-left text is
@@ -42,46 +42,46 @@ def harmless(text: str) -> str:
                 shown.append(character)
         elif kind not in ("Cc", "Cf", "Cs") and marks <= _MOST_MARKS:
             shown.append(character)
-    return apart(" ".join(_BLANK.sub("", "".join(shown)).split()))
+    return isolate_direction(" ".join(_BLANK.sub("", "".join(shown)).split()))
 
 
-def apart(text: str) -> str:
+def isolate_direction(text: str) -> str:
     """Return right-to-left text within isolating marks; other text unchanged."""
     runs_left = any(unicodedata.bidirectional(character) in ("R", "AL") for character in text)
     return f"{_OPEN}{text}{_CLOSE}" if runs_left else text
 
 
-def width(text: str) -> int:
+def cell_width(text: str) -> int:
     """Return the width of a text in cells."""
     return cell_len(text)
 
 
-def fitted(text: str, cells: int) -> str:
+def fit_cells(text: str, cells: int) -> str:
     """Return the text made harmless and cut to a width, with "…" for what is left out."""
     looked = text[:_MOST_LOOKED_AT]
-    shown = harmless(looked) or "(invisible text)"
-    if width(shown) + (len(looked) < len(text)) <= cells:
+    shown = one_safe_line(looked) or "(invisible text)"
+    if cell_width(shown) + (len(looked) < len(text)) <= cells:
         return shown if looked == text else f"{shown}…"
     bare = shown.strip(_OPEN + _CLOSE)
     end, used = 0, 1
-    while end < len(bare) and (used := used + (width(bare[end]) or bare[end] == _AS_EMOJI)) <= cells:
+    while end < len(bare) and (used := used + (cell_width(bare[end]) or bare[end] == _AS_EMOJI)) <= cells:
         end += 1
     while end and end < len(bare) and (unicodedata.category(bare[end])[0] == "M" or bare[end] in _JOINERS):
         end -= 1  # keep a mark with the letter before it
-    return apart(bare[:end].rstrip(" " + _JOINERS) + "…")
+    return isolate_direction(bare[:end].rstrip(" " + _JOINERS) + "…")
 
 
-def quoted(text: str, cells: int = 24) -> str:
+def quote_typed(text: str, cells: int = 24) -> str:
     """Return what the person typed, shortened and in quotes."""
-    return f"“{fitted(text, cells)}”"
+    return f"“{fit_cells(text, cells)}”"
 
 
-def lines_of(text: str) -> int:
+def count_phone_lines(text: str) -> int:
     """Return the number of lines a text takes on a phone, broken between words where possible."""
     rows = 0
     for line in text.split("\n"):
         rows, used = rows + 1, 0
-        for cells in map(width, line.split(" ")):
+        for cells in map(cell_width, line.split(" ")):
             if used and used + 1 + cells <= WIDTH:
                 used += 1 + cells
             else:

@@ -10,9 +10,9 @@ import typer
 
 from recollect.records import Edited, Merged, ObservationCategory, Refused, Updated
 from recollect.surfaces.cli.options import DryRun, Given, Ref
-from recollect.surfaces.cli.output import RECORD_HEAD, SHORT_ID, record_rows, told, when
+from recollect.surfaces.cli.output import RECORD_HEAD, SHORT_ID, format_moment, record_line, record_rows
 from recollect.surfaces.cli.program import CHANGE, REMEMBER, command
-from recollect.surfaces.cli.session import DONE, NOT_FOUND, Session, content_of, text_of
+from recollect.surfaces.cli.session import DONE, NOT_FOUND, CliSession, read_file_argument, read_text_argument
 
 
 @command(
@@ -23,7 +23,7 @@ from recollect.surfaces.cli.session import DONE, NOT_FOUND, Session, content_of,
     writes=True,
     mirrors="remember",
 )
-def remember(session: Session, given: Given) -> int:
+def remember_command(session: CliSession, given: Given) -> int:
     """Remember a fact about the user."""
     return session.answer(session.memory.remember(**given))
 
@@ -35,7 +35,7 @@ def remember(session: Session, given: Given) -> int:
     writes=True,
     mirrors="note",
 )
-def note(session: Session, given: Given) -> int:
+def note_command(session: CliSession, given: Given) -> int:
     """Save a note: free text with a stable id."""
     return session.answer(session.memory.note(**given))
 
@@ -47,7 +47,7 @@ def note(session: Session, given: Given) -> int:
     writes=True,
     mirrors="jot",
 )
-def jot(session: Session, given: Given) -> int:
+def jot_command(session: CliSession, given: Given) -> int:
     """Add an entry to a daily note."""
     return session.answer(session.memory.jot(**given))
 
@@ -58,8 +58,8 @@ def jot(session: Session, given: Given) -> int:
     writes=True,
     mirrors="observe",
 )
-def observe(
-    session: Session,
+def observe_command(
+    session: CliSession,
     given: Given,
     category: Annotated[ObservationCategory, typer.Option("--category", "-c", help="What it is.")] = "finding",
 ) -> int:
@@ -73,7 +73,7 @@ def observe(
     writes=True,
     mirrors="episode",
 )
-def episode(session: Session, given: Given) -> int:
+def episode_command(session: CliSession, given: Given) -> int:
     """Store a summary of a stretch of conversation."""
     return session.answer(session.memory.episode(**given))
 
@@ -84,7 +84,7 @@ def episode(session: Session, given: Given) -> int:
     writes=True,
     mirrors="say",
 )
-def say(session: Session, given: Given) -> int:
+def say_command(session: CliSession, given: Given) -> int:
     """Store one message of a conversation (see --session)."""
     return session.answer(session.memory.say(**given))
 
@@ -95,8 +95,8 @@ def say(session: Session, given: Given) -> int:
     "recollect scratch plan",
     writes=True,
 )
-def scratch(
-    session: Session,
+def scratch_command(
+    session: CliSession,
     key: Annotated[str, typer.Argument(help="The name of the value.", metavar="KEY", show_default=False)],
     value: Annotated[
         str | None, typer.Argument(help="The value to store; - reads standard input.", metavar="VALUE")
@@ -104,7 +104,7 @@ def scratch(
 ) -> int:
     """Store or read a value in working memory."""
     if value is not None:
-        outcome = session.memory.set_scratch(key, text_of(value))
+        outcome = session.memory.set_scratch(key, read_text_argument(value))
         if isinstance(outcome, Refused):
             return session.answer(outcome)
         session.out.document({"key": key, "value": outcome.record.content})  # type: ignore[attr-defined]
@@ -127,7 +127,7 @@ def scratch(
     writes=True,
     mirrors="update",
 )
-def update(session: Session, given: Given) -> int:
+def update_command(session: CliSession, given: Given) -> int:
     """Change a record."""
     return session.answer(session.known.update(**given))
 
@@ -139,8 +139,8 @@ def update(session: Session, given: Given) -> int:
     "recollect edit --file note.md --day 2026-02-12",
     writes=True,
 )
-def edit(
-    session: Session,
+def edit_command(
+    session: CliSession,
     file: Annotated[str, typer.Option("--file", "-f", help="The new text; - reads standard input.", metavar="FILE")],
     day: Annotated[
         str | None, typer.Option("--day", help="Edit the daily note of this day instead of MEMORY.md.", metavar="DATE")
@@ -151,8 +151,8 @@ def edit(
     dry_run: DryRun = False,
 ) -> int:
     """Replace the text of MEMORY.md or a daily note."""
-    text = content_of("--file", file)
-    seen = None if expect is None else content_of("--expect", expect)
+    text = read_file_argument("--file", file)
+    seen = None if expect is None else read_file_argument("--expect", expect)
     if not dry_run:
         outcome = session.memory.edit(text, day=day, expect=seen)
     else:
@@ -168,8 +168,8 @@ def edit(
 
 
 @command(CHANGE, "recollect pin role", "recollect pin role --off", writes=True)
-def pin(
-    session: Session,
+def pin_command(
+    session: CliSession,
     ref: Ref,
     off: Annotated[bool, typer.Option("--off", help="Unpin the fact.")] = False,
 ) -> int:
@@ -182,8 +182,8 @@ def pin(
 
 
 @command(CHANGE, "recollect important v1w2x3y4 --level critical", writes=True, mirrors="mark_important")
-def important(
-    session: Session,
+def important_command(
+    session: CliSession,
     given: Given,
     level: Annotated[
         Literal["high", "critical"], typer.Option("--level", help="high keeps messages for 60 days, critical for 365.")
@@ -192,7 +192,7 @@ def important(
     """Mark messages as important, to keep them longer."""
     kept = session.known.mark_important(level=level, **given)
     session.out.document(kept)
-    rows = [(message.id[-SHORT_ID:], when(message.expires_at), told(message)) for message in kept]
+    rows = [(message.id[-SHORT_ID:], format_moment(message.expires_at), record_line(message)) for message in kept]
     session.out.table(("id", "expires", "text"), rows)
 
 
@@ -202,14 +202,14 @@ def important(
     writes=True,
     mirrors="merge",
 )
-def merge(
-    session: Session,
+def merge_command(
+    session: CliSession,
     given: Given,
     content: Annotated[str, typer.Option("--content", help="The merged text; - reads standard input.", metavar="TEXT")],
     dry_run: DryRun = False,
 ) -> int:
     """Merge several facts or notes into one."""
-    text = text_of(content)
+    text = read_text_argument(content)
     if dry_run:
         outcome = session.rehearse(lambda trial: trial.merge(content=text, **given))
     else:

@@ -20,7 +20,7 @@ from recollect.surfaces.http import argument_schemas
 from recollect.surfaces.http.authentication import LONGEST_TOKEN, Authentication
 from recollect.surfaces.http.messages import Request, Response, Route, respond
 from recollect.surfaces.http.problems import Problem
-from recollect.surfaces.http.schema import Nothing, Strict
+from recollect.surfaces.http.schema import NoArguments, StrictModel
 from recollect.tools.catalog import SUITES, tools_of
 from recollect.tools.wire import Format, declarations
 from recollect.usage_metrics import UsageMetrics
@@ -29,24 +29,24 @@ from recollect.verbs import PAGE
 FORMATS = (*get_args(Format), "mcp")
 
 
-class UsersAsked(Strict):
+class UsersRequest(StrictModel):
     """The part of the list to return."""
 
     cursor: argument_schemas.USER_BEFORE | None = Field(
         None, description="the user to continue after: ``next`` of the previous page"
     )
-    page: argument_schemas.whole(1, 1000) = Field(PAGE, description="the maximum number of users")  # type: ignore[valid-type]
+    page: argument_schemas.integer_type(1, 1000) = Field(PAGE, description="the maximum number of users")  # type: ignore[valid-type]
 
 
-class TokenAsked(Strict):
+class TokenRequest(StrictModel):
     """The user, scope and lifetime of a token."""
 
     user: argument_schemas.LOCAL_USER
     scope: Literal["read", "write"] = "read"
-    minutes: argument_schemas.whole(1, LONGEST_TOKEN) = 15  # type: ignore[valid-type]
+    minutes: argument_schemas.integer_type(1, LONGEST_TOKEN) = 15  # type: ignore[valid-type]
 
 
-class VisitAsked(Strict):
+class LoginRequest(StrictModel):
     """The user or operator to log in to the web console."""
 
     model_config = ConfigDict(
@@ -63,27 +63,27 @@ class VisitAsked(Strict):
     read_only: bool = False
 
 
-class RunsAsked(Strict):
+class RunsRequest(StrictModel):
     """The runs to return."""
 
     kind: argument_schemas.LINE | None = None
-    limit: argument_schemas.whole(1, 1000) = 20  # type: ignore[valid-type]
+    limit: argument_schemas.integer_type(1, 1000) = 20  # type: ignore[valid-type]
 
 
-class FiguresAsked(Strict):
+class MetricsRequest(StrictModel):
     """The period of the metrics."""
 
-    days: argument_schemas.whole(1, 366) = 7  # type: ignore[valid-type]
+    days: argument_schemas.integer_type(1, 366) = 7  # type: ignore[valid-type]
 
 
-class TrendsAsked(Strict):
+class TrendsRequest(StrictModel):
     """The minimum number of users and the period."""
 
-    k: argument_schemas.whole(FEWEST, 1_000_000) = FEWEST  # type: ignore[valid-type]
+    k: argument_schemas.integer_type(FEWEST, 1_000_000) = FEWEST  # type: ignore[valid-type]
     days: int = Field(30, json_schema_extra={"enum": list(PERIODS)})
 
 
-class ToolsAsked(Strict):
+class ToolsRequest(StrictModel):
     """The format of the declarations."""
 
     format: str = Field("openai", json_schema_extra={"enum": list(FORMATS)})
@@ -92,7 +92,7 @@ class ToolsAsked(Strict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TokenMade:
+class TokenCreated:
     """A token. It is shown only once."""
 
     token: str
@@ -100,7 +100,7 @@ class TokenMade:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VisitMade:
+class LoginCreated:
     """A one-time login code for the web console."""
 
     code: str
@@ -109,7 +109,7 @@ class VisitMade:
     expires_at: datetime
 
 
-class Operators:
+class AdminRoutes:
     """The handlers of these routes."""
 
     def __init__(self, app: Recollect, authentication: Authentication) -> None:
@@ -125,7 +125,7 @@ class Operators:
                 name="users",
                 does="List the users of the tenant.",
                 scope="admin",
-                takes=UsersAsked,
+                takes=UsersRequest,
                 returns=list[str],
                 handle=self._users,
                 paged=True,
@@ -136,7 +136,7 @@ class Operators:
                 name="erase_user",
                 does="Erase a user and everything about them, and return a receipt.",
                 scope="admin",
-                takes=Nothing,
+                takes=NoArguments,
                 returns=Receipt,
                 handle=self._erase,
             ),
@@ -146,19 +146,19 @@ class Operators:
                 name="all_runs",
                 does="List extraction runs of all users of the tenant, latest day first.",
                 scope="admin",
-                takes=RunsAsked,
+                takes=RunsRequest,
                 returns=list[tuple[str, ExtractionRun]],
                 handle=self._runs,
             ),
             Route(
                 method="GET",
-                path="/figures",
-                name="figures",
+                path="/metrics",
+                name="metrics",
                 does="Return usage metrics of the tenant: calls, success rate, latency, queue. No content.",
                 scope="admin",
-                takes=FiguresAsked,
+                takes=MetricsRequest,
                 returns=UsageMetrics,
-                handle=self._figures,
+                handle=self._metrics,
             ),
             Route(
                 method="GET",
@@ -166,7 +166,7 @@ class Operators:
                 name="trends",
                 does="List topics that many users of the tenant share. Only users who consented are counted.",
                 scope="admin",
-                takes=TrendsAsked,
+                takes=TrendsRequest,
                 returns=list[Trend],
                 handle=self._trends,
             ),
@@ -176,20 +176,20 @@ class Operators:
                 name="make_token",
                 does="Create a short-lived token for one user.",
                 scope="read",
-                takes=TokenAsked,
-                returns=TokenMade,
+                takes=TokenRequest,
+                returns=TokenCreated,
                 handle=self._token,
                 statuses={201: "The token"},
             ),
             Route(
                 method="POST",
-                path="/visits",
-                name="make_visit",
+                path="/logins",
+                name="create_login",
                 does="Create a login link to the web console for a user. It works once, within ten minutes.",
                 scope="read",
-                takes=VisitAsked,
-                returns=VisitMade,
-                handle=self._visit,
+                takes=LoginRequest,
+                returns=LoginCreated,
+                handle=self._login,
                 statuses={201: "The link"},
             ),
             Route(
@@ -198,7 +198,7 @@ class Operators:
                 name="tools",
                 does="Return the tool declarations in the format of a provider.",
                 scope="read",
-                takes=ToolsAsked,
+                takes=ToolsRequest,
                 returns=list[dict[str, Any]],
                 handle=self._tools,
             ),
@@ -224,8 +224,8 @@ class Operators:
         found.sort(key=lambda one: (one[1].day, one[1].started_at), reverse=True)
         return respond(found[:limit])
 
-    def _figures(self, request: Request) -> Response:
-        return respond(self._app.figures(**request.values, tenant=request.caller.tenant))
+    def _metrics(self, request: Request) -> Response:
+        return respond(self._app.metrics(**request.values, tenant=request.caller.tenant))
 
     def _trends(self, request: Request) -> Response:
         among = self._app.users(tenant=request.caller.tenant)
@@ -237,16 +237,16 @@ class Operators:
         if not request.caller.may(values["scope"]):
             raise Problem(403, "NotAllowedError", "a token cannot have a wider scope than the key that creates it")
         token, until = self._authentication.token(request.caller, **values)
-        return respond(TokenMade(token=token, expires_at=until), 201)
+        return respond(TokenCreated(token=token, expires_at=until), 201)
 
-    def _visit(self, request: Request) -> Response:
+    def _login(self, request: Request) -> Response:
         operator, read_only = request.values.get("operator", False), request.values.get("read_only", False)
         if not request.caller.may("admin" if operator else "read" if read_only else "write"):
             raise Problem(403, "NotAllowedError", "a link cannot have a wider scope than the key that creates it")
         who = {"tenant": request.caller.tenant, "operator": operator, "read_only": read_only, "key": request.caller.key}
         code, until = Login(self._app.keys).code(request.values.get("user"), **who)
         where = self._app.config.console_url.rstrip("/") or "/console"
-        return respond(VisitMade(code=code, link=f"{where}/login?code={quote(code)}", expires_at=until), 201)
+        return respond(LoginCreated(code=code, link=f"{where}/login?code={quote(code)}", expires_at=until), 201)
 
     def _tools(self, request: Request) -> Response:
         values: dict[str, Any] = {"format": "openai", "suites": [], "strict": False} | request.values

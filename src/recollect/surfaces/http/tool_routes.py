@@ -16,9 +16,9 @@ from recollect.records import JournalEntry
 from recollect.surfaces.http import argument_schemas, idempotency
 from recollect.surfaces.http.messages import Request, Response, Route, respond
 from recollect.surfaces.http.problems import Problem
-from recollect.surfaces.http.schema import Nothing, Strict, is_storable
+from recollect.surfaces.http.schema import NoArguments, StrictModel, is_storable
 from recollect.tools.catalog import SUITES
-from recollect.tools.deferred import Late
+from recollect.tools.deferred import DeferredCall
 from recollect.tools.suite import Result, Suite
 
 _LONGEST_CALL = 100
@@ -28,11 +28,11 @@ _LOOKED_AT = 1000
 """The number of log rows to search for a deferred call."""
 
 
-class ToolAsked(Strict):
+class ToolRequest(StrictModel):
     """A tool call: its arguments and conversation."""
 
     arguments: argument_schemas.OBJECT = Field(default_factory=dict)
-    suites: list[argument_schemas.one_of(SUITES)] = Field(default_factory=list, max_length=20)  # type: ignore[valid-type]
+    suites: list[argument_schemas.choice_type(SUITES)] = Field(default_factory=list, max_length=20)  # type: ignore[valid-type]
     session: argument_schemas.LINE | None = None
     chat: argument_schemas.LINE | None = None
     agent: argument_schemas.LINE | None = None
@@ -40,7 +40,7 @@ class ToolAsked(Strict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskFound:
+class TaskStatus:
     """The state of a deferred call: "queued", or "done" with its text, if that is known, and its changes."""
 
     call: str
@@ -50,7 +50,7 @@ class TaskFound:
     entries: tuple[JournalEntry, ...]
 
 
-class Toolbox:
+class ToolRoutes:
     """The tools over the memories of an app."""
 
     def __init__(self, app: Recollect) -> None:
@@ -69,7 +69,7 @@ class Toolbox:
                 name="call_tool",
                 does="Call a tool. A slow call is deferred: the response then says so, and where to get the result.",
                 scope="read",
-                takes=ToolAsked,
+                takes=ToolRequest,
                 returns=Result,
                 handle_async=self._call,
                 repeatable=True,
@@ -81,8 +81,8 @@ class Toolbox:
                 name="task",
                 does="Return the state of a deferred call.",
                 scope="read",
-                takes=Nothing,
-                returns=TaskFound,
+                takes=NoArguments,
+                returns=TaskStatus,
                 handle=self._task,
                 statuses={202: "Not done yet"},
             ),
@@ -113,9 +113,9 @@ class Toolbox:
 
     def _once(self, request: Request, suite: Suite, arguments: dict[str, Any]) -> Response:
         """Run a call with an idempotency key immediately, under a call id in the journal."""
-        known = idempotency.repeated(request)
+        known = idempotency.idempotent_request(request)
         assert known is not None
-        late = Late(
+        late = DeferredCall(
             call=known.call,
             user=request.user,
             tool=request.name,
@@ -124,7 +124,7 @@ class Toolbox:
             chat=suite.chat,
             agent=suite.agent,
         )
-        return idempotency.once(
+        return idempotency.run_once(
             self._app.keys, request, lambda: respond(suite.redo(late)), lambda: respond(suite.redo(late))
         )
 
@@ -132,13 +132,13 @@ class Toolbox:
         """Return the tools of this conversation. They are kept, because a suite counts earlier calls."""
         given = request.values
         session, chat, agent = (given.get(name) for name in ("session", "chat", "agent"))
-        suites, patient = tuple(given.get("suites", ())), bool(given.get("wait", False))
-        key = (request.user, suites, session, chat, agent, patient)
+        suites, wait = tuple(given.get("suites", ())), bool(given.get("wait", False))
+        key = (request.user, suites, session, chat, agent, wait)
         with self._guard:
             suite = self._suites.get(key)
         if suite is None:
             suite = self._app.tools(
-                request.user, *suites, session=session, chat=chat, agent=agent, fixed_user=True, patient=patient
+                request.user, *suites, session=session, chat=chat, agent=agent, fixed_user=True, wait=wait
             )
         with self._guard:
             suite = self._suites.setdefault(key, suite)  # another request may have been faster
@@ -158,7 +158,7 @@ class Toolbox:
         known = self._results.get((request.user, call))
         outcome = known.outcome if known is not None else "done" if entries else self._outcome(request.user, call)
         queued = outcome == "queued"
-        found = TaskFound(
+        found = TaskStatus(
             call=call,
             status="queued" if queued else "done",
             outcome=outcome,

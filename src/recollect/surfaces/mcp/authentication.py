@@ -26,7 +26,7 @@ _Headers = Iterable[tuple[bytes, bytes]]
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
+class McpCaller:
     """The user of a connection, and the suites it is offered."""
 
     user: str
@@ -36,7 +36,7 @@ class Caller:
 
 
 @dataclass(frozen=True, slots=True)
-class Stranger:
+class RejectedCaller:
     """A rejected caller, with the HTTP status to respond with."""
 
     status: int
@@ -50,7 +50,7 @@ class Stranger:
 class Callers(Protocol):
     """Identifies the sender of a request by its headers."""
 
-    def caller(self, headers: _Headers) -> Caller | Stranger:
+    def caller(self, headers: _Headers) -> McpCaller | RejectedCaller:
         """Return the caller, or why the request is rejected."""
         ...
 
@@ -59,9 +59,9 @@ class Callers(Protocol):
 class OneCaller:
     """Treats every connection as the same user."""
 
-    one: Caller
+    one: McpCaller
 
-    def caller(self, headers: _Headers) -> Caller | Stranger:
+    def caller(self, headers: _Headers) -> McpCaller | RejectedCaller:
         return self.one
 
 
@@ -72,16 +72,16 @@ class NamedByProxy:
     header: str
     suites: tuple[str, ...]
 
-    def caller(self, headers: _Headers) -> Caller | Stranger:
+    def caller(self, headers: _Headers) -> McpCaller | RejectedCaller:
         given = _values(headers, self.header)
         if len(given) != 1:
             # a second header means that the client sent one too, and they cannot be told apart
-            return Stranger(401, f"the header {self.header} must occur exactly once")
+            return RejectedCaller(401, f"the header {self.header} must occur exactly once")
         try:
             user = check_user_id(given[0].decode("utf-8").strip())
         except (UnicodeDecodeError, InvalidInputError):
-            return Stranger(401, f"the header {self.header} is not a user id")
-        return Caller(user, self.suites)
+            return RejectedCaller(401, f"the header {self.header} is not a user id")
+        return McpCaller(user, self.suites)
 
 
 class TokenFile:
@@ -94,29 +94,29 @@ class TokenFile:
     def __init__(self, path: Path, suites: tuple[str, ...]) -> None:
         self._path = path
         self._suites = suites
-        self._known: dict[bytes, Caller] = {}
+        self._known: dict[bytes, McpCaller] = {}
         self._version: tuple[int, ...] = ()
         self._problem = ""
         self._guard = threading.Lock()
         self._load()
 
-    def caller(self, headers: _Headers) -> Caller | Stranger:
+    def caller(self, headers: _Headers) -> McpCaller | RejectedCaller:
         with self._guard:
             if not self._is_current():
-                return Stranger(503, "the tokens cannot be read; see the server log")
+                return RejectedCaller(503, "the tokens cannot be read; see the server log")
             all_known = self._known
         given = _values(headers, "authorization")
         if len(given) != 1:
-            return Stranger(401, "a bearer token is required")
+            return RejectedCaller(401, "a bearer token is required")
         scheme, _, token = given[0].partition(b" ")
         if scheme.lower() != b"bearer" or not token.strip():
-            return Stranger(401, "a bearer token is required")
+            return RejectedCaller(401, "a bearer token is required")
         digest = hashlib.sha256(token.strip()).digest()
-        found: Caller | None = None
+        found: McpCaller | None = None
         for known, caller in all_known.items():  # compare all of them, to take constant time
             if hmac.compare_digest(known, digest):
                 found = caller
-        return found or Stranger(401, "unknown bearer token", "invalid_token")
+        return found or RejectedCaller(401, "unknown bearer token", "invalid_token")
 
     def _is_current(self) -> bool:
         """Reload the file if it changed. Return False if it cannot be read: old tokens are not accepted then."""
@@ -140,13 +140,13 @@ class TokenFile:
             raise ConfigError(f"--tokens: cannot read {self._path}: {type(error).__name__}") from None
         self._known = {
             hashlib.sha256(token.encode()).digest(): self._entry(token, told)
-            for token, told in _entries(text, self._path)
+            for token, told in _token_entries(text, self._path)
         }
         if not self._known:
             raise ConfigError(f"--tokens: {self._path} contains no tokens")
         self._version, self._problem = version, ""
 
-    def _entry(self, token: str, told: Mapping[str, Any]) -> Caller:
+    def _entry(self, token: str, told: Mapping[str, Any]) -> McpCaller:
         # errors never show the token
         if len(token) < _SHORTEST or not token.isascii() or any(letter.isspace() for letter in token):
             raise ConfigError(
@@ -159,7 +159,7 @@ class TokenFile:
             suites = checked_suites(named.split(",") if isinstance(named, str) else named)
         except InvalidInputError as error:
             raise ConfigError(f"--tokens: {self._path}: {error}") from None
-        return Caller(user, suites, hashlib.sha256(b"recollect-mcp " + token.encode()).hexdigest())
+        return McpCaller(user, suites, hashlib.sha256(b"recollect-mcp " + token.encode()).hexdigest())
 
 
 def checked_suites(names: Sequence[str] | None) -> tuple[str, ...]:
@@ -173,7 +173,7 @@ def checked_suites(names: Sequence[str] | None) -> tuple[str, ...]:
     return chosen or DEFAULT_SUITES
 
 
-def _entries(text: str, path: Path) -> list[tuple[str, Mapping[str, Any]]]:
+def _token_entries(text: str, path: Path) -> list[tuple[str, Mapping[str, Any]]]:
     if text.lstrip().startswith("{"):
         try:
             read = json.loads(text, object_pairs_hook=_without_doubles)

@@ -20,7 +20,7 @@ VERBS = (
 _MOST = 200
 
 
-class Lines:
+class TerminalLines:
     """Reads lines from a terminal."""
 
     def __init__(self, memory: Memory, place: str, prompt: str) -> None:
