@@ -133,7 +133,6 @@ class Recollect:
             return self._keys
 
     def _service_tables(self, tables: Tables) -> ServiceTables:
-        """Return the service tables, which hold no memories."""
         if isinstance(self._store, SqliteStore):
             from recollect.store.service_tables_sqlite import SqliteServiceTables
 
@@ -242,7 +241,6 @@ class Recollect:
         return EmbeddedQueue(self.config.memory_dir, size=self.config.tool_queue_size, clock=self._clock)
 
     def _queue_connections(self) -> Pool:
-        """Return the connection pool that all queues of this app share."""
         from recollect.store.postgres_connections import Pool, parse_url
         from recollect.work.distributed import POOL_SIZE
 

@@ -241,7 +241,6 @@ class Config:
 
 
 def _variables() -> list[Field[Any]]:
-    """Return the fields that the environment can set."""
     return [f for f in fields(Config) if f.metadata["variable"]]
 
 

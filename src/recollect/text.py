@@ -327,7 +327,6 @@ def _asking_words() -> dict[str, frozenset[str]]:
 
 @lru_cache(maxsize=1)
 def _speakers() -> dict[str, tuple[str, ...]]:
-    """Return the languages of each frequent word."""
     found: dict[str, list[str]] = {}
     for tables in (_STOP, _HINTS):
         for code, table in tables.items():

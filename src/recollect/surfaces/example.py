@@ -69,7 +69,6 @@ def fill_example(app: Recollect) -> None:
 
 
 def _conversations(story: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """Yield each conversation and its events."""
     begins = [at for at, line in enumerate(story) if "session" in line]
     for begin, end in zip(begins, [*begins[1:], len(story)], strict=True):
         yield story[begin], story[begin + 1 : end]

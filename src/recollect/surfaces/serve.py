@@ -140,8 +140,6 @@ class Server:
         return found
 
     def _trouble(self) -> list[str]:
-        """Return what cannot be reached."""
-
         def look_into_queue() -> None:
             with self._app.queue() as queue:
                 queue.depth()
@@ -234,7 +232,6 @@ def _is_among(name: str, allowed: Sequence[str]) -> bool:
 
 @contextmanager
 def _working(app: Recollect, concurrency: int) -> Iterator[None]:
-    """Run a background worker."""
     if not concurrency:
         yield
         return

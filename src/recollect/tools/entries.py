@@ -180,13 +180,11 @@ def _list_records(records: list[Record] | tuple[Record, ...]) -> str:
 
 
 def _record_heading(record: Record) -> str:
-    """Return the category and the key of a record, or its id if it has no key."""
     mark = "" if record.trusted else " (from an untrusted source)"
     return f"[{record.category or record.kind}] {entry_reference(record)}{mark}"
 
 
 def _matched_part(hit: Hit) -> str:
-    """Return the text of a hit; for a long text, the part that matched."""
     return hit.record.content if len(hit.record.content) <= _LONG else hit.passage or hit.record.content
 
 

@@ -495,7 +495,6 @@ def _record_by_number(memory: Memory, ref: int | str, kind: str) -> Record:
 
 
 def _recent(scope: Scope, count: int) -> list[Record]:
-    """Return the latest messages of this conversation, oldest first."""
     if count == 0:
         return []
     found = scope.memory.read(kind="message", session=scope.session, newest_first=True, limit=count)

@@ -425,7 +425,6 @@ class _MemoryTree:
             return memory.update(note.id, content, source=self._source, reason="refinement", metadata=metadata)
 
     def _find(self, memory: Memory, path: str) -> Record | None:
-        """Return the note at this path."""
         if not (by_id := _NOTE.fullmatch(path)):
             return self._files(memory).get(path)
         try:
@@ -435,7 +434,6 @@ class _MemoryTree:
         return note if note.status == "active" and self._path_of(memory, note) == path else None
 
     def _below(self, memory: Memory, path: str) -> dict[str, Record]:
-        """Return the file itself, or all files in the directory."""
         if _NOTE.fullmatch(path):
             note = self._find(memory, path)
             return {} if note is None else {path: note}
@@ -516,7 +514,6 @@ def _edges_of(note: Record) -> list[str]:
 
 
 def _split_blanks(name: str, text: str) -> tuple[str, list[str]]:
-    """Split a text into the text of a note and the whitespace around it."""
     content = check.check_text(name, text)
     before, _, after = text.replace("\r\n", "\n").replace("\r", "\n").partition(content)
     return content, [before, after or "\n"]
@@ -564,7 +561,6 @@ def _flaw(path: str) -> str:
 
 
 def _parents(path: str) -> Iterator[str]:
-    """Yield the parent directories of a path, without the root."""
     at = path.find("/")
     while at >= 0:
         yield path[:at]

@@ -57,7 +57,6 @@ def created_text(record: Record) -> str:
 
 
 def _sendable(text: str) -> str:
-    """Return the text without lone surrogates."""
     return text.encode("utf-8", errors="replace").decode("utf-8")
 
 
@@ -93,7 +92,6 @@ def _fitted(value: Any, room: int) -> Any:
 
 
 def _most(length: int, part: Callable[[int], Any], room: int) -> Any:
-    """Return the longest part that fits, or the shortest if none does."""
     low, high = 0, length
     while low < high:
         middle = (low + high + 1) // 2

@@ -41,7 +41,6 @@ def memory_search(
 
 
 def _merge_hits(hits: list[Hit]) -> list[Hit]:
-    """Return hits best first, without repetitions."""
     best: dict[str, Hit] = {}
     for hit in sorted(hits, key=lambda hit: -hit.raw_score):
         best.setdefault(fold(hit.record.text), hit)

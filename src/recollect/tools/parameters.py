@@ -210,7 +210,6 @@ def _mapping(parameters: Sequence[Parameter], given: Any) -> Mapping[Any, Any]:
 
 
 def _parse_data(given: Any) -> Any:
-    """Return arguments as data. They may be JSON."""
     for _ in range(2):
         if isinstance(given, bytes | bytearray):
             try:

@@ -342,7 +342,6 @@ class Suite:
             return answer_to_crash(asked.tool, asked.call, error)
 
     def _result(self, asked: _ActiveCall, answer: ToolAnswer, status: Status) -> Result:
-        """Format an answer as a result."""
         try:
             content = neutralize(mark_failure(asked.tool, answer, status))
             text = render_answer(content, MAX_OUTPUT)

@@ -405,7 +405,6 @@ class Conversation:
         return [chat_page(*signs, choices=[[Choice("Undo", f"undo {done.run.id}")]])]
 
     def _note_episode(self, memory: Memory, session: str) -> None:
-        """Store an episode of a group discussion with its participants."""
         title = self._known(memory, self._clock(), session).title
         company = [check.check_line("company", name) for name in self._company()]
         if title is None or not company or self._speaker is None:
@@ -513,7 +512,6 @@ def _is_of(session: str | None, place: str) -> bool:
 
 
 def _change_lines(memory: Memory, outcomes: Iterable[Outcome]) -> list[ChatLine]:
-    """Return one line for each record that was stored, changed or forgotten."""
     done: list[tuple[str, Record]] = []
     for outcome in outcomes:
         match outcome:
@@ -542,7 +540,6 @@ def _clean_input(field: str, text: object) -> str:
 
 
 def _short_title(title: str) -> str:
-    """Return a title on one line and not too long."""
     line = " ".join(title.split())
     if not line:
         raise InvalidInputError("title", "must not be empty: say what the discussion is about")

@@ -244,7 +244,6 @@ _NOTHING = chat_page("There is nothing to undo.")
 
 
 def _latest_entry(memory: Memory, record: Record | None = None) -> JournalEntry | None:
-    """Return the last change of the memory, or of one record."""
     about = None if record is None else record.id
     for limit in (_MOST_RECENT, None):
         if found := last_change(reversed(memory.history(about, limit=limit))):

@@ -186,7 +186,6 @@ def record_line(record: Record) -> str:
 
 
 def _lead(record: Record) -> str:
-    """Return the label before the text of a record."""
     if isinstance(record, DailyEntry):
         return f"{record.day}: "
     if isinstance(record, Note) and record.title:

@@ -112,7 +112,6 @@ def serve_command(
 
 
 def _free_port() -> int:
-    """Return the first free port."""
     for port in range(PORT, PORT + _TRIED):
         with socket.socket() as tried:
             tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

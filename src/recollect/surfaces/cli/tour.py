@@ -94,7 +94,6 @@ def tour_command(session: CliSession) -> None:
 
 
 def _run_steps(folder: Path, user: str) -> Iterator[tuple[Step, str]]:
-    """Yield each step with the output of its command."""
     for step in STEPS:
         if step.adds:
             file = folder / folder_name(user) / "MEMORY.md"

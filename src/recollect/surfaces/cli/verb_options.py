@@ -76,7 +76,6 @@ def _parameter(argument: Argument) -> inspect.Parameter:
 
 
 def _type_of(argument: Argument) -> Any:
-    """Return the type that the command line parses."""
     assert argument.field is not None
     if _is_list(argument) or argument.name == "metadata":
         return list[str]

@@ -191,7 +191,6 @@ class HttpApi:
         return limits
 
     def _let_in(self, request: Request, scope: Scope) -> None:
-        """Authenticate and authorize a request."""
         caller = self.authentication.caller(scope["headers"])
         route = request.route
         if not caller.may(route.scope):
@@ -248,7 +247,6 @@ def _request_id(headers: dict[str, str]) -> str:
 
 
 def _content_length(headers: dict[str, str]) -> int | None:
-    """Return the declared size of the body, or None."""
     if "transfer-encoding" in headers:
         return None
     given = headers.get("content-length", "0")

@@ -70,7 +70,6 @@ def arguments_of(name: str) -> type[BaseModel]:
 
 
 def _type_of(verb: Verb, argument: Argument) -> Any:
-    """Return the JSON type of an argument."""
     field = argument.field
     if field is None:
         raise TypeError(f"{verb.name} takes {argument.name}: its type must be one of recollect.fields")

@@ -117,7 +117,6 @@ class TransferRoutes:
 
 
 async def _stream_and_remove(path: Path, buffer: BufferFolder) -> AsyncIterator[bytes]:
-    """Yield the bytes of a file, then remove it."""
     try:
         file = await in_thread("", path.open, "rb")
         try:

@@ -30,7 +30,6 @@ ACTING_FIELDS = tuple(ELSEWHERE["acting"].arguments)
 
 
 def _describe_per_verb(schema: dict[str, Any]) -> None:
-    """Describe the arguments of an operation by its verb."""
     schema.clear()
     schema["anyOf"] = [
         {

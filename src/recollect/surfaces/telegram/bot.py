@@ -366,7 +366,6 @@ class Bot:
                 typing.cancel()
 
     async def _typing(self, said: MessageUpdate) -> None:
-        """Show the "typing" status."""
         while True:
             with suppress(TelegramError):
                 await self._connection.api.send_chat_action(said.spot.chat, "typing", said.spot.thread)

@@ -133,7 +133,6 @@ class Sender:
             self._call(self._api.edit_message_reply_markup(**where))
 
     def _refusal(self, chat: int, act: Act, error: BadRequest) -> int:
-        """Handle a request that Telegram rejected."""
         why = error.message.lower()
         if "not modified" in why:
             return 0

@@ -314,7 +314,6 @@ def _acts(
 
 
 def _command_of(text: str) -> str:
-    """Return the command that a text begins with, or an empty string."""
     if Commands.owns(text):
         return "memory"
     first = text.split(maxsplit=1)[0] if text.strip() else ""
@@ -339,7 +338,6 @@ def _is_known_message(memory: Memory, said: MessageUpdate) -> bool:
 
 
 def _is_about(memory: Memory, spot: ChatPlace, post: PostTopic, now: datetime) -> bool:
-    """Return True if this post is already being discussed here."""
     for one in memory.interactions(kinds=("discussion",), newest_first=True, limit=20):
         if (one.session or "").rpartition("@")[0] == spot.place:
             said = memory.read(kind="message", session=one.session, newest_first=True, limit=1)

@@ -78,7 +78,6 @@ def layout_graph(ties: Sequence[Relationship]) -> GraphLayout:
 
 
 def _node_position(number: int, of: int) -> tuple[float, float]:
-    """Return a position relative to the centre."""
     # rotate two or four, so that no line crosses a name below a dot
     angle = 2 * math.pi * (number + (0.5 if of in (2, 4) else 0)) / of - math.pi / 2
     far = _FAR if of <= _ONE_RING or number % 2 == 0 else _NEAR

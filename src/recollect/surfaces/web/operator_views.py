@@ -107,7 +107,6 @@ def dead_letter_view(asked: WebRequest) -> Response:
 
 
 def _charts(found: UsageMetrics) -> dict[str, Any]:
-    """Return the charts that have data."""
     success = found.success
     gauge = None if success is None else charts.gauge_chart(success, f"{success:.1%} succeeded", enough=_ENOUGH)
     return {
@@ -178,14 +177,12 @@ def _format_latency(milliseconds: float | None) -> str:
 
 
 def _churn(found: UsageMetrics) -> str:
-    """Return the ratio of updates to forgets."""
     if not found.forgets:
         return "no forgets" if found.updates else "—"
     return f"{found.updates / found.forgets:.1f} : 1"
 
 
 def _user_summary(asked: WebRequest, stored: str) -> tuple[dict[str, int] | None, str, datetime | None]:
-    """Return the record counts of a user, the mode, and the time of the last change."""
     memory = asked.app.user(stored)
     try:
         last = memory.history(limit=1)

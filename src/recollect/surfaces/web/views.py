@@ -182,7 +182,6 @@ def _walk_back(
 
 
 def _later_entries(mine: Memory, entries: Iterable[JournalEntry]) -> list[JournalEntry]:
-    """Return the last change of each record in these entries."""
     found: list[JournalEntry] = []
     for name in {entry.record_id for entry in entries if entry.after is not None and not entry.erased}:
         found += mine.history(name, limit=_LAST)
@@ -334,7 +333,6 @@ def timeline_events(entries: Iterable[JournalEntry], since: Iterable[JournalEntr
 
 
 def _undone_in(entries: Sequence[JournalEntry]) -> Collection[int]:
-    """Return the numbers of entries that a later entry undid."""
     undone: set[int] = set()
     for entry in reversed(entries):
         if entry.undoes is not None and entry.seq not in undone:

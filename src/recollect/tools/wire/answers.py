@@ -59,7 +59,6 @@ class Answered:
         raise InvalidInputError("call", "must be one of the others of this response that has no result yet")
 
     def _waiting(self, suite: Suite, host_tools: Collection[str] | None) -> list[Call]:
-        """Return the calls to run here."""
         ours = [call for call in self.calls if call.kind != "custom" and _is_ours(suite, call.name, host_tools)]
         for call in ours:
             if not call.whole:

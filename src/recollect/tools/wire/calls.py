@@ -87,7 +87,6 @@ def _gemini_calls(response: Any) -> list[Call]:
 
 
 def _response_parts(thing: Any) -> list[Any]:
-    """Return the parts of a response, a content, or a list of them."""
     if isinstance(thing, list | tuple):
         return [part for one in thing for part in _response_parts(one)]
     for inner in (
