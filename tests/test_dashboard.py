@@ -296,7 +296,7 @@ def test_U3_the_command_line_tells_the_figures(tmp_path: Path) -> None:
         with app.queue() as queue:
             queue.put(Task(name="extract"))
     told = run("--days", "30", "--tenant", "default")
-    assert "1 users: 2 calls, 50.0% answered" in told and re.search(r"recall_facts +2 +50.0% +3", told)
+    assert "1 users: 2 calls, 50.0% successful" in told and re.search(r"recall_facts +2 +50.0% +3", told)
     assert "Queue: 1 waiting since" in told
     assert json.loads(run("--json"))["calls"] == 3 and json.loads(run("--json", "--tenant", "acme"))["calls"] == 1
 
@@ -408,7 +408,7 @@ def test_U6_a_page_does_not_wait_until_everyone_is_counted(tmp_path: Path, monke
     monkeypatch.setattr(operator_views, "SECONDS", 0.0)
     with recollect.open(tmp_path) as app, visiting(app) as [visit]:
         first = visit.get("operator?days=30")
-        assert "Still counting: 2 of 3 users to go" in first and "data-again" in first
+        assert "Still counting: 2 of 3 users left" in first and "data-again" in first
         visit.get("operator?days=30")
         assert "Still counting" not in visit.get("operator?days=7") and "Calls 3" in visit.seen("operator?days=90")
 
@@ -474,9 +474,9 @@ def test_R7_U6_an_operator_erases_a_user_who_asks_for_it(where: str) -> None:
         with visiting(app, "default") as [visit]:
             link = re.findall(r'href="/console/(operator/users/erase[^"]*)"', visit.get("operator/users"))[0]
             asked = visit.get(html.unescape(link))
-            assert "Type the id" in asked and html.escape(odd, quote=False) in asked.replace("&#34;", '"').replace(
-                "&#39;", "'"
-            )
+            assert "Type the user's id" in asked and html.escape(odd, quote=False) in asked.replace(
+                "&#34;", '"'
+            ).replace("&#39;", "'")
             for typed in ("", odd + " ", odd.upper(), "ann"):
                 visit.post("operator/users/erase", 422, user=odd, typed=typed)
             assert app.user(odd).exists

@@ -332,7 +332,7 @@ def test_U2_in_a_group_each_has_their_own_memory_and_nothing_private_is_shown(ho
     house.settle()
     assert "everything" not in house.memory(bo).show() and other.labels == []
     back = _from_bot(group)[-1]
-    assert ann.presses("Undo that", back).waits().text.startswith("This is for")
+    assert ann.presses("Undo that", back).waits().text.startswith("This button is for")
     house.press(bo, "Undo that", back)
     assert "everything" in house.memory(bo).show()
     # from the button in the group into the private chat; a link can do nothing else
@@ -503,7 +503,7 @@ def test_U2_captions_are_text_and_edits_are_heard(house: House) -> None:
     ann = house.person()
     assert GOT_IT in ann.private.wait_for_reply(ann.sends_photo("remember that this is my cat Tom")).text
     assert GOT_IT in ann.private.wait_for_reply(ann.sends_document("a.txt", b"x", "remember that I have a garden")).text
-    assert "only text" in ann.private.wait_for_reply(ann.sends_photo()).text
+    assert "only read text" in ann.private.wait_for_reply(ann.sends_photo()).text
     said = ann.says("remember that my favourite city is Kyvi")
     first = ann.private.wait_for_reply(said)
     ann.edits(said, "remember that my favourite city is Lviv")

@@ -374,7 +374,7 @@ except ConfigError as error:
 """
     )
     said = run(script, tmp_path, setting)
-    assert said.startswith(f"MEMORY_TELEMETRY={setting} would set") and "MEMORY_TELEMETRY=otel uses" in said
+    assert said.startswith(f"MEMORY_TELEMETRY={setting} sets up") and "use MEMORY_TELEMETRY=otel" in said
 
 
 # otlp

@@ -369,7 +369,7 @@ def test_R5_runs_are_read_page_by_page_each_once_and_each_has_a_page(person: tup
 
 def test_U6_conversations_are_read_with_what_was_learned_from_them(person: tuple[Memory, Visit]) -> None:
     memory, visit = person
-    assert "No conversation is kept yet" in visit.get("conversations")
+    assert "There are no conversations yet" in visit.get("conversations")
     name = "chat/7 & <b>?#%"
     for number in range(102):
         memory.say(f"Sentence {number}", session=name, role="user" if number % 2 == 0 else "assistant")
@@ -391,11 +391,11 @@ def test_U6_conversations_are_read_with_what_was_learned_from_them(person: tuple
 
 def test_U6_working_memory_can_be_seen_and_forgotten(person: tuple[Memory, Visit]) -> None:
     memory, visit = person
-    assert "It is empty" in visit.get("working")
+    assert "Empty: no agent" in visit.get("working")
     memory.set_scratch("draft", "Dear Anna")
     assert "draft Dear Anna" in visit.seen("working")
     item = memory.read(kind="scratch")[0]
-    assert "Forgotten" in visit.post(f"record/{item.id}/forget", back="working") and "It is empty" in visit.get(
+    assert "Forgotten" in visit.post(f"record/{item.id}/forget", back="working") and "Empty: no agent" in visit.get(
         "working"
     )
 
@@ -640,7 +640,7 @@ def test_U6_who_may_only_look_sees_no_forms_and_changes_nothing(shared: tuple[Re
         forms = re.findall(r'<form[^>]*method="post" action="([^"]+)"', page)
         assert set(forms) <= {"/console/logout"}, (path, forms)
         assert '/edit"' not in page and '/erase"' not in page and "data-edit" not in page, path
-    assert "but not change anything" in page and visit.http.get("export").status_code == 200
+    assert "Your access is read-only" in page and visit.http.get("export").status_code == 200
     visit.get(f"record/{record}/erase", 403)
     for path, fields in {
         "edit": {"text": "x", "expect": ""}, "remember": {"content": "Likes tea"}, "undo": {"target": "1"},
