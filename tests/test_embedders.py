@@ -518,7 +518,7 @@ class TestRealWeights:
 
 def test_S2_errors_of_embedders_are_ours() -> None:
     assert issubclass(EmbedderError, RecollectError)
-    assert "search goes on" in str(EmbedderError())
+    assert "search continues" in str(EmbedderError())
     embedder: Embedder = HashEmbedder(8)  # what a user's own must have, and no more
     with pytest.raises(EmbedderError):
         as_vectors(embedder.embed(["a"]), 2, 8, embedder.name)
