@@ -1,4 +1,4 @@
-"""A server, as a host application uses it: the memories of its users, and what its operator asks."""
+"""The client of a server: the memories of its users, and the operator's calls."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserToken:
-    """Lets whoever has it use the memory of one user, for a while."""
+    """A short-lived credential for the memory of one user."""
 
     token: str
     expires_at: datetime
@@ -30,7 +30,7 @@ class UserToken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoginLink:
-    """Lets whoever has it into the web console, once."""
+    """A one-time login to the web console."""
 
     code: str
     link: str
@@ -38,17 +38,17 @@ class LoginLink:
 
 
 class Client:
-    """The memories on a server. Make it with `recollect.client.connect`."""
+    """The memories on a server. Created by `recollect.client.connect`."""
 
     def __init__(self, connection: HttpConnection) -> None:
         self._connection = connection
 
     def user(self, user_id: str | int) -> RemoteMemory:
-        """The memory of one user. Nothing is created until something is stored."""
+        """Return the memory of one user. Nothing is created until something is stored."""
         return RemoteMemory(self._connection, check_user_id(user_id))
 
     def users(self) -> Iterator[str]:
-        """The ids of everyone who has a memory there. Needs a key that administers, as all below here."""
+        """Yield the ids of all users. Like all methods below, it requires a key with the scope admin."""
         cursor: str | None = None
         while True:
             answer = self._connection.ask("GET", "users", query={"cursor": cursor} if cursor else None)
@@ -58,33 +58,33 @@ class Client:
                 return
 
     def erase_user(self, user_id: str | int) -> Receipt:
-        """Remove a user and everything about them, everywhere."""
+        """Erase a user and everything about them."""
         return self._ask(Receipt, "DELETE", _path(user_id))
 
     def runs(self, *, kind: str | None = None, limit: int = 20) -> list[tuple[str, ExtractionRun]]:
-        """How learning went, for everyone: user and run, the latest day first."""
+        """Return the extraction runs of all users, latest day first, each with its user."""
         query: dict[str, Any] = {"limit": limit} | ({} if kind is None else {"kind": kind})
         return self._ask(list[tuple[str, ExtractionRun]], "GET", "runs", query=query)
 
     def metrics(self, *, days: int = 7) -> UsageMetrics:
-        """How memories were used in the last days, today included: calls, success, latency, the queue."""
+        """Return usage metrics of the last days, including today: calls, success, latency, the queue."""
         return self._ask(UsageMetrics, "GET", "metrics", query={"days": days})
 
     def trends(self, *, k: int = 5, days: int = 30) -> list[Trend]:
-        """Topics that at least ``k`` users share who consented to being counted."""
+        """Return topics that at least ``k`` consenting users share."""
         return self._ask(list[Trend], "GET", "trends", query={"k": k, "days": days})
 
     def token(self, user_id: str | int, *, scope: Literal["read", "write"] = "read", minutes: int = 15) -> UserToken:
-        """A token for one user, to be handed to their own device. It ends by itself, or with the key."""
+        """Create a token for a user's own device. It is valid until it expires or the key is revoked."""
         asked = {"user": check_user_id(user_id), "scope": scope, "minutes": minutes}
         return self._ask(UserToken, "POST", "tokens", body=asked)
 
     def create_login(self, user_id: str | int, *, read_only: bool = False) -> LoginLink:
-        """A link that lets one user into the web console, once and within ten minutes."""
+        """Create a login link to the web console for a user. It works once, within ten minutes."""
         return self._ask(LoginLink, "POST", "logins", body={"user": check_user_id(user_id), "read_only": read_only})
 
     def declarations(self, format: str, *suites: str) -> list[dict[str, Any]]:
-        """The tools of these suites, or of all, declared as a provider wants them."""
+        """Return the declarations of the tools of these suites, or of all, in a provider's format."""
         query: dict[str, Any] = {"format": format} | ({"suites": list(suites)} if suites else {})
         return self._ask(list[dict[str, Any]], "GET", "tools", query=query)
 
@@ -100,13 +100,13 @@ class Client:
         agent: str | None = None,
         wait: bool = False,
     ) -> Result:
-        """Call a tool for a user. One that takes long is queued, unless you ``wait``; see `task`."""
+        """Call a tool for a user. A slow call is deferred unless you ``wait``; see `task`."""
         told = {"session": session, "chat": chat, "agent": agent, "suites": list(suites) or None, "wait": wait or None}
         body = {"arguments": arguments or {}} | {name: value for name, value in told.items() if value is not None}
         return self._ask(Result, "POST", f"{_path(user_id)}/tools/{segment(tool)}", body=body, again=False)
 
     def task(self, user_id: str | int, call: str) -> dict[str, Any]:
-        """What became of a call that was queued: its ``status`` is queued or done, and then what it changed."""
+        """Return the state of a deferred call: its ``status``, queued or done, and what it changed."""
         return self._ask(dict[str, Any], "GET", f"{_path(user_id)}/tasks/{segment(call)}")
 
     def _ask(self, kind: type[_T], method: str, path: str, **how: Any) -> _T:
@@ -114,7 +114,7 @@ class Client:
         return found
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._connection.close()
 
     def __enter__(self) -> Client:
@@ -129,9 +129,9 @@ def _path(user_id: str | int) -> str:
 
 
 def connect(url: str, *, key: str | None = None, timeout: float = 30.0) -> Client:
-    """The memories on a server: ``connect("http://127.0.0.1:8765", key="rk_…").user("42").remember("…")``.
+    """Return a client: ``connect("http://127.0.0.1:8765", key="rk_…").user("42").remember("…")``.
 
-    ``timeout`` is how many seconds an answer may take.
+    ``timeout`` is the maximum time for a response, in seconds.
     """
     if not url.startswith(("http://", "https://")):
         raise InvalidInputError("url", "must begin with http:// or https://")

@@ -15,9 +15,11 @@ from recollect.work.embedded import EmbeddedQueue
 class TemporaryQueue(EmbeddedQueue):
     """A queue in a temporary folder."""
 
-    def __init__(self, *, size: int = QUEUE_SIZE, clock: Clock | None = None, keeping: Retention | None = None) -> None:
+    def __init__(
+        self, *, size: int = QUEUE_SIZE, clock: Clock | None = None, retention: Retention | None = None
+    ) -> None:
         folder = Path(tempfile.mkdtemp(prefix="recollect-queue-"))
-        super().__init__(folder, size=size, clock=clock, keeping=keeping)
+        super().__init__(folder, size=size, clock=clock, retention=retention)
         self._remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The commands that learn: from a day, and from a transcript."""
+"""The commands that learn from a day's interactions or from a transcript."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from recollect.agents.extract import Extracted
 
 _UserId = Annotated[str | None, option("--user-id", "The same as --user.", "ID")]
-_Date = Annotated[str | None, option("--date", "Which day; today otherwise.", "DATE")]
+_Date = Annotated[str | None, option("--date", "The day to learn from (default: today).", "DATE")]
 
 
 @command(
@@ -29,15 +29,15 @@ _Date = Annotated[str | None, option("--date", "Which day; today otherwise.", "D
 def extract_command(
     session: CliSession, user_id: _UserId = None, all: Everyone = False, date: _Date = None, dry_run: DryRun = False
 ) -> int:
-    """Learn from what people did and said on a day, once a day."""
+    """Learn from what users did and said on one day."""
     from recollect.agents.extract import UNKNOWN, extract_all
 
     if all and user_id is not None:
-        raise InvalidInputError("--all", "is everyone; leave out --user-id, or --all")
+        raise InvalidInputError("--all", "cannot be combined with --user-id")
     day = utc_now().date() if date is None else parse_day("--date", date)
     config = session.config
     if not (config.extraction_model or config.model or config.local_model):
-        session.out.aside("No model is set (MEMORY_MODEL): by rules.")
+        session.out.aside("No model is configured (MEMORY_MODEL); extracting by rules.")
     users = list(session.recollect.users()) if all else [user_id or session.user]
     done: list[Extracted] = []
     with progress("Learning") as tell:
@@ -62,7 +62,7 @@ def extract_command(
     session.out.line(f"{summary}.")
     session.changed_nothing(dry_run)
     if dry_run and summary.tokens:
-        session.out.aside(f"The model was asked all the same: its {summary.tokens:,} tokens are in the ledger.")
+        session.out.aside(f"The model was called even so; its {summary.tokens:,} tokens are in the ledger.")
     if summary.failed:
         return STORAGE
     return NOT_FOUND if not all and done[0].skipped == UNKNOWN else DONE
@@ -77,19 +77,19 @@ def extract_command(
 def consolidate_command(
     session: CliSession,
     file: Annotated[
-        str, argument("FILE", "Messages, one JSON object a line with role and content; - reads standard input.")
+        str, argument("FILE", "Messages as JSON Lines, each with role and content; - reads standard input.")
     ],
 ) -> int:
-    """Keep what a working session decided, from its transcript."""
+    """Save what a working session decided, from a transcript."""
     from recollect.agents.consolidate import consolidate as keep_decisions
 
     if session.session is None:
-        raise InvalidInputError("--session", "is needed: what is kept says which session it comes from")
+        raise InvalidInputError("--session", "is required: every insight names the session it comes from")
     kept = keep_decisions(session.memory, session.session, _parse_transcript(read_file_argument("FILE", file)))
     session.out.document(plain_data({"written": kept.written, "outcomes": kept.outcomes}))
     for outcome in kept.outcomes:
         session.out.line(outcome.message)
-    session.out.line(f"{kept.written} insight{'s' * (kept.written != 1)} kept.")
+    session.out.line(f"Saved {kept.written} insight{'s' * (kept.written != 1)}.")
     return DONE
 
 

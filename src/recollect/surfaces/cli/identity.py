@@ -1,4 +1,4 @@
-"""The commands about one person on several channels: joining two identities by a code, and who is who."""
+"""The commands that link a person's identities on several channels, and list them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from recollect.surfaces.cli.session import DONE, NO, TERMINAL, CliSession
 if TYPE_CHECKING:
     from recollect.identity.identities import BoundIdentity, Identity, Pending
 
-_As = Annotated[str | None, option("--as", "Who, if not the user at this terminal: telegram:12345.", "CHANNEL:NAME")]
+_As = Annotated[str | None, option("--as", "Act as another identity, such as telegram:12345.", "CHANNEL:NAME")]
 
 _link = command_group(
     "link",
     WHOLE,
-    "Join two channels into one memory, by a code.",
+    "Link two channels to one memory with a code.",
     "recollect link show",
     "recollect link enter K7QM2-XWDPA",
     "recollect link confirm",
@@ -27,19 +27,19 @@ _link = command_group(
 
 @_link("recollect link show", "recollect link show --user anna")
 def link_show_command(session: CliSession, as_: _As = None) -> None:
-    """Show a code here, to be entered on the other channel."""
+    """Show a code to enter on the other channel."""
     who = _acting_identity(session, as_, begins=True)
     code = session.recollect.identities.start_link(who)
     session.out.document({"identity": who, "code": code.text, "until": code.until})
     session.out.line(code.text)
-    session.out.aside(f"Enter this code on the other channel until {format_moment(code.until)}; it works once.")
+    session.out.aside(f"Enter this code on the other channel before {format_moment(code.until)}. It works once.")
     session.out.aside("Then confirm here: recollect link confirm")
 
 
 @_link("recollect link enter K7QM2-XWDPA", "recollect link enter K7QM2-XWDPA --as telegram:12345")
 def link_enter_command(
     session: CliSession,
-    code: Annotated[str, argument("CODE", "What the other channel shows.")],
+    code: Annotated[str, argument("CODE", "The code that the other channel shows.")],
     as_: _As = None,
 ) -> None:
     """Enter the code that the other channel shows."""
@@ -51,7 +51,7 @@ def link_enter_command(
 
 @_link("recollect link confirm", "recollect link confirm --yes --json")
 def link_confirm_command(session: CliSession, as_: _As = None, yes: Yes = False) -> int:
-    """Agree to what is pending; both sides have to."""
+    """Confirm a pending link; both sides have to."""
     from recollect.identity.identities import Pending
 
     session.may_ask(yes)
@@ -60,32 +60,32 @@ def link_confirm_command(session: CliSession, as_: _As = None, yes: Yes = False)
     if pending is not None and not pending.confirmed:
         if not yes:
             _print_pending(session, pending)
-        if not session.agreed("Join them?", yes):
+        if not session.agreed("Link them?", yes):
             return NO
     done = session.recollect.identities.confirm(who)
     session.out.document({"joined": not isinstance(done, Pending), "result": done})
     session.out.line(done.message)
     if not isinstance(done, Pending):
-        session.out.aside(f"The memory is that of {done.user_id!r} now (--user).")
+        session.out.aside(f"The memory now belongs to the user {done.user_id!r} (--user).")
         if done.undo_until is not None:
             session.out.aside(
-                f"To take it back, until {format_moment(done.undo_until)}: recollect link undo --as {done.identity}"
+                f"To undo this, until {format_moment(done.undo_until)}: recollect link undo --as {done.identity}"
             )
     return DONE
 
 
 @_link("recollect link decline")
 def link_decline_command(session: CliSession, as_: _As = None) -> int:
-    """Do not join what is pending, or take back a code."""
+    """Decline a pending link, or withdraw a code."""
     declined = session.recollect.identities.decline(_acting_identity(session, as_))
     session.out.document({"declined": declined})
-    session.out.line("Declined; nothing was joined." if declined else "There was nothing to decline.")
+    session.out.line("Declined; nothing was linked." if declined else "There was nothing to decline.")
     return DONE if declined else NO
 
 
 @_link("recollect link status", "recollect link status --as telegram:12345 --json")
 def link_status_command(session: CliSession, as_: _As = None) -> None:
-    """Show what waits here, and what is joined."""
+    """Show pending and existing links."""
     who, identities = _acting_identity(session, as_), session.recollect.identities
     home = identities.resolve(who)
     own = {str(who), home, *([session.user] if as_ is None else [])}
@@ -100,15 +100,15 @@ def link_status_command(session: CliSession, as_: _As = None) -> None:
     if joined:
         _print_identities(session, joined)
     elif pending is None and until is None:
-        session.out.line(f"{who} is joined with nothing, and nothing waits.")
+        session.out.line(f"{who} is not linked, and no link is pending.")
 
 
 @_link("recollect link undo --as telegram:12345")
 def link_undo_command(session: CliSession, as_: _As = None, yes: Yes = False) -> int:
-    """Take a joining back, within 30 days."""
+    """Undo a link, within 30 days."""
     session.may_ask(yes)
     who = _acting_identity(session, as_)
-    question = f"Undo the last joining of {who}? What was learned together since stays with the other."
+    question = f"Undo the last link of {who}? What was learned since then stays with the other identity."
     if not session.agreed(question, yes):
         return NO
     undone = session.recollect.identities.unlink(who)
@@ -120,9 +120,9 @@ def link_undo_command(session: CliSession, as_: _As = None, yes: Yes = False) ->
 @command(WHOLE, "recollect identities", "recollect identities --bind telegram:12345 --user anna")
 def identities_command(
     session: CliSession,
-    bind: Annotated[str | None, option("--bind", "From now on this identity is the user.", "CHANNEL:NAME")] = None,
+    bind: Annotated[str | None, option("--bind", "Bind this identity to the user from now on.", "CHANNEL:NAME")] = None,
 ) -> None:
-    """Show who is who on which channel."""
+    """List identities on all channels and their users."""
     known = session.recollect.identities
     if bind is not None:
         known.bind(_parse_identity("--bind", bind), session.user)
@@ -131,11 +131,11 @@ def identities_command(
     if found:
         _print_identities(session, found)
     else:
-        session.out.aside("Nobody is joined: each identity is a user of its own, such as telegram:12345.")
+        session.out.aside("No identities are linked. Each one is a separate user, such as telegram:12345.")
 
 
 def _acting_identity(session: CliSession, given: str | None, *, begins: bool = False) -> Identity:
-    """The identity that was named, or the user as this terminal knows them."""
+    """Return the identity named with --as, or the user's identity on the terminal."""
     if given is not None:
         return _parse_identity("--as", given)
     from recollect.identity.identities import check_identity

@@ -1,4 +1,4 @@
-"""The commands about keys to the HTTP API."""
+"""The commands for API keys and login links."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from recollect.times import to_text
 _keys = command_group(
     "keys",
     AGENTS,
-    "Make, list and revoke keys to the HTTP API.",
+    "Create, list and revoke API keys.",
     "recollect keys create --name website",
     "recollect keys list",
     "recollect keys revoke 4f0c2a9be1d35786",
@@ -27,20 +27,20 @@ _keys = command_group(
 @_keys("recollect keys create", "recollect keys create --tenant acme --scope admin", "recollect keys create --json")
 def keys_create_command(
     session: CliSession,
-    tenant: Annotated[str, option("--tenant", "The application whose users it is for.", "NAME")] = "default",
+    tenant: Annotated[str, option("--tenant", "The tenant that the key belongs to.", "NAME")] = "default",
     scope: Annotated[str, option("--scope", "read, write or admin.", "NAME")] = "write",
-    name: Annotated[str, option("--name", "What you call it.", "TEXT")] = "",
+    name: Annotated[str, option("--name", "A name for the key.", "TEXT")] = "",
 ) -> None:
-    """Make a key, and show it this once."""
+    """Create an API key. It is shown only once."""
     key, text = session.recollect.keys.create(tenant, scope=scope, name=name)
     session.out.document({"id": key.id, "tenant": key.tenant, "scope": key.scope, "name": key.name, "key": text})
     session.out.line(text)
-    session.out.aside(f"Its id is {key.id}. The key is not shown again; only its hash is stored.")
+    session.out.aside(f"Key id: {key.id}. Copy the key now; only its hash is stored, and it cannot be shown again.")
 
 
 @_keys("recollect keys list", "recollect keys list --json")
 def keys_list_command(session: CliSession) -> None:
-    """The keys there are, without what lets anybody in."""
+    """List API keys (secrets are never shown)."""
     found = session.recollect.keys.all()
     rows = [
         (
@@ -53,29 +53,27 @@ def keys_list_command(session: CliSession) -> None:
         )
         for key in found
     ]
-    nothing = "There is no key: on this machine everybody may use the API, and nobody from elsewhere."
+    nothing = "There are no API keys. The API is open on this machine and closed to all others."
     session.out.listing(found, ("id", "tenant", "scope", "name", "made", "revoked"), rows, nothing=nothing)
 
 
 @_keys("recollect keys revoke 4f0c2a9be1d35786")
 def keys_revoke_command(
     session: CliSession,
-    key: Annotated[str, argument("ID", "The id of a key.")],
+    key: Annotated[str, argument("ID", "The id of the key.")],
 ) -> None:
-    """Let nobody in with a key any more, at once and everywhere."""
+    """Revoke a key immediately."""
     session.recollect.keys.revoke(key)
     session.out.document({"revoked": key})
-    session.out.line(f"The key {key} lets nobody in any more.")
+    session.out.line(f"Revoked the key {key}.")
 
 
 @_keys("recollect keys renew")
 def keys_renew_command(session: CliSession) -> None:
-    """Sign tokens, links and login sessions anew, as after a backup was stolen."""
+    """Replace the signing secret, for example after a backup was stolen."""
     session.recollect.keys.renew_secret()
     session.out.document({"renewed": True})
-    session.out.line(
-        "Tokens, links and login sessions of before are worth nothing. Start every process anew that serves."
-    )
+    session.out.line("All earlier tokens, login links and sessions are invalid. Restart every server process.")
 
 
 @command(
@@ -86,15 +84,15 @@ def keys_renew_command(session: CliSession) -> None:
 )
 def login_command(
     session: CliSession,
-    tenant: Annotated[str, option("--tenant", "The application whose user it is.", "NAME")] = "default",
-    operator: Annotated[bool, option("--operator", "For the dashboards, not for a memory.")] = False,
-    read_only: Annotated[bool, option("--read-only", "To look, and change nothing.")] = False,
+    tenant: Annotated[str, option("--tenant", "The tenant that the user belongs to.", "NAME")] = "default",
+    operator: Annotated[bool, option("--operator", "Log in to the dashboards instead of a memory.")] = False,
+    read_only: Annotated[bool, option("--read-only", "Allow viewing only.")] = False,
 ) -> None:
-    """Make a link to the web console, good once and for ten minutes."""
-    user = None if operator else session.whose if tenant == DEFAULT_TENANT else session.user
+    """Create a one-time login link for the web console."""
+    user = None if operator else session.user_id if tenant == DEFAULT_TENANT else session.user
     code, until = Login(session.recollect.keys).code(user, tenant=tenant, operator=operator, read_only=read_only)
     where = session.config.console_url.rstrip("/") or "http://127.0.0.1:8765/console"
     link = f"{where}/login?code={quote(code)}"
     session.out.document({"link": link, "code": code, "until": to_text(until)})
     session.out.line(link)
-    session.out.aside(f"It is good once, until {format_moment(until)}. Whoever opens it is let in.")
+    session.out.aside(f"The link works once, until {format_moment(until)}. Anyone who opens it is logged in.")

@@ -1,4 +1,4 @@
-"""The commands that read. They create nothing, not even a folder."""
+"""The commands that read. They never create anything, not even a folder."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 @command(RECALL, "recollect show", "recollect show --raw > MEMORY.md")
 def show_command(session: CliSession, raw: Raw = False) -> None:
-    """Show MEMORY.md, what is known of the person."""
-    text = session.known.show()
+    """Show MEMORY.md: everything known about the user."""
+    text = session.existing_memory.show()
     session.out.document({"user": session.user, "text": text})
     session.out.markdown(text, raw=raw)
 
@@ -45,8 +45,8 @@ def show_command(session: CliSession, raw: Raw = False) -> None:
     mirrors="read",
 )
 def read_command(session: CliSession, given: Given) -> None:
-    """List what is remembered, by what it is."""
-    memory = session.known
+    """List records by kind, category, tag and other filters."""
+    memory = session.existing_memory
     records = memory.read(**given)
     session.out.listing(records, RECORD_HEAD, record_rows(records), nothing=_nothing_found(memory))
 
@@ -54,7 +54,7 @@ def read_command(session: CliSession, given: Given) -> None:
 @command(RECALL, "recollect get role", "recollect get v1w2x3y4 --json")
 def get_command(session: CliSession, ref: Ref) -> None:
     """Show everything about one record."""
-    record = session.known.get(ref)
+    record = session.existing_memory.get(ref)
     session.out.document(record)
     session.out.line(record.text)
     session.out.line()
@@ -72,10 +72,10 @@ def search_command(
     session: CliSession,
     given: Given,
     query: Annotated[list[str], argument("WORDS", "What to look for.")],
-    explain: Annotated[bool, option("--explain", "Show what each score is made of.")] = False,
+    explain: Annotated[bool, option("--explain", "Show how each score is computed.")] = False,
 ) -> None:
-    """Find what speaks of something, best first."""
-    memory = session.known
+    """Search the memory, best matches first."""
+    memory = session.existing_memory
     asked = " ".join(query)
     hits = memory.search(asked, **given)
     session.out.document({"query": asked, "mode": hits.mode, "note": hits.note, "hits": list(hits)})
@@ -98,11 +98,11 @@ def search_command(
 def context_command(
     session: CliSession,
     given: Given,
-    topic: Annotated[list[str] | None, argument("TOPIC", "What it will be about, if that is known.")] = None,
+    topic: Annotated[list[str] | None, argument("TOPIC", "The topic of the conversation, if known.")] = None,
     raw: Raw = False,
 ) -> None:
-    """Show what a model should know before it answers."""
-    memory = session.known
+    """Show the memory block for a model's prompt."""
+    memory = session.existing_memory
     text = memory.context(" ".join(topic or ()), **given)
     if session.json:
         from recollect.search.tokens import count
@@ -116,19 +116,19 @@ def context_command(
 @command(RECALL, "recollect daily", "recollect daily 2026-02-12", "recollect daily --days")
 def daily_command(
     session: CliSession,
-    day: Annotated[str | None, argument("DAY", "The day, as YYYY-MM-DD; otherwise today.")] = None,
+    day: Annotated[str | None, argument("DAY", "The day as YYYY-MM-DD (default: today).")] = None,
     days: Annotated[bool, option("--days", "List the days that have a note.")] = False,
     raw: Raw = False,
 ) -> int:
     """Show a daily note, or list the days that have one."""
     if days:
-        found = session.known.days()
+        found = session.existing_memory.days()
         session.out.document(found)
         for one in found:
             session.out.line(one.isoformat())
         return DONE
     wanted = utc_now().date() if day is None else parse_day("day", day)
-    text = session.known.daily(wanted)
+    text = session.existing_memory.daily(wanted)
     session.out.document({"user": session.user, "day": wanted, "text": text})
     session.out.markdown(text, raw=raw)
     if text:
@@ -147,15 +147,15 @@ def daily_command(
     without=("before",),
 )
 def history_command(session: CliSession, given: Given, limit: Last = 20) -> None:
-    """Show what changed, when, and who did it; oldest first."""
-    memory = session.known
+    """Show what changed, when and by whom, oldest first."""
+    memory = session.existing_memory
     run, call = given.get("run"), given.get("call")
     if call:
         given["call"] = _complete_call_id(memory, call)
     entries = memory.history(**given, limit=limit or None)
     session.out.document(entries)
     if not entries:
-        changed = "Nothing has happened yet." if call is None else f"The call {call} changed nothing."
+        changed = "There are no changes yet." if call is None else f"The call {call} changed nothing."
         session.out.aside(changed if run is None else f"There is no run {run}.")
         return
     session.out.table(ENTRY_HEAD, entry_rows(entries), right=("no",))
@@ -167,13 +167,13 @@ def history_command(session: CliSession, given: Given, limit: Last = 20) -> None
         if len(numbers) > 1 and run is None:
             session.out.line(f"{numbers[0]}–{numbers[-1]} belong together: {together}")
     if len(entries) == limit and sys.stdout.isatty():
-        session.out.aside(f"The last {limit}; more with --limit.")
+        session.out.aside(f"Showing the last {limit}; use --limit for more.")
 
 
 @command(CHANGE, "recollect why role")
 def why_command(session: CliSession, ref: Ref) -> None:
-    """Say why something is known, and since when."""
-    answer = session.known.why(ref)
+    """Explain where a record came from, and when."""
+    answer = session.existing_memory.why(ref)
     session.out.document(answer)
     session.out.line(shorten_line(answer.record.text, 400))
     session.out.line(f"  {answer.record.id}")
@@ -185,8 +185,8 @@ def why_command(session: CliSession, ref: Ref) -> None:
 
 @command(RECALL, "recollect sessions", "recollect sessions --limit 5 --json", mirrors="sessions")
 def sessions_command(session: CliSession, given: Given) -> None:
-    """List the conversations that are kept, latest first."""
-    found = session.known.sessions(**given)
+    """List stored conversations, latest first."""
+    found = session.existing_memory.sessions(**given)
     rows = [(format_moment(one.ended, zone=False), f"{one.messages:,}", one.id) for one in found]
     head = ("last (UTC)", "messages", "session")
     session.out.listing(found, head, rows, nothing="No conversations.", right=("messages",))
@@ -194,19 +194,17 @@ def sessions_command(session: CliSession, given: Given) -> None:
 
 @command(CHANGE, "recollect similar", "recollect similar --limit 5 --json", mirrors="similar")
 def similar_command(session: CliSession, given: Given) -> None:
-    """Find facts and notes that say nearly the same."""
-    found = session.known.similar(**given)
+    """List pairs of facts or notes that say nearly the same."""
+    found = session.existing_memory.similar(**given)
     session.out.document(found)
     if not found:
-        session.out.aside("Nothing says the same twice.")
+        session.out.aside("No similar facts or notes.")
         return
     for pair in found:
         session.out.table(RECORD_HEAD, record_rows(pair))
         session.out.line()
     older, newer = found[0]
-    session.out.aside(
-        f'To make one of two: recollect merge {older.id[-SHORT_ID:]} {newer.id[-SHORT_ID:]} --content "…"'
-    )
+    session.out.aside(f'To merge two: recollect merge {older.id[-SHORT_ID:]} {newer.id[-SHORT_ID:]} --content "…"')
 
 
 @command(
@@ -218,15 +216,15 @@ def similar_command(session: CliSession, given: Given) -> None:
     without=("newest_first",),
 )
 def calls_command(session: CliSession, given: Given, limit: Last = 20) -> None:
-    """Show which tools were called, newest first."""
-    found = session.known.calls(**given, limit=limit or None)
+    """List tool calls, newest first."""
+    found = session.existing_memory.calls(**given, limit=limit or None)
     head, rows = ("id", "when (UTC)", "ms", "tokens", "tool", "outcome"), map(_call_row, found)
     session.out.listing(found, head, rows, nothing="No tool calls.", right=("ms", "tokens"), limit=limit)
 
 
 def _call_row(call: ToolCall) -> tuple[str, ...]:
     tokens = f"{call.tokens_in + call.tokens_out:,}" if call.tokens_in or call.tokens_out else ""
-    # "refused:paused" may take two lines, but not break within a word
+    # let "refused:paused" wrap between its words, not within one
     outcome = ": ".join(part.strip() for part in call.outcome.split(":"))
     if call.status != "ok" and not outcome.startswith(call.status):
         outcome = f"{call.status}: {outcome}" if outcome else call.status
@@ -235,14 +233,14 @@ def _call_row(call: ToolCall) -> tuple[str, ...]:
 
 
 def _complete_call_id(memory: Memory, call: str) -> str:
-    """The id of a tool call, of which lists show only the ending."""
+    """Return the full id of a tool call from the end of it, as lists show it."""
     found = {known.id for known in memory.calls(limit=None) if known.id.endswith(call)}
     if len(found) > 1 and call not in found:
-        raise AmbiguousError(f"{len(found)} tool calls end in {call}; give more of the id (recollect calls --json)")
+        raise AmbiguousError(f"{len(found)} tool calls end in {call}; give more of the id (see recollect calls --json)")
     return call if call in found or not found else found.pop()
 
 
 def _nothing_found(memory: Memory) -> str:
     if memory.mode == "incognito":
-        return "Nothing is recalled: memory is incognito until `recollect resume`."
+        return "Nothing is shown: memory is incognito until `recollect resume`."
     return "Nothing found."

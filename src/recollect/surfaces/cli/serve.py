@@ -1,4 +1,4 @@
-"""The command that serves everything over HTTP."""
+"""The `recollect serve` command."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from recollect.surfaces.cli.session import CliSession
 
 PORT = 8765
 _TRIED = 20
-"""How many ports are tried, from the first on, if none is asked for."""
+"""The number of ports to try if none is given."""
 
 
 @command(
@@ -28,23 +28,23 @@ _TRIED = 20
 def serve_command(
     session: CliSession,
     port: Annotated[
-        int | None, option("--port", "The port (8765, or the next that is free).", "PORT", min=0, max=65535)
+        int | None, option("--port", "The port (default: 8765 or the next free one).", "PORT", min=0, max=65535)
     ] = None,
-    listen: Annotated[str | None, option("--listen", "Listen here rather than on 127.0.0.1.", "[HOST:]PORT")] = None,
+    listen: Annotated[
+        str | None, option("--listen", "Listen on this address instead of 127.0.0.1.", "[HOST:]PORT")
+    ] = None,
     allow_host: AllowHost = None,
     database_url: Annotated[
-        str | None, option("--database-url", "Keep everything there; for any number of processes.", "URL")
+        str | None, option("--database-url", "Store everything in PostgreSQL, for any number of processes.", "URL")
     ] = None,
     suite: Annotated[
-        list[str] | None, option("--suite", "Tools to offer over MCP (notes); repeatable.", "NAME")
+        list[str] | None, option("--suite", "Tool suite for MCP (default: notes); repeatable.", "NAME")
     ] = None,
-    log_requests: Annotated[bool, option("--log-requests", "One line for each request, without content.")] = False,
-    workers: Annotated[int, option("--workers", "Background jobs at a time; 0: none.", "NUMBER", min=0, max=64)] = 4,
-    example: Annotated[
-        bool, option("--example", "With a made-up memory to look at first; one click removes it.")
-    ] = False,
+    log_requests: Annotated[bool, option("--log-requests", "Log one line per request, without content.")] = False,
+    workers: Annotated[int, option("--workers", "Background jobs at a time; 0 for none.", "NUMBER", min=0, max=64)] = 4,
+    example: Annotated[bool, option("--example", "Add an example memory to explore; one click removes it.")] = False,
 ) -> None:
-    """Serve the memories over HTTP: the API, MCP and background work."""
+    """Run the server: API, web console, MCP and background work."""
     try:
         import mcp as _  # noqa: F401
     except ImportError:
@@ -61,15 +61,15 @@ def serve_command(
         if not database_url.startswith(("postgresql://", "postgres://")):
             raise InvalidInputError("--database-url", "must begin with postgresql://")
         if session.root is not None:
-            raise InvalidInputError("--database-url", "goes without --root")
+            raise InvalidInputError("--database-url", "cannot be combined with --root")
         session.root = database_url
     if port is not None and listen is not None:
-        raise InvalidInputError("--port", "goes without --listen")
+        raise InvalidInputError("--port", "cannot be combined with --listen")
     asked = listen or (None if port is None else f"127.0.0.1:{port}")
     address = Address.parse(asked or f"127.0.0.1:{_free_port()}", "--listen")
     address.check_named(allow_host, "--listen")
     recollect = session.recollect
-    served = Server(recollect, address, hosts=allow_host or (), user=session.whose, suites=checked_suites(suite))
+    served = Server(recollect, address, hosts=allow_host or (), user=session.user_id, suites=checked_suites(suite))
 
     if example:
         fill_example(recollect)
@@ -77,8 +77,8 @@ def serve_command(
     kept = "PostgreSQL" if config.database_url else config.memory_dir
 
     def tell(bound: int) -> None:
-        at = f"http://{address.shown}:{bound}"
-        session.out.aside(f"Recollect {__version__} serves the memories in {kept}")
+        at = f"http://{address.url_host}:{bound}"
+        session.out.aside(f"Recollect {__version__} is serving the memories in {kept}")
         for what, where in (
             ("console", f"{at}/console"),
             ("API", f"{at}/v1"),
@@ -87,14 +87,13 @@ def serve_command(
             ("worker", f"{workers} jobs at a time" if workers else "none in this process"),
         ):
             session.out.aside(f"  {what:<10} {where}")
-        asked = "A key or a link is needed" if recollect.keys.any() else "No key is needed on this machine"
-        session.out.aside(f"{asked}; `recollect keys create` makes one. Ctrl-C ends.")
+        asked = "An API key or a login link is required" if recollect.keys.any() else "No API key is needed locally"
+        session.out.aside(f"{asked}; `recollect keys create` creates one. Press Ctrl-C to stop.")
 
     run_server(served, recollect, workers=workers, listening=tell)
 
 
 def _free_port() -> int:
-    """The first port on which nobody listens."""
     for port in range(PORT, PORT + _TRIED):
         with socket.socket() as tried:
             tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -103,4 +102,4 @@ def _free_port() -> int:
             except OSError:
                 continue
             return port
-    raise StoreError(f"the ports from {PORT} to {PORT + _TRIED - 1} are taken; name another one with --port")
+    raise StoreError(f"the ports from {PORT} to {PORT + _TRIED - 1} are in use; choose another with --port")

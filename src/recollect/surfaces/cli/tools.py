@@ -1,4 +1,4 @@
-"""The commands about tools: what models are offered, and calling one by hand."""
+"""The commands that list the tools for models and call one by hand."""
 
 from __future__ import annotations
 
@@ -12,14 +12,12 @@ from recollect.surfaces.cli.session import DONE, INVALID, NO, CliSession, read_t
 if TYPE_CHECKING:
     from recollect.tools.tool import Tool
 
-Suites = Annotated[
-    list[str] | None, option("--suite -s", "entries, notes, observations, facts …; may be repeated.", "NAME")
-]
+Suites = Annotated[list[str] | None, option("--suite -s", "entries, notes, observations, facts …; repeatable.", "NAME")]
 Format = Annotated[
     Literal["openai", "responses", "anthropic", "gemini", "mcp", "markdown"] | None,
-    option("--format -f", "As a model is told: openai, responses, anthropic, gemini, mcp; or markdown."),
+    option("--format -f", "Declarations for openai, responses, anthropic, gemini or mcp, or markdown."),
 ]
-Strict = Annotated[bool, option("--strict", "As the strict modes of the providers want it.")]
+Strict = Annotated[bool, option("--strict", "Declare tools for the provider's strict mode.")]
 Arguments = Annotated[str, argument("ARGUMENTS", "The arguments as JSON; - reads standard input.")]
 _DOES = {"read_only": "reads", "side_effecting": "writes", "destructive": "forgets"}
 _EXIT = {"ok": DONE, "queued": DONE, "refused": NO, "limited": NO, "timeout": NO, "invalid": INVALID, "error": NO}
@@ -56,12 +54,12 @@ def tools_command(session: CliSession, suite: Suites = None, format: Format = No
 )
 def tool_command(
     session: CliSession,
-    name: Annotated[str, argument("NAME", "Which tool; recollect tools lists them.")],
+    name: Annotated[str, argument("NAME", "The tool; see recollect tools.")],
     arguments: Arguments = "{}",
     suite: Suites = None,
     chat: Annotated[str | None, option("--chat", "The chat it is called in.", "ID")] = None,
 ) -> int:
-    """Call a tool as a model would, and print what it would read."""
+    """Call a tool as a model would, and print the result."""
     tools = session.recollect.tools(
         session.user, *(suite or ()), session=session.session, chat=chat, agent=session.agent, wait=True
     )

@@ -1,4 +1,4 @@
-"""The commands that write: facts, notes, daily notes, observations, episodes, messages, working memory."""
+"""The commands that write records: facts, notes, daily entries, observations, episodes, messages, scratch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _mirror(verb: str, does: str, *examples: str) -> None:
     """Make a verb that writes a command, with all its arguments."""
 
     def write(session: CliSession, given: Given) -> int:
-        return session.answer(getattr(session.memory, verb)(**given))
+        return session.print_outcome(getattr(session.memory, verb)(**given))
 
     write.__doc__ = does
     command(REMEMBER, *examples, name=verb, writes=True, mirrors=verb)(write)
@@ -25,14 +25,14 @@ def _mirror(verb: str, does: str, *examples: str) -> None:
 
 _mirror(
     "remember",
-    "Remember a fact about the person.",
+    "Remember a fact about the user.",
     'recollect remember "Prefers concise summaries" --category preference',
     'recollect remember "Senior engineer at Stripe" --key role',
     "cat fact.txt | recollect remember -",
 )
 _mirror(
     "note",
-    "Save a free text with an id of its own.",
+    "Save a note: free text with a stable id.",
     'recollect note "The release is cut on the first Monday." --title Releases',
     "recollect note - --title Minutes < minutes.txt",
 )
@@ -55,18 +55,18 @@ def observe_command(
     given: Given,
     category: Annotated[ObservationCategory, option("--category -c", "What it is.")] = "finding",
 ) -> int:
-    """Keep a finding, an insight or a lesson."""
-    return session.answer(session.memory.observe(category=category, **given))
+    """Store a finding, an insight or a lesson."""
+    return session.print_outcome(session.memory.observe(category=category, **given))
 
 
 _mirror(
     "episode",
-    "Keep a stretch of conversation as a whole.",
+    "Store a summary of a stretch of conversation.",
     'recollect episode "The move" "Chose Lviv, by train." --participant Olena',
 )
 _mirror(
     "say",
-    "Store one message of a conversation (give its --session).",
+    "Store one message of a conversation (see --session).",
     'recollect say "Shall we meet on Friday?" --session chat-7 --role user',
 )
 
@@ -79,21 +79,21 @@ _mirror(
 )
 def scratch_command(
     session: CliSession,
-    key: Annotated[str, argument("KEY", "The name of the item.")],
-    value: Annotated[str | None, argument("VALUE", "What to keep; - reads standard input.")] = None,
+    key: Annotated[str, argument("KEY", "The name of the value.")],
+    value: Annotated[str | None, argument("VALUE", "The value to store; - reads standard input.")] = None,
 ) -> int:
-    """Keep a value under a key as working memory, or get it back."""
+    """Store or read a value in working memory."""
     if value is not None:
         outcome = session.memory.set_scratch(key, read_text_argument(value))
         if isinstance(outcome, Refused):
-            return session.answer(outcome)
+            return session.print_outcome(outcome)
         session.out.document({"key": key, "value": outcome.record.content})  # type: ignore[attr-defined]
-        session.out.aside(f"Kept under {key}.")
+        session.out.aside(f"Stored under {key}.")
         return DONE
-    found = session.known.scratch(key)
+    found = session.existing_memory.scratch(key)
     session.out.document({"key": key, "value": found})
     if found is None:
-        session.out.aside(f"Nothing is kept under {key}.")
+        session.out.aside(f"Nothing is stored under {key}.")
         return NOT_FOUND
     session.out.line(found)
     return DONE
@@ -109,7 +109,7 @@ def scratch_command(
 )
 def update_command(session: CliSession, given: Given) -> int:
     """Change a record."""
-    return session.answer(session.known.update(**given))
+    return session.print_outcome(session.existing_memory.update(**given))
 
 
 @command(
@@ -122,24 +122,26 @@ def update_command(session: CliSession, given: Given) -> int:
 def edit_command(
     session: CliSession,
     file: Annotated[str, option("--file -f", "The new text; - reads standard input.", "FILE")],
-    day: Annotated[str | None, option("--day", "The daily note of this day, not MEMORY.md.", "DATE")] = None,
-    expect: Annotated[str | None, option("--expect", "Only if it still says what this file says.", "FILE")] = None,
+    day: Annotated[str | None, option("--day", "Edit the daily note of this day instead of MEMORY.md.", "DATE")] = None,
+    expect: Annotated[
+        str | None, option("--expect", "Edit only if the text is still that of this file.", "FILE")
+    ] = None,
     dry_run: DryRun = False,
 ) -> int:
-    """Give MEMORY.md or a daily note another text."""
+    """Replace the text of MEMORY.md or a daily note."""
     text = read_file_argument("--file", file)
     seen = None if expect is None else read_file_argument("--expect", expect)
     if not dry_run:
         outcome = session.memory.edit(text, day=day, expect=seen)
     else:
-        memory = session.known
+        memory = session.existing_memory
         before = memory.show() if day is None else memory.daily(day)
         outcome = session.rehearse(lambda trial: trial.edit(text, day=day, expect=seen))
         for line in unified_diff(before.splitlines(), text.splitlines(), "now", "then", lineterm=""):
             session.out.line(line)
-    code = session.answer(outcome, dry_run=dry_run)
+    code = session.print_outcome(outcome, dry_run=dry_run)
     if isinstance(outcome, Edited) and outcome.run and not dry_run:
-        session.out.aside(f"To take it back: recollect undo {outcome.run}")
+        session.out.aside(f"To undo: recollect undo {outcome.run}")
     return code
 
 
@@ -147,14 +149,14 @@ def edit_command(
 def pin_command(
     session: CliSession,
     ref: Ref,
-    off: Annotated[bool, option("--off", "No longer.")] = False,
+    off: Annotated[bool, option("--off", "Unpin the fact.")] = False,
 ) -> int:
-    """Keep a fact in MEMORY.md whatever happens."""
-    outcome = session.known.pin(ref, not off)
+    """Pin a fact to MEMORY.md, so that it is never pruned."""
+    outcome = session.existing_memory.pin(ref, not off)
     if isinstance(outcome, Updated):
         told_so = f"{'No longer pinned' if off else 'Pinned'}: {outcome.record.text}"
         outcome = replace(outcome, message=told_so)
-    return session.answer(outcome)
+    return session.print_outcome(outcome)
 
 
 @command(CHANGE, "recollect important v1w2x3y4 --level critical", writes=True, mirrors="mark_important")
@@ -162,11 +164,11 @@ def important_command(
     session: CliSession,
     given: Given,
     level: Annotated[
-        Literal["high", "critical"], option("--level", "high keeps for 60 days, critical for 365.")
+        Literal["high", "critical"], option("--level", "high keeps messages for 60 days, critical for 365.")
     ] = "high",
 ) -> None:
-    """Keep messages for longer."""
-    kept = session.known.mark_important(level=level, **given)
+    """Mark messages as important, to keep them longer."""
+    kept = session.existing_memory.mark_important(level=level, **given)
     session.out.document(kept)
     rows = [(message.id[-SHORT_ID:], format_moment(message.expires_at), record_line(message)) for message in kept]
     session.out.table(("id", "expires", "text"), rows)
@@ -181,19 +183,19 @@ def important_command(
 def merge_command(
     session: CliSession,
     given: Given,
-    content: Annotated[str, option("--content", "What they become; - reads standard input.", "TEXT")],
+    content: Annotated[str, option("--content", "The merged text; - reads standard input.", "TEXT")],
     dry_run: DryRun = False,
 ) -> int:
-    """Make one fact or note out of several."""
+    """Merge several facts or notes into one."""
     text = read_text_argument(content)
     if dry_run:
         outcome = session.rehearse(lambda trial: trial.merge(content=text, **given))
     else:
-        outcome = session.known.merge(content=text, **given)
+        outcome = session.existing_memory.merge(content=text, **given)
     if not isinstance(outcome, Merged):
-        return session.answer(outcome, dry_run=dry_run)
+        return session.print_outcome(outcome, dry_run=dry_run)
     session.out.table(RECORD_HEAD, record_rows(outcome.merged))
-    code = session.answer(outcome, dry_run=dry_run)
+    code = session.print_outcome(outcome, dry_run=dry_run)
     if not dry_run:
-        session.out.aside(f"To bring them back: recollect undo {outcome.run}")
+        session.out.aside(f"To undo: recollect undo {outcome.run}")
     return code

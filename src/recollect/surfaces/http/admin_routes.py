@@ -1,4 +1,4 @@
-"""What a host application asks beside the memories: its users, how learning went, tokens, and which tools there are."""
+"""The routes that are not about one memory: users, runs, metrics, trends, tokens, login links, tool declarations."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ FORMATS = (*get_args(Format), "mcp")
 
 
 _Before = Annotated[
-    argument_schemas.USER_BEFORE | None, Field(description="the user to go on behind: ``next`` of the page before")
+    argument_schemas.USER_BEFORE | None, Field(description="the user to continue after: ``next`` of the previous page")
 ]
-_Page = Annotated[argument_schemas.FEW, Field(description="how many users at most")]
+_Page = Annotated[argument_schemas.FEW, Field(description="the maximum number of users")]
 _Period = Annotated[int, Field(json_schema_extra={"enum": list(PERIODS)})]
 _Format = Annotated[str, Field(json_schema_extra={"enum": list(FORMATS)})]
 _ALL: list[str] = []
@@ -41,7 +41,7 @@ _Suites = Annotated[list[str], Field(json_schema_extra={"items": {"enum": list(S
 
 
 class LoginRequest(StrictModel):
-    """Who is to be let into the web console: a user, or an operator."""
+    """The user or operator to log in to the web console."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -59,7 +59,7 @@ class LoginRequest(StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenCreated:
-    """A token, which is told here and never again."""
+    """A token. It is shown only once."""
 
     token: str
     expires_at: datetime
@@ -67,16 +67,16 @@ class TokenCreated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoginCreated:
-    """A code that lets somebody into the web console, once."""
+    """A one-time login code for the web console."""
 
     code: str
     link: str
-    """Where it is to be used; without MEMORY_CONSOLE_URL, below the address that this was asked at."""
+    """The login link; without MEMORY_CONSOLE_URL, below the address of the request."""
     expires_at: datetime
 
 
 class AdminRoutes(RouteGroup):
-    """Everything that is not about one memory."""
+    """The handlers of these routes."""
 
     def __init__(self, app: Recollect, authentication: Authentication) -> None:
         self._app = app
@@ -84,7 +84,7 @@ class AdminRoutes(RouteGroup):
 
     @route("GET", "/users", "admin", returns=list[str], paged=True)
     def users(self, request: Request, *, cursor: _Before = None, page: _Page = PAGE) -> Response:
-        """The users of the tenant."""
+        """List the users of the tenant."""
         tenant = request.caller.tenant
         stored = self._app.users(tenant=tenant, after=first_of(tenant, cursor or ""), limit=page + 1)
         found = [local for local, _ in users_of(tenant, stored)]
@@ -92,14 +92,14 @@ class AdminRoutes(RouteGroup):
 
     @route("DELETE", "/users/{user}", "admin")
     def erase_user(self, request: Request) -> Receipt:
-        """Remove a user and everything about them, everywhere, and tell what was removed."""
+        """Erase a user and everything about them, and return a receipt."""
         return self._app.erase_user(request.user)
 
     @route("GET", "/runs", "admin")
     def all_runs(
         self, request: Request, *, kind: argument_schemas.LINE | None = None, limit: argument_schemas.FEW = 20
     ) -> list[tuple[str, ExtractionRun]]:
-        """How learning went, for all users of the tenant, the latest day first."""
+        """List extraction runs of all users of the tenant, latest day first."""
         tenant = request.caller.tenant
         found = [
             (local, run)
@@ -111,12 +111,12 @@ class AdminRoutes(RouteGroup):
 
     @route("GET", "/metrics", "admin")
     def metrics(self, request: Request, *, days: argument_schemas.DAYS = 7) -> UsageMetrics:
-        """How memories of the tenant were used: calls, success, latency, the queue. No content."""
+        """Return usage metrics of the tenant: calls, success rate, latency, queue. No content."""
         return self._app.metrics(days=days, tenant=request.caller.tenant)
 
     @route("GET", "/trends", "admin")
     def trends(self, request: Request, *, k: argument_schemas.SHARING = FEWEST, days: _Period = 30) -> list[Trend]:
-        """Topics that many users of the tenant share who consented to being counted."""
+        """List topics that many users of the tenant share. Only users who consented are counted."""
         return self._app.trends(k=k, days=days, among=self._app.users(tenant=request.caller.tenant))
 
     @route("POST", "/tokens", "read", returns=TokenCreated, statuses={201: "The token"})
@@ -128,10 +128,10 @@ class AdminRoutes(RouteGroup):
         scope: Literal["read", "write"] = "read",
         minutes: argument_schemas.MINUTES = 15,
     ) -> Response:
-        """A token for one user, good for a while."""
+        """Create a short-lived token for one user."""
         stored_id(request.caller.tenant, user)
         if not request.caller.may(scope):
-            raise Problem(403, "NotAllowedError", "the key may not do itself what the token is for")
+            raise Problem(403, "NotAllowedError", "a token cannot have a wider scope than the key that creates it")
         token, until = self._authentication.token(request.caller, user=user, scope=scope, minutes=minutes)
         return respond(TokenCreated(token=token, expires_at=until), 201)
 
@@ -139,9 +139,9 @@ class AdminRoutes(RouteGroup):
     def create_login(
         self, request: Request, *, user: str | None = None, operator: bool = False, read_only: bool = False
     ) -> Response:
-        """A link that lets a user into the web console, once and within ten minutes."""
+        """Create a login link to the web console for a user. It works once, within ten minutes."""
         if not request.caller.may("admin" if operator else "read" if read_only else "write"):
-            raise Problem(403, "NotAllowedError", "the key may not do itself what the link is for")
+            raise Problem(403, "NotAllowedError", "a link cannot have a wider scope than the key that creates it")
         who = {"tenant": request.caller.tenant, "operator": operator, "read_only": read_only, "key": request.caller.key}
         code, until = Login(self._app.keys).code(user, **who)
         where = self._app.config.console_url.rstrip("/") or "/console"
@@ -151,7 +151,7 @@ class AdminRoutes(RouteGroup):
     def tools(
         self, request: Request, *, format: _Format = "openai", suites: _Suites = _ALL, strict: bool = False
     ) -> list[dict[str, Any]]:
-        """The tools, declared as a provider wants them."""
+        """Return the tool declarations in the format of a provider."""
         if format not in FORMATS:
             raise InvalidInputError("format", f"must be one of {', '.join(FORMATS)}")
         return declarations(tools_of(suites), cast(Format, format), strict=strict)

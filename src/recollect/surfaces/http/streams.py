@@ -1,4 +1,4 @@
-"""A whole memory, out and in, as a stream: never all of it in the memory of the process."""
+"""Export and import as streams, without holding the whole archive in memory."""
 
 from __future__ import annotations
 
@@ -20,18 +20,20 @@ from recollect.surfaces.http.routes import RouteGroup, route
 from recollect.surfaces.http.verb_routes import VerbRoutes
 
 MOST = 512 * 1024 * 1024
-"""The largest import, in bytes."""
+"""The maximum size of an import, in bytes."""
 SECONDS = 30.0
-"""How long the next part of a body may take."""
+"""The timeout for the next part of a body."""
 _CHUNK = 1 << 16
 _ENDINGS = frozenset({".zip", ".json", ".jsonl", ".md", ".txt"})
 
 
-_FileName = Annotated[argument_schemas.FILE_NAME, Field(description="the name of the file; its ending says what it is")]
+_FileName = Annotated[
+    argument_schemas.FILE_NAME, Field(description="the name of the file; its extension determines the format")
+]
 
 
 class TransferRoutes(RouteGroup):
-    """Export and import."""
+    """The handlers for export and import."""
 
     def __init__(self, memories: VerbRoutes, seconds: float = SECONDS) -> None:
         self._memories = memories
@@ -39,7 +41,7 @@ class TransferRoutes(RouteGroup):
 
     @route("GET", "/users/{user}/export", "read", returns=None, streams="out")
     async def export(self, request: Request) -> Response:
-        """The whole memory as one archive of Markdown and JSON Lines."""
+        """Export the whole memory as one archive of Markdown and JSON Lines."""
         buffer = await in_thread("", BufferFolder)
         try:
             path = buffer.folder / "memory.zip"
@@ -59,7 +61,7 @@ class TransferRoutes(RouteGroup):
         from_user: argument_schemas.LINE | None = None,
         dry_run: bool = False,
     ) -> Response:
-        """Take over an archive made by export, an MCP memory.jsonl, a Markdown file, or mem0's export."""
+        """Import a Recollect export, an MCP memory.jsonl, a Markdown file, or a mem0 export."""
         ending = Path(name).suffix.lower()
         buffer = await in_thread("", BufferFolder)
         try:
@@ -79,7 +81,7 @@ class TransferRoutes(RouteGroup):
             while True:
                 message = await asyncio.wait_for(request.receive(), self._seconds)
                 if message["type"] == "http.disconnect":
-                    raise Problem(400, "BadRequestError", "the body is not complete")
+                    raise Problem(400, "BadRequestError", "the body is incomplete")
                 size += len(message.get("body", b""))
                 if size > MOST:
                     raise Problem(413, "TooLargeError", f"an import may have at most {MOST >> 20} MB")
@@ -87,13 +89,12 @@ class TransferRoutes(RouteGroup):
                 if not message.get("more_body"):
                     return
         except TimeoutError:
-            raise Problem(408, "TooSlowError", "the rest of the body did not come in time") from None
+            raise Problem(408, "TooSlowError", "the rest of the body did not arrive in time") from None
         finally:
             await in_thread("", file.close)
 
 
 async def _stream_and_remove(path: Path, buffer: BufferFolder) -> AsyncIterator[bytes]:
-    """The bytes of a file, and then it is removed."""
     try:
         file = await in_thread("", path.open, "rb")
         try:

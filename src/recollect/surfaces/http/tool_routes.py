@@ -1,4 +1,4 @@
-"""Tools called over HTTP, and what became of those that were queued."""
+"""The routes that call tools and return the results of deferred calls."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LONGEST_CALL = 100
 _MOST_SUITES = 256
 _MOST_RESULTS = 1000
 _LOOKED_AT = 1000
-"""Of the log of calls, how many are looked at for one that was queued."""
+"""The number of log rows to search for a deferred call."""
 _NOTHING: dict[str, Any] = {}
 _ALL: list[str] = []
 _Conversation = tuple[str, tuple[str, ...], str | None, str | None, str | None, bool]
@@ -33,12 +33,12 @@ _Conversation = tuple[str, tuple[str, ...], str | None, str | None, str | None, 
 
 
 _Suites = Annotated[list[argument_schemas.SUITE], Field(max_length=20)]
-_Wait = Annotated[bool, Field(description="wait for as long as the tool takes, rather than have it queued")]
+_Wait = Annotated[bool, Field(description="wait for the tool, however long it takes, instead of deferring the call")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskStatus:
-    """What became of a call that was queued: "queued", or "done" and what it said, if that is known, and changed."""
+    """The state of a deferred call: "queued", or "done" with its text, if that is known, and its changes."""
 
     call: str
     status: str
@@ -55,7 +55,7 @@ class ToolRoutes(RouteGroup):
         self._guard = threading.Lock()
         self._suites: OrderedDict[_Conversation, Suite] = OrderedDict()
         self._results: OrderedDict[tuple[str, str], Result | None] = OrderedDict()
-        """Of what was queued here; None until it is done."""
+        """The results of calls deferred in this process; None until a call is done."""
 
     @route(
         "POST",
@@ -63,7 +63,7 @@ class ToolRoutes(RouteGroup):
         "read",
         returns=Result,
         repeatable=True,
-        statuses={202: "Queued; ask for it at Location"},
+        statuses={202: "Deferred; get the result at Location"},
     )
     async def call_tool(
         self,
@@ -76,14 +76,14 @@ class ToolRoutes(RouteGroup):
         agent: argument_schemas.LINE | None = None,
         wait: _Wait = False,
     ) -> Response:
-        """Call a tool. What takes too long is queued: then the answer says so, and where to ask for it."""
+        """Call a tool. A slow call is deferred: the response then says so, and where to get the result."""
         key: _Conversation = (request.user, tuple(suites), session, chat, agent, wait)
         suite = await in_thread("", self._suite, key)
         tool = suite.find(request.name)
         if tool is None:
-            raise NotFoundError("there is no such tool; GET /v1/tools lists them")
+            raise NotFoundError("this tool does not exist; GET /v1/tools lists the tools")
         if tool.tier != "read_only" and not request.caller.may("write"):
-            raise Problem(403, "NotAllowedError", "this tool writes, and the key may only read")
+            raise Problem(403, "NotAllowedError", "this tool writes, so it requires an API key with the scope write")
         if "idempotency-key" in request.headers:
             return await in_thread(request.user, self._once, request, suite, arguments)
         result = await suite.acall(request.name, arguments)
@@ -100,7 +100,7 @@ class ToolRoutes(RouteGroup):
         return answer
 
     def _once(self, request: Request, suite: Suite, arguments: dict[str, Any]) -> Response:
-        """With an idempotency key it is done here and now, under a call that the journal knows."""
+        """Run a call with an idempotency key immediately, under a call id in the journal."""
         known = idempotency.idempotent_request(request)
         assert known is not None
         late = DeferredCall(
@@ -117,14 +117,14 @@ class ToolRoutes(RouteGroup):
         )
 
     def _suite(self, key: _Conversation) -> Suite:
-        """The tools for this conversation; kept, because a suite knows what was called before."""
+        """Return the tools of this conversation. They are kept, because a suite counts earlier calls."""
         user, suites, session, chat, agent, wait = key
         with self._guard:
             suite = self._suites.get(key)
         if suite is None:
             suite = self._app.tools(user, *suites, session=session, chat=chat, agent=agent, fixed_user=True, wait=wait)
         with self._guard:
-            suite = self._suites.setdefault(key, suite)  # another request may have been first
+            suite = self._suites.setdefault(key, suite)  # another request may have been faster
             self._suites.move_to_end(key)
             while len(self._suites) > _MOST_SUITES:
                 self._suites.popitem(last=False)
@@ -132,12 +132,12 @@ class ToolRoutes(RouteGroup):
 
     @route("GET", "/users/{user}/tasks/{name}", "read", returns=TaskStatus, statuses={202: "Not done yet"})
     def task(self, request: Request) -> Response:
-        """What became of a call that was queued."""
+        """Return the state of a deferred call."""
         call = request.name
         if not is_storable(call):
             raise InvalidInputError("call", "must be the id of a call")
         if len(call) > _LONGEST_CALL:
-            raise NotFoundError("there is no such call")
+            raise NotFoundError("this call does not exist")
         self._collect(request.user)
         entries = tuple(self._app.user(request.user).history(call=call))
         known = self._results.get((request.user, call))
@@ -153,18 +153,18 @@ class ToolRoutes(RouteGroup):
         return respond(found, 202 if queued else 200)
 
     def _outcome(self, user: str, call: str) -> str:
-        """Of a call that has changed nothing yet."""
+        """Return the outcome of a call that has changed nothing yet."""
         if (user, call) in self._results:
             return "queued"
-        # it was called elsewhere, or before this process was started; to look into the log may have to wait
+        # called by another process, or before this one started
         rows = self._app.user(user).calls(limit=_LOOKED_AT)
         found = next((one.outcome for one in rows if one.id == call), None)
         if found is None:
-            raise NotFoundError("there is no such call")
+            raise NotFoundError("this call does not exist")
         return found
 
     def _collect(self, user: str) -> None:
-        """What was done since in this process."""
+        """Collect the results of deferred calls of this process."""
         with self._guard:
             mine = [suite for key, suite in self._suites.items() if key[0] == user]
         found = [result for suite in mine for result in suite.finished()]

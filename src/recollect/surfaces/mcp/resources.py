@@ -1,4 +1,4 @@
-"""What can be read without a tool: MEMORY.md, the daily notes, the context for a prompt."""
+"""The MCP resources: MEMORY.md, the daily notes, the context for a prompt."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from recollect.policy.injection import without_markup
 
 MEMORY, CONTEXT, DAILY = "memory://MEMORY.md", "memory://context", "memory://daily"
 MARKDOWN = "text/markdown"
-INCOGNITO = "This memory is incognito: nothing of it is given until the person resumes it."
+INCOGNITO = "This memory is incognito. Its content is hidden until the person resumes it."
 
 TEMPLATES = [
     types.ResourceTemplate(uri_template=uri, name=name, title=title, description=description, mime_type=MARKDOWN)
@@ -21,27 +21,27 @@ TEMPLATES = [
             f"{DAILY}/{{day}}",
             "daily",
             "The daily note of a day",
-            "What was noted on one day; the day is written YYYY-MM-DD.",
+            "What was noted on one day, given as YYYY-MM-DD.",
         ),
         (
             f"{CONTEXT}/{{topic}}",
             "context",
-            "What is known of a topic",
-            "The profile of the person, what is known of the topic, and the last seven days.",
+            "What is known about a topic",
+            "The person's profile, what is known about the topic, and the last seven days.",
         ),
     )
 ]
 
 
 class UnknownResourceError(Exception):
-    """There is no such resource."""
+    """The resource does not exist."""
 
 
 def list_resources(memory: Memory) -> list[types.Resource]:
-    """The resources there are; which days have notes is not told of a memory that is incognito."""
+    """Return the available resources. Daily notes of an incognito memory are not listed."""
     days = [] if memory.mode == "incognito" else memory.days()[::-1]
-    always = "What is known of the person for good, as they can read and edit it."
-    prompt = "The profile of the person and the last seven days, short enough for a prompt."
+    always = "What is known about the person, in a file that they can read and edit."
+    prompt = "The person's profile and the last seven days, short enough for a prompt."
     noted = "What was noted on this day."
     found = [
         (MEMORY, "MEMORY.md", "Memory", always),
@@ -55,7 +55,7 @@ def list_resources(memory: Memory) -> list[types.Resource]:
 
 
 def read_resource(memory: Memory, uri: str) -> str:
-    """The text of a resource."""
+    """Return the text of a resource."""
     name = uri.rstrip("/")
     if name.casefold() == MEMORY.casefold():  # some clients write the part after // in lower case
         return INCOGNITO if memory.mode == "incognito" else without_markup(memory.show())
@@ -75,7 +75,7 @@ def read_resource(memory: Memory, uri: str) -> str:
 
 
 def context_resource(memory: Memory, topic: str) -> str:
-    """What is known, for a prompt."""
+    """Return the context for a prompt."""
     if memory.mode == "incognito":
         return INCOGNITO
     return memory.context(topic) or "Nothing is known yet."
