@@ -80,10 +80,10 @@ class Address:
         return f"[{self.host}]" if ":" in self.host else self.host
 
     def check_named(self, hosts: Sequence[str] | None, option: str) -> None:
-        """Refuse to listen on every address unless it is said by which name it is reached."""
+        """Refuse to listen on every address without a host name that clients use."""
         if self.is_any and not hosts:
             raise InvalidInputError(
-                option, "listens on every address: say by which name it is reached, with --allow-host"
+                option, "listens on every address; add --allow-host with the host name that clients use"
             )
 
     def listen(self) -> socket.socket:

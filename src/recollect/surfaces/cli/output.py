@@ -125,7 +125,7 @@ class Output:
             return
         self.table(head, rows, right=right)
         if len(found) == limit and sys.stdout.isatty():
-            self.aside(f"The last {limit}; more with --limit.")
+            self.aside(f"Showing the last {limit}; use --limit for more.")
 
     def pairs(self, rows: Iterable[tuple[str, str]]) -> None:
         """Print names and values, one pair per line."""
