@@ -461,8 +461,8 @@ def test_U1_a_discussion_that_ended_stays_ended_after_a_restart(
 def test_U1_a_killed_process_loses_nothing_said_and_another_goes_on(tmp_path: Path) -> None:
     root = tmp_path / "memory"
     begin = (
-        "import os, sys, recollect; from recollect.surfaces.chat.conversation import Talk;"
-        "talk = Talk(recollect.open(sys.argv[1]), ('test', 'ann'), place='chat');"
+        "import os, sys, recollect; from recollect.surfaces.chat.conversation import Conversation;"
+        "talk = Conversation(recollect.open(sys.argv[1]), ('test', 'ann'), place='chat');"
         f"talk.begin('{POST}'); talk.say('I work at Stripe', message='1'); os.kill(os.getpid(), 9)"
     )
     killed = subprocess.run([sys.executable, "-c", begin, str(root)], check=False)
