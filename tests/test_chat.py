@@ -27,7 +27,7 @@ from recollect import Message
 from recollect.agents.extract import extract
 from recollect.surfaces.chat.page import Choice
 from recollect.surfaces.terminal.chat import _chosen_choice
-from recollect.surfaces.terminal.lines import VERBS, _commands, _completer, said_before
+from recollect.surfaces.terminal.lines import VERBS, _commands, _completer, earlier_inputs
 from recollect.testing.models import Call, Cut, ModelRequest, ModelServer, Say, Stall, Turn
 from tests.test_cli import PROGRAM, environment, run
 
@@ -348,12 +348,12 @@ def test_U1_the_history_of_lines_is_the_memory_and_nothing_in_incognito(tmp_path
         terminal.kill()
     with recollect.open(tmp_path) as app:
         memory = app.user("me")
-        assert said_before(memory, "terminal") == []
+        assert earlier_inputs(memory, "terminal") == []
         memory.resume()
-        assert said_before(memory, "terminal") == ["I drink tea"]
-        assert said_before(memory, "elsewhere") == []
+        assert earlier_inputs(memory, "terminal") == ["I drink tea"]
+        assert earlier_inputs(memory, "elsewhere") == []
         memory.clear()
-        assert said_before(memory, "terminal") == []
+        assert earlier_inputs(memory, "terminal") == []
     kept = [path for path in tmp_path.rglob("*") if path.is_file() and b"I am a spy" in path.read_bytes()]
     assert kept == []
 

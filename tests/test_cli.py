@@ -51,7 +51,7 @@ from recollect.surfaces.cli import keys as _keys  # noqa: F401
 from recollect.surfaces.cli import serve as _serve  # noqa: F401
 from recollect.surfaces.cli import telegram as _telegram  # noqa: F401
 from recollect.surfaces.cli.output import (
-    Marked,
+    MarkedCell,
     Output,
     count_each,
     explain_score,
@@ -834,7 +834,7 @@ def test_U3_on_a_terminal_what_matched_stands_out(tmp_path: Path) -> None:
 
 
 def test_marked_cells_are_harmless_too(capsys: pytest.CaptureFixture[str]) -> None:
-    Output(as_json=False).table(("a", "b"), [("1", Marked("x\x1b[31my", [(0, 1)], ["\x9bz"]))])
+    Output(as_json=False).table(("a", "b"), [("1", MarkedCell("x\x1b[31my", [(0, 1)], ["\x9bz"]))])
     assert capsys.readouterr().out == "a  b\n1  x\ufffd[31my\n        \ufffdz\n"
 
 
@@ -1059,7 +1059,7 @@ def test_R6_upkeep_removes_what_has_expired(cli: Cli) -> None:
 
 
 def log(cli: Cli, *calls: recollect.ToolCall) -> None:
-    with recollect.open(cli.root) as opened, opened.user("me")._person.write_beside() as tx:
+    with recollect.open(cli.root) as opened, opened.user("me")._user_memory.write_alongside() as tx:
         tx.log_calls(calls)
 
 

@@ -689,7 +689,7 @@ def test_U4_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
 def test_addresses() -> None:
     def told(text: str) -> tuple[str, int, bool, bool]:
         address = Address.parse(text)
-        return address.shown, address.port, address.is_loopback, address.is_any
+        return address.url_host, address.port, address.is_loopback, address.is_any
 
     assert told("8765") == ("127.0.0.1", 8765, True, False)
     assert told("127.0.0.9:1") == ("127.0.0.9", 1, True, False)

@@ -755,7 +755,7 @@ def test_calls_that_repeat_an_id_are_logged_each(app: recollect.Recollect, suite
     for _ in range(3):
         wire.answer(suite, _response("openai", ("memory_search", '{"query": "tea"}')), "openai")
     app.close()
-    with suite.memory._person.user.read() as reader:
+    with suite.memory._user_memory.user.read() as reader:
         assert len(list(reader.calls())) == 3
 
 

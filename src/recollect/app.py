@@ -77,7 +77,7 @@ class Recollect:
         self._searched: OrderedDict[int, UserMemory] = OrderedDict()
         self._guard = threading.Lock()
         self._log: CallLog | None = None
-        self._late: DeferredCalls | None = None
+        self._deferred_calls: DeferredCalls | None = None
         self._identities: Identities | None = None
         self._keys: ApiKeys | None = None
         self._queue_pool: Pool | None = None
@@ -85,9 +85,9 @@ class Recollect:
 
     def user(self, user_id: str | int) -> Memory:
         """Return the memory of one user. Nothing is created until something is stored."""
-        return Memory(self._person(check_user_id(user_id)))
+        return Memory(self._user_memory(check_user_id(user_id)))
 
-    def _person(self, name: str) -> UserMemory:
+    def _user_memory(self, name: str) -> UserMemory:
         with self._guard:
             person = self._people.get(name)
             if person is None:
@@ -118,7 +118,7 @@ class Recollect:
 
         with self._guard:
             if self._identities is None:
-                people = People(self._person, self._remove_user, self.config, self._clock)
+                people = People(self._user_memory, self._remove_user, self.config, self._clock)
                 self._identities = Identities(self._service_tables(IDENTITIES), people)
             return self._identities
 
@@ -177,7 +177,7 @@ class Recollect:
             fixed_user=fixed_user,
             log=self._call_log(),
             telemetry=self._telemetry(),
-            patience=None if wait else self._patience(),
+            timeouts=None if wait else self._reply_timeouts(),
             clock=self._clock,
         )
 
@@ -186,10 +186,10 @@ class Recollect:
 
         with self._guard:
             if self._log is None:
-                self._log = CallLog(lambda name: self.user(name)._person, self.config, self._clock)
+                self._log = CallLog(lambda name: self.user(name)._user_memory, self.config, self._clock)
             return self._log
 
-    def _patience(self) -> ReplyTimeouts | None:
+    def _reply_timeouts(self) -> ReplyTimeouts | None:
         """Return how long a reply waits for a tool; None (the tool's own timeout) without a queue or if turned off."""
         config = self.config
         if not config.tool_async or not (config.database_url or isinstance(self._store, SqliteStore)):
@@ -206,9 +206,9 @@ class Recollect:
         from recollect.work.deferred_calls import DeferredCalls
 
         with self._guard:
-            if self._late is not None:
-                return self._late
-            late = self._late = DeferredCalls(self.queue, self._tools_for)
+            if self._deferred_calls is not None:
+                return self._deferred_calls
+            late = self._deferred_calls = DeferredCalls(self.queue, self._tools_for)
         if resume and isinstance(self._store, SqliteStore) and (self._store.root / "queue.db").exists():
             # run the deferred calls of a dead process; with PostgreSQL, workers do that
             threading.Thread(target=late.resume_if_any, name="recollect-resume", daemon=True).start()
@@ -288,22 +288,22 @@ class Recollect:
         """Replace the lock in a forked child: another thread may have held it."""
         self._guard = threading.Lock()
 
-    def _was_used(self, person: UserMemory) -> None:
+    def _was_used(self, memory: UserMemory) -> None:
         """Keep the indexes of the users who searched last, and unload the others."""
         with self._guard:
-            known = id(person) in self._searched
-            self._searched[id(person)] = person
-            self._searched.move_to_end(id(person))
+            known = id(memory) in self._searched
+            self._searched[id(memory)] = memory
+            self._searched.move_to_end(id(memory))
             if known:
                 return
             left = []
-            total = sum(other.catalogue.size for other in self._searched.values())
+            total = sum(other.index.size for other in self._searched.values())
             while len(self._searched) > 1 and (len(self._searched) > _MOST_REMEMBERED or total > _MOST_INDEXED):
                 other = self._searched.popitem(last=False)[1]
-                total -= other.catalogue.size
+                total -= other.index.size
                 left.append(other)
         for other in left:
-            other.catalogue.close()
+            other.index.close()
 
     def users(
         self, *, tenant: str | None = None, begins: str = "", after: str = "", limit: int | None = None
@@ -417,7 +417,7 @@ class Recollect:
         with self._guard:
             person = self._people.pop(name, None)
         if person is not None:
-            person.catalogue.forget()
+            person.index.forget()
         jobs, pending = self._erase_jobs(name)  # first: a job that runs later would bring the user back
         folder = None if self._folder is None else self._folder / folder_name(name)
         if folder is not None and isinstance(self._store, SqliteStore) and self._store.root == self._folder:
@@ -443,8 +443,8 @@ class Recollect:
     def _erase_elsewhere(self, name: str, topics: Sequence[Topic], cleared: bool) -> dict[str, int]:
         """Remove what is stored outside a user's memory after an erasure of records, of topics or of everything."""
         removed = {"kept answers": self.keys.forget_answers(name)}
-        if self._late is not None:
-            self._late.forget(name)
+        if self._deferred_calls is not None:
+            self._deferred_calls.forget(name)
         if (topics or cleared) and self._has_queue:
             from recollect.work.deferred_calls import TOOL
             from recollect.work.jobs import speaks_of
@@ -489,8 +489,8 @@ class Recollect:
 
     def close(self) -> None:
         """Close files and connections. Memories in use open them again."""
-        if self._late is not None:
-            self._late.close()
+        if self._deferred_calls is not None:
+            self._deferred_calls.close()
         if self._log is not None:
             self._log.close()
         if self._embedding is not None:
@@ -500,7 +500,7 @@ class Recollect:
             self._people.clear()
             self._searched.clear()
         for person in left:
-            person.catalogue.close()
+            person.index.close()
         if self._identities is not None:
             self._identities.close()
         if self._keys is not None:

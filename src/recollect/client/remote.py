@@ -150,7 +150,7 @@ class RemoteMemory(Memory):
     rank.__doc__ = Memory.rank.__doc__
 
     def report_many(self, events: fields.Events, *, progress: Progress | None = None) -> list[Outcome]:
-        told = [_reported(event) if isinstance(event, Interaction) else event for event in events]
+        told = [_plain_interaction(event) if isinstance(event, Interaction) else event for event in events]
         found: list[Outcome] = self._ask(VERBS["report_many"], {"events": told})
         return found
 
@@ -229,7 +229,7 @@ def _plain_item(item: Any) -> Any:
     return {name: told for name in ("title", "text", "topics") if (told := getattr(item, name, None)) is not None}
 
 
-def _reported(event: Interaction) -> dict[str, Any]:
+def _plain_interaction(event: Interaction) -> dict[str, Any]:
     """Return an interaction as a host reports it; the server sets the time it was stored."""
     told = {one.name: getattr(event, one.name) for one in fields_of(event) if one.name != "reported_at"}
     return {name: value for name, value in told.items() if value is not None}

@@ -75,7 +75,7 @@ class Address:
         )
 
     @property
-    def shown(self) -> str:
+    def url_host(self) -> str:
         """The host as it appears in a URL."""
         return f"[{self.host}]" if ":" in self.host else self.host
 
@@ -95,12 +95,12 @@ class Address:
             bound.listen(_BACKLOG)
         except OSError as error:
             bound.close()
-            raise StoreError(f"cannot listen on {self.shown}:{self.port}: {error.strerror}") from None
+            raise StoreError(f"cannot listen on {self.url_host}:{self.port}: {error.strerror}") from None
         return bound
 
     def names(self, more: Sequence[str] = ()) -> list[str]:
         """Return the accepted host names, with any port. This stops DNS rebinding by web pages."""
-        own = _LOOPBACK if self.is_loopback else () if self.is_any else (self.shown,)
+        own = _LOOPBACK if self.is_loopback else () if self.is_any else (self.url_host,)
         return [entry for name in (*own, *more) for entry in (name, f"{name}:*")]
 
 

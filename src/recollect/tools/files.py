@@ -80,19 +80,19 @@ def memory(
     try:
         match command:
             case "view":
-                return _view(tree, tree.meant(_to_path("path", path)), view_range)
+                return _view(tree, tree.find(_to_path("path", path)), view_range)
             case "create":
                 return tree.create(_to_path("path", path), _need("file_text", file_text))
             case "str_replace":
-                return _str_replace(tree, tree.meant(_to_path("path", path)), _need("old_str", old_str), new_str or "")
+                return _str_replace(tree, tree.find(_to_path("path", path)), _need("old_str", old_str), new_str or "")
             case "insert":
                 if insert_line is None or insert_text is None:
                     raise PathError("Error: insert needs insert_line and insert_text")
-                return _insert(tree, tree.meant(_to_path("path", path)), insert_line, insert_text)
+                return _insert(tree, tree.find(_to_path("path", path)), insert_line, insert_text)
             case "delete":
-                return tree.delete(tree.meant(_to_path("path", path)))
+                return tree.delete(tree.find(_to_path("path", path)))
             case "rename":
-                return tree.rename(tree.meant(_to_path("old_path", old_path)), _to_path("new_path", new_path))
+                return tree.rename(tree.find(_to_path("old_path", old_path)), _to_path("new_path", new_path))
     except PathError as error:
         return ToolAnswer(str(error), "path", "error", exact=True)
     except InvalidInputError as error:  # with the parameter name that the model knows
@@ -248,7 +248,7 @@ class _MemoryTree:
         self._memory = scope.memory
         self._source = f"tool:{scope.tool}"
 
-    def meant(self, path: str) -> str:
+    def find(self, path: str) -> str:
         """Return the path itself, or the one that is shown like this, because answers replace some characters."""
         if "‹" not in path and "›" not in path:
             return path

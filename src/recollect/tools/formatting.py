@@ -24,7 +24,7 @@ def render_answer(content: str | dict[str, Any] | list[Any], limit: int) -> str:
         text = _json(content)
         if len(text) > limit:
             whole = {"results": content} if isinstance(content, list) else content
-            text = _json(_fitted(whole, limit))
+            text = _json(_fit_json(whole, limit))
         if len(text) > limit:
             text = _json({"status": "error", "message": "the answer is too long"})
     return _sendable(text)
@@ -64,7 +64,7 @@ def _json(content: Any) -> str:
     return json.dumps(content, ensure_ascii=False, allow_nan=False)
 
 
-def _fitted(value: Any, room: int) -> Any:
+def _fit_json(value: Any, room: int) -> Any:
     """Return as much of a value as fits as JSON. Lists lose items at the end; texts are cut, the longest first."""
     if len(_json(value)) <= room:
         return value
@@ -72,7 +72,7 @@ def _fitted(value: Any, room: int) -> Any:
         return _most(len(value), lambda end: value[:end] + _MORE, room)
     if isinstance(value, list):
         kept = _most(len(value), lambda end: value[:end], room)
-        return kept or [_fitted(value[0], room - 2)] if value else value
+        return kept or [_fit_json(value[0], room - 2)] if value else value
     if not isinstance(value, dict):
         return None
     shown = dict(value)
@@ -81,7 +81,7 @@ def _fitted(value: Any, room: int) -> Any:
         if isinstance(shown[name], list):
             shown = shown | {"left_out": len(shown[name])}
         others = len(_json(shown | {name: ""})) - 2
-        shown = shown | {name: _fitted(shown[name], max(room - others, 2))}
+        shown = shown | {name: _fit_json(shown[name], max(room - others, 2))}
         if isinstance(shown[name], list) and not (left := len(whole[name]) - len(shown[name])):
             shown.pop("left_out")
         elif isinstance(shown[name], list):

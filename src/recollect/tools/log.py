@@ -178,7 +178,7 @@ class CallLog:
         counted = [row.counted() for row in rows]
         if not person.user.exists():
             return
-        with suppress(NotFoundError), person.write_beside() as tx:
+        with suppress(NotFoundError), person.write_alongside() as tx:
             if tx.state().seq == 0 and not tx.spending():
                 raise NotFoundError  # erased by another process while this one waited for the lock
             tx.log_calls(row.call for row in counted)

@@ -183,7 +183,7 @@ def read_arguments(parameters: Sequence[Parameter], given: Any) -> tuple[dict[st
     values, unknown = _match_names(parameters, _mapping(parameters, given))
     missing = [parameter for parameter in parameters if parameter.required and parameter.name not in values]
     if missing:
-        raise ArgumentsError(_what_is_missing(missing, unknown))
+        raise ArgumentsError(_describe_missing(missing, unknown))
     for name in unknown:
         for parameter in parameters:
             if parameter.name not in values and _similar_spelling(name, parameter.name):
@@ -249,13 +249,13 @@ def _is_nothing(parameter: Parameter, value: Any) -> bool:
     return not parameter.required and (bool(parameter.enum) or parameter.arg.aside or value == "")
 
 
-def _what_is_missing(missing: Sequence[Parameter], unknown: Sequence[str]) -> str:
+def _describe_missing(missing: Sequence[Parameter], unknown: Sequence[str]) -> str:
     said = " and ".join(parameter.name for parameter in missing)
-    text = f"{said} {'is' if len(missing) == 1 else 'are'} missing; give " + ", ".join(map(_wanted, missing))
+    text = f"{said} {'is' if len(missing) == 1 else 'are'} missing; give " + ", ".join(map(_describe_expected, missing))
     return f"{text} (instead of {', '.join(_preview_json(name) for name in unknown[:5])}?)" if unknown else text
 
 
-def _wanted(parameter: Parameter) -> str:
+def _describe_expected(parameter: Parameter) -> str:
     if parameter.enum:
         return f"{parameter.name} (one of {', '.join(parameter.enum)})"
     return f"{parameter.name} ({_WANTED[parameter.type]})"

@@ -134,7 +134,7 @@ class Suite:
         fixed_user: bool | None = None,
         log: CallLog | None = None,
         telemetry: Telemetry | None = None,
-        patience: ReplyTimeouts | None = None,
+        timeouts: ReplyTimeouts | None = None,
         clock: Clock = utc_now,
     ) -> None:
         self.tools: dict[str, Tool] = {}
@@ -152,7 +152,7 @@ class Suite:
         self._reading = {tool.name: self._parameters(tool) for tool in self.tools.values()}
         self._log = log
         self._telemetry = telemetry
-        self._patience = patience
+        self._timeouts = timeouts
         self._clock = clock
         self._questions = DeferredAnswers[Result]()
         self._allowance: _Allowance | None = None
@@ -211,7 +211,7 @@ class Suite:
         """Call a tool without blocking the event loop."""
         import asyncio
 
-        in_batch = any(memory._person.has_batch_here for memory in self._people.values())
+        in_batch = any(memory._user_memory.has_batch_here for memory in self._people.values())
         if in_batch or _is_short(name, arguments):
             asked, begun = self._ask(name, arguments)
         else:  # parsing it would block the event loop for too long
@@ -235,9 +235,9 @@ class Suite:
 
     def finished(self) -> list[Result]:
         """Return results of deferred calls of this conversation since the last call of this method."""
-        if self._patience is None:
+        if self._timeouts is None:
             return []
-        return self._patience.backlog.finished(self.memory.user_id, self.session, self.chat)
+        return self._timeouts.backlog.finished(self.memory.user_id, self.session, self.chat)
 
     def redo(self, late: DeferredCall) -> Result:
         """Run a deferred call of a process that may have died. What is already done is not repeated."""
@@ -280,7 +280,7 @@ class Suite:
             asked.values = values
             memory = self._whose(tool, values)
             asked.user = memory.user_id
-            memory._person.check_no_batch()  # the worker thread would wait for this one
+            memory._user_memory.check_no_batch()  # the worker thread would wait for this one
         except RecollectError as error:
             return asked, answer_to_error(asked.tool, error)
         except Exception as error:
@@ -385,22 +385,22 @@ class Suite:
 
     def _times(self, asked: _ActiveCall) -> tuple[float, float]:
         """Return how long a reply waits for this call, and how much longer if it cannot be stored."""
-        if self._patience is None:
+        if self._timeouts is None:
             return asked.tool.timeout, 0.0
-        soon = self._patience.reads if asked.reads else self._patience.writes
+        soon = self._timeouts.reads if asked.reads else self._timeouts.writes
         soon = min(soon, asked.tool.timeout)
         return soon, asked.tool.timeout - soon
 
     def _set_aside(self, asked: _ActiveCall, begun: Future[Result]) -> Result | None:
         """Defer a call: store it durably and return the result that says so; None if that is not possible."""
-        assert self._patience is not None
+        assert self._timeouts is not None
         if asked.reads:
             self._questions.keep(asked.question, begun)
             said = f"{asked.tool.name} takes longer than usual; call it again with the same arguments to get the result"
         else:
             try:
                 asked.late = self._late(asked)
-                asked.kept = self._patience.backlog.keep(asked.late)
+                asked.kept = self._timeouts.backlog.keep(asked.late)
             except Exception as error:
                 LOGGER.warning("the call %s cannot be queued: %s", asked.call, type(error).__name__)
                 return None
@@ -416,9 +416,9 @@ class Suite:
 
     def _settle(self, asked: _ActiveCall, result: Result | None) -> None:
         """Mark a stored call as done or to be retried. Without a result, it was answered in time after all."""
-        if self._patience is None or asked.kept is None or asked.late is None:
+        if self._timeouts is None or asked.kept is None or asked.late is None:
             return
-        backlog = self._patience.backlog
+        backlog = self._timeouts.backlog
         try:
             if result is None:
                 backlog.drop(asked.kept)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from recollect.document.memory_md import SECTIONS, section_of
 from recollect.errors import NotFoundError
 from recollect.records import USER_EDIT, Fact, Hit, JournalEntry, Record
-from recollect.search.highlight import excerpt, marks
+from recollect.search.highlight import excerpt, match_spans
 from recollect.surfaces.chat.page import ChatLine, ChatPage, Choice, chat_page, fits_choice, line_text
 from recollect.surfaces.chat.speaker import (
     SHOWN,
@@ -112,7 +112,7 @@ def _overview(asker: Asker, number: int) -> ChatPage:
     title = ChatLine("What I remember about you" + (f" ({number}/{pages})" if pages > 1 else ""), "title")
     head, foot = [title, *mode_lines(asker)], _also(asker)
     room = HEIGHT - sum(count_phone_lines(line_text(line)) for line in [*head, *foot]) - 2 * len(shown)
-    fair = _shared(room, [len(section.records) for section in shown])
+    fair = _share_room(room, [len(section.records) for section in shown])
     numbers = asker.numbers(r for section, few in zip(shown, fair, strict=True) for r in section.records[:few])
     lines: list[ChatLine] = []
     choices: list[Choice] = []
@@ -129,7 +129,7 @@ def _overview(asker: Asker, number: int) -> ChatPage:
     return chat_page(*head, *lines, *foot, choices=[*rows, turning])
 
 
-def _shared(room: int, wanted: list[int]) -> list[int]:
+def _share_room(room: int, wanted: list[int]) -> list[int]:
     """Return how many lines each section gets: at least one, and the rest shared evenly."""
     given = [min(1, want) for want in wanted]
     while sum(given) < room and given != wanted:
@@ -276,7 +276,7 @@ def _hit_lines(hit: Hit, number: int | None, query: str, code: str) -> list[Chat
     """Return a hit as lines: the text, cut around the first match, and the reason it matched."""
     text = record_text(hit.record)
     text = " ".join((hit.passage if hit.passage and len(text) > _LONG else text).split())
-    part, _ = excerpt(text, marks(text, query, code), 2 * WIDTH - 4)
+    part, _ = excerpt(text, match_spans(text, query, code), 2 * WIDTH - 4)
     lines = [item_line(part, number, rows=2)]
     if hit.words:
         lines.append(

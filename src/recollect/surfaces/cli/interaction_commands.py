@@ -52,7 +52,7 @@ def _event_command(*examples: str, mirrors: str | None = None, without: Sequence
 def events_report_command(session: CliSession, given: Given) -> int:
     """Report one thing the user did or was shown."""
     outcome = session.memory.report(**given)
-    code = session.answer(outcome)
+    code = session.print_outcome(outcome)
     if isinstance(outcome, Reported):
         session.out.line(f"  {outcome.interaction.id}")
     return code
@@ -81,7 +81,7 @@ def events_import_command(
     with progress("Storing") as tell:
         outcomes = session.memory.report_many(good, progress=tell)
     if outcomes and isinstance(outcomes[0], Refused):
-        return session.answer(outcomes[0])
+        return session.print_outcome(outcomes[0])
     stored = sum(isinstance(outcome, Reported) and outcome.fresh for outcome in outcomes)
     known = len(outcomes) - stored
     skipped = [{"line": number, "problem": str(problem)} for number, problem in bad.items()]
@@ -130,7 +130,7 @@ def events_list_command(
     limit: Last = 20,
 ) -> None:
     """List reported interactions, newest first."""
-    memory = session.known
+    memory = session.existing_memory
     found = memory.interactions(**given, limit=limit or None, newest_first=True)
     session.out.document(found)
     if not found:
@@ -168,7 +168,7 @@ def runs_command(
         for user, error in unread.items():
             session.out.aside(f"{user} was skipped: {error}")
     else:
-        found = [(session.user, run) for run in session.known.runs(kind=kind, limit=most)]
+        found = [(session.user, run) for run in session.existing_memory.runs(kind=kind, limit=most)]
         session.out.document([run for _, run in found])
     if not found:
         session.out.aside("No extraction has run yet." if kind is None else f"There are no runs of kind {kind}.")

@@ -9,7 +9,7 @@ import typer
 
 from recollect.errors import InvalidInputError
 from recollect.surfaces.cli.options import Given
-from recollect.surfaces.cli.output import Marked, shorten_line
+from recollect.surfaces.cli.output import MarkedCell, shorten_line
 from recollect.surfaces.cli.program import RECALL, WHOLE, command
 from recollect.surfaces.cli.session import CliSession, read_file_argument
 
@@ -44,7 +44,7 @@ def rank_command(
     as_given = not any(reason.ids for one in found for reason in one.reasons)
     rows = []
     for one in found:
-        text = Marked(_item_label(one.item), below=[one.why] if one.why and not as_given else ())
+        text = MarkedCell(_item_label(one.item), below=[one.why] if one.why and not as_given else ())
         rows.append((f"{one.score:+.2f}" if one.score else "0", str(one.position + 1), text))
     session.out.table(("score", "was", "item"), rows, right=("score", "was"))
     if as_given:

@@ -107,7 +107,7 @@ def login_command(
     read_only: Annotated[bool, typer.Option("--read-only", help="Allow viewing only.")] = False,
 ) -> None:
     """Create a one-time login link for the web console."""
-    user = None if operator else session.whose if tenant == DEFAULT_TENANT else session.user
+    user = None if operator else session.user_id if tenant == DEFAULT_TENANT else session.user
     code, until = Login(session.recollect.keys).code(user, tenant=tenant, operator=operator, read_only=read_only)
     where = session.config.console_url.rstrip("/") or "http://127.0.0.1:8765/console"
     link = f"{where}/login?code={quote(code)}"

@@ -37,7 +37,7 @@ def export_command(
     yes: Yes = False,
 ) -> int:
     """Export the whole memory to one archive."""
-    memory = session.known
+    memory = session.existing_memory
     if path == Path("-"):
         return _export_to_standard_output(session, memory)
     target = path or Path(f"recollect-{folder_name(session.user)}-{date.today()}.zip")
@@ -187,7 +187,7 @@ def rebuild_command(
     if dry_run:
         report = _rebuild_a_copy(session, force)
     else:
-        memory = session.known
+        memory = session.existing_memory
         question = f"Set aside the database of {session.user!r} and build a new one from everything readable?"
         if not session.agreed(question, yes):
             return NO
@@ -292,7 +292,7 @@ def _print_counts(session: CliSession, everyone: bool, results: Iterator[tuple[s
 @command(WHOLE, "recollect usage", "recollect usage --since 2026-02-01 --until 2026-02-28 --json", mirrors="usage")
 def usage_command(session: CliSession, given: Given) -> None:
     """Show token usage and cost, for today or a period."""
-    days = session.known.usage(**given)
+    days = session.existing_memory.usage(**given)
     operations: dict[str, Spending] = {}
     for spent in days:
         known = operations.get(spent.operation)
@@ -379,7 +379,7 @@ def _for_each_user(
     """Do something for one user or for all. With all, one user's failure does not stop the others."""
     with progress(what) as tell:
         if not everyone:
-            yield session.user, act(session.known, tell)
+            yield session.user, act(session.existing_memory, tell)
             return
         names = list(session.recollect.users())
         for done, name in enumerate(names):

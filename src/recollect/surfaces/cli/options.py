@@ -14,7 +14,7 @@ ON_BEHALF = "Provenance"
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class SharedOption:
     """An option that is added to every command, or to every command that writes."""
 
     name: str
@@ -54,15 +54,15 @@ Run = Annotated[str | None, _on_behalf("--run", help="The run it belongs to; a r
 Untrusted = Annotated[bool, _on_behalf("--untrusted", help="Mark it as coming from an untrusted source.")]
 
 SHARED = (
-    Shared("actor", Actor, None, writes=True),
-    Shared("agent", Agent, None, writes=True),
-    Shared("session", In, None, writes=True),
-    Shared("run", Run, None, writes=True),
-    Shared("untrusted", Untrusted, False, writes=True),
-    Shared("user", User, "me"),
-    Shared("root", Root, None),
-    Shared("files", Files, None),
-    Shared("json", Json, False),
+    SharedOption("actor", Actor, None, writes=True),
+    SharedOption("agent", Agent, None, writes=True),
+    SharedOption("session", In, None, writes=True),
+    SharedOption("run", Run, None, writes=True),
+    SharedOption("untrusted", Untrusted, False, writes=True),
+    SharedOption("user", User, "me"),
+    SharedOption("root", Root, None),
+    SharedOption("files", Files, None),
+    SharedOption("json", Json, False),
 )
 
 Given = dict[str, Any]

@@ -31,7 +31,7 @@ SHORT_ID = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Marked:
+class MarkedCell:
     """A table cell: one line with highlighted spans, and lines to print below it."""
 
     text: str
@@ -72,7 +72,9 @@ class Output:
         if not self.as_json:
             sys.stdout.write(strip_steering(text) if sys.stdout.isatty() else text)
 
-    def table(self, head: Sequence[str], rows: Iterable[Sequence[str | Marked]], *, right: Sequence[str] = ()) -> None:
+    def table(
+        self, head: Sequence[str], rows: Iterable[Sequence[str | MarkedCell]], *, right: Sequence[str] = ()
+    ) -> None:
         """Print a table whose last column takes the remaining width. In a pipe, each row is one line."""
         if self.as_json:
             return
@@ -125,11 +127,11 @@ class Output:
         _table_console().print(Markdown(strip_steering(text)))
 
 
-def _cell(cell: str | Marked) -> Marked:
+def _cell(cell: str | MarkedCell) -> MarkedCell:
     """Return the cell on one line and without control characters."""
     if isinstance(cell, str):
-        return Marked(strip_steering(" ".join(cell.split())))
-    return Marked(strip_steering(cell.text), cell.spans, [strip_steering(line) for line in cell.below])
+        return MarkedCell(strip_steering(" ".join(cell.split())))
+    return MarkedCell(strip_steering(cell.text), cell.spans, [strip_steering(line) for line in cell.below])
 
 
 def _table_console() -> Console:
@@ -205,14 +207,14 @@ HIT_HEAD = ("score", "id", "what", "when", "text")
 
 def hit_rows(
     hits: Iterable[Hit], query: str, code: str = "", *, explain: bool = False
-) -> list[tuple[str | Marked, ...]]:
+) -> list[tuple[str | MarkedCell, ...]]:
     """Return table rows for search results. Long texts are cut to the part around the first match.
 
     ``code`` is the language of the memory, if it has one.
     """
-    from recollect.search.highlight import excerpt, marks
+    from recollect.search.highlight import excerpt, match_spans
 
-    rows: list[tuple[str | Marked, ...]] = []
+    rows: list[tuple[str | MarkedCell, ...]] = []
     for hit in hits:
         record = hit.record
         day = record.day if isinstance(record, DailyEntry) else record.valid_from.date()
@@ -221,10 +223,10 @@ def hit_rows(
         if isinstance(record, Note) and record.title:
             passage = passage.removeprefix(f"{record.title}\n")
         passage = " ".join(passage.split())
-        part, found = excerpt(passage, marks(passage, query, code), _MOST_SHOWN)
+        part, found = excerpt(passage, match_spans(passage, query, code), _MOST_SHOWN)
         lead += " " if lead else ""
-        spans = marks(lead, query, code) + [(begin + len(lead), end + len(lead)) for begin, end in found]
-        text = Marked(lead + part + _status_mark(record), spans, [explain_score(hit)] if explain else ())
+        spans = match_spans(lead, query, code) + [(begin + len(lead), end + len(lead)) for begin, end in found]
+        text = MarkedCell(lead + part + _status_mark(record), spans, [explain_score(hit)] if explain else ())
         rows.append((f"{hit.score:.2f}", record.id[-SHORT_ID:], record_sort(record), str(day), text))
     return rows
 

@@ -27,7 +27,7 @@ from recollect.errors import (
 )
 from recollect.surfaces.cli.options import EVERYWHERE, ON_BEHALF, SHARED
 from recollect.surfaces.cli.session import DONE, INVALID, NO, NOT_FOUND, STORAGE, CliSession, ConfirmationError
-from recollect.surfaces.cli.verb_options import given_to, options_of, verb_of
+from recollect.surfaces.cli.verb_options import options_of, verb_of, verb_values
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141
@@ -196,7 +196,7 @@ def command(
                         code = verb(session, **given)
                     else:
                         values = {option.name: given.pop(option.name) for option in derived}
-                        code = verb(session, given_to(mirrored, values), **given)
+                        code = verb(session, verb_values(mirrored, values), **given)
                 sys.stdout.flush()
             except BrokenPipeError:
                 # the reader closed the pipe; nothing more may be written, not even at exit

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 @command(RECALL, "recollect show", "recollect show --raw > MEMORY.md")
 def show_command(session: CliSession, raw: Raw = False) -> None:
     """Show MEMORY.md: everything known about the user."""
-    text = session.known.show()
+    text = session.existing_memory.show()
     session.out.document({"user": session.user, "text": text})
     session.out.markdown(text, raw=raw)
 
@@ -49,7 +49,7 @@ def show_command(session: CliSession, raw: Raw = False) -> None:
 )
 def read_command(session: CliSession, given: Given) -> None:
     """List records by kind, category, tag and other filters."""
-    memory = session.known
+    memory = session.existing_memory
     records = memory.read(**given)
     session.out.document(records)
     if records:
@@ -61,7 +61,7 @@ def read_command(session: CliSession, given: Given) -> None:
 @command(RECALL, "recollect get role", "recollect get v1w2x3y4 --json")
 def get_command(session: CliSession, ref: Ref) -> None:
     """Show everything about one record."""
-    record = session.known.get(ref)
+    record = session.existing_memory.get(ref)
     session.out.document(record)
     session.out.line(record.text)
     session.out.line()
@@ -82,7 +82,7 @@ def search_command(
     explain: Annotated[bool, typer.Option("--explain", help="Show how each score is computed.")] = False,
 ) -> None:
     """Search the memory, best matches first."""
-    memory = session.known
+    memory = session.existing_memory
     asked = " ".join(query)
     hits = memory.search(asked, **given)
     session.out.document({"query": asked, "mode": hits.mode, "note": hits.note, "hits": list(hits)})
@@ -111,7 +111,7 @@ def context_command(
     raw: Raw = False,
 ) -> None:
     """Show the memory block for a model's prompt."""
-    memory = session.known
+    memory = session.existing_memory
     text = memory.context(" ".join(topic or ()), **given)
     if session.json:
         from recollect.search.tokens import count
@@ -131,13 +131,13 @@ def daily_command(
 ) -> int:
     """Show a daily note, or list the days that have one."""
     if days:
-        found = session.known.days()
+        found = session.existing_memory.days()
         session.out.document(found)
         for one in found:
             session.out.line(one.isoformat())
         return DONE
     wanted = utc_now().date() if day is None else parse_day("day", day)
-    text = session.known.daily(wanted)
+    text = session.existing_memory.daily(wanted)
     session.out.document({"user": session.user, "day": wanted, "text": text})
     session.out.markdown(text, raw=raw)
     if text:
@@ -161,7 +161,7 @@ def history_command(
     limit: Last = 20,
 ) -> None:
     """Show what changed, when and by whom, oldest first."""
-    memory = session.known
+    memory = session.existing_memory
     run, call = given.get("run"), given.get("call")
     if call:
         given["call"] = _complete_call_id(memory, call)
@@ -186,7 +186,7 @@ def history_command(
 @command(CHANGE, "recollect why role")
 def why_command(session: CliSession, ref: Ref) -> None:
     """Explain where a record came from, and when."""
-    answer = session.known.why(ref)
+    answer = session.existing_memory.why(ref)
     session.out.document(answer)
     session.out.line(shorten_line(answer.record.text, 400))
     session.out.line(f"  {answer.record.id}")
@@ -199,7 +199,7 @@ def why_command(session: CliSession, ref: Ref) -> None:
 @command(RECALL, "recollect sessions", "recollect sessions --limit 5 --json", mirrors="sessions")
 def sessions_command(session: CliSession, given: Given) -> None:
     """List stored conversations, latest first."""
-    found = session.known.sessions(**given)
+    found = session.existing_memory.sessions(**given)
     session.out.document(found)
     if not found:
         session.out.aside("No conversations.")
@@ -211,7 +211,7 @@ def sessions_command(session: CliSession, given: Given) -> None:
 @command(CHANGE, "recollect similar", "recollect similar --limit 5 --json", mirrors="similar")
 def similar_command(session: CliSession, given: Given) -> None:
     """List pairs of facts or notes that say nearly the same."""
-    found = session.known.similar(**given)
+    found = session.existing_memory.similar(**given)
     session.out.document(found)
     if not found:
         session.out.aside("No similar facts or notes.")
@@ -237,7 +237,7 @@ def calls_command(
     limit: Last = 20,
 ) -> None:
     """List tool calls, newest first."""
-    found = session.known.calls(**given, limit=limit or None)
+    found = session.existing_memory.calls(**given, limit=limit or None)
     session.out.document(found)
     if not found:
         session.out.aside("No tool calls.")

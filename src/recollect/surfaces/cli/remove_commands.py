@@ -40,11 +40,11 @@ def undo_command(
         undone = [record for entry in outcome.entries if (record := entry.before or entry.after)]
         _print_records(session, undone)
     if dry_run:
-        return session.answer(outcome, dry_run=True)
+        return session.print_outcome(outcome, dry_run=True)
     if several and not session.agreed(f"Undo all {len(outcome.entries)} changes?", yes):
         return NO
     first = outcome.entries[0]
-    code = session.answer(session.known.undo(target or first.run or first.seq))
+    code = session.print_outcome(session.existing_memory.undo(target or first.run or first.seq))
     if not several and first.before is not None:
         session.out.line(f"Again: {record_line(first.before)}")
     return code
@@ -82,16 +82,18 @@ def forget_command(
     if not yes:
         outcome = session.rehearse(act)
         if dry_run:
-            return session.answer(outcome, dry_run=True)
+            return session.print_outcome(outcome, dry_run=True)
         if isinstance(outcome, Forgotten):
-            _print_records(session, [session.known.get(outcome.record.id)])
+            _print_records(session, [session.existing_memory.get(outcome.record.id)])
         if not session.agreed("Forget this?", yes):
             return NO
-    return session.answer(act(session.known))
+    return session.print_outcome(act(session.existing_memory))
 
 
 def _forget_topic(session: CliSession, topic: str, reason: str | None, yes: bool, dry_run: bool) -> int:
-    found = [record for record in session.known.erase_topic(topic, dry_run=True)[0] if record.status == "active"]
+    found = [
+        record for record in session.existing_memory.erase_topic(topic, dry_run=True)[0] if record.status == "active"
+    ]
     if not found:
         raise NotFoundError(f"nothing is remembered about {topic!r}")
     _print_records(session, found)
@@ -104,7 +106,7 @@ def _forget_topic(session: CliSession, topic: str, reason: str | None, yes: bool
         return NO
     run = session.run or new_id("run")
     notices: list[str] = []
-    with session.known.acting(run=run).batch() as memory:
+    with session.existing_memory.acting(run=run).batch() as memory:
         for record in found:
             notices += memory.forget(record.id, reason=reason or f"forget {topic}").notices
     session.out.document(answer | {"run": run, "notices": list(dict.fromkeys(notices))})
@@ -144,11 +146,11 @@ def erase_command(
     outcome = session.rehearse(lambda trial: trial.erase(*names))
     ids = outcome.receipt.ids
     if not yes or dry_run:
-        _print_records(session, [session.known.get(record_id) for record_id in ids])
+        _print_records(session, [session.existing_memory.get(record_id) for record_id in ids])
     if not dry_run:
         if not session.agreed(f"Permanently erase {_count_these(len(ids))}?", yes):
             return NO
-        outcome = session.known.erase(*ids)
+        outcome = session.existing_memory.erase(*ids)
     return _print_erasure(session, outcome, dry_run)
 
 
@@ -163,7 +165,7 @@ def _erase_topic(session: CliSession, topic: str, yes: bool, dry_run: bool) -> i
         target = f"{_count_these(len(found))} and every other mention" if found else "every mention"
         if not session.agreed(f"Permanently erase {target}?", yes):
             return NO
-        with session.known.batch() as memory:
+        with session.existing_memory.batch() as memory:
             now, _ = memory.erase_topic(topic, dry_run=True)
             if [record.id for record in now] != [record.id for record in found]:
                 raise InvalidInputError("erase", "the memory changed after this list was made; run the command again")
@@ -173,7 +175,7 @@ def _erase_topic(session: CliSession, topic: str, yes: bool, dry_run: bool) -> i
 
 
 def _erase_user(session: CliSession, yes: bool, dry_run: bool) -> int:
-    memory = session.known
+    memory = session.existing_memory
     held = _describe_contents(memory)
     if dry_run:
         session.out.document({"outcome": "erased", "done": True, "dry_run": True, "user": session.user})
@@ -195,7 +197,7 @@ def _erase_user(session: CliSession, yes: bool, dry_run: bool) -> int:
 def clear_command(session: CliSession, yes: Yes = False, dry_run: DryRun = False) -> int:
     """Erase everything about the user and start over."""
     session.may_ask(yes, dry_run)
-    memory = session.known
+    memory = session.existing_memory
     if dry_run:
         return _print_erasure(session, session.rehearse(lambda trial: trial.clear()), dry_run)
     if not session.agreed(
@@ -243,9 +245,9 @@ def consent_command(
     if name is None:
         if withdraw:
             raise InvalidInputError("--withdraw", "requires the NAME of a consent; `recollect consent` lists them")
-        _list_consents(session, session.known)
+        _list_consents(session, session.existing_memory)
         return
-    memory = session.known if withdraw else session.memory
+    memory = session.existing_memory if withdraw else session.memory
     memory.consent(name, not withdraw)
     session.out.document({"user": session.user, "consents": memory.consents()})
     session.out.line(
@@ -265,7 +267,7 @@ def _list_consents(session: CliSession, memory: Memory) -> None:
 
 def _print_erasure(session: CliSession, outcome: Erased, dry_run: bool) -> int:
     _print_receipt(session, outcome.receipt)
-    return session.answer(outcome, dry_run=dry_run)
+    return session.print_outcome(outcome, dry_run=dry_run)
 
 
 def _print_receipt(session: CliSession, receipt: Receipt) -> None:

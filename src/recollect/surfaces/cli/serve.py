@@ -87,7 +87,7 @@ def serve_command(
             "--listen", "listens on every address; add --allow-host with the host name that clients use"
         )
     recollect = session.recollect
-    served = Server(recollect, address, hosts=allow_host or (), user=session.whose, suites=checked_suites(suite))
+    served = Server(recollect, address, hosts=allow_host or (), user=session.user_id, suites=checked_suites(suite))
 
     if example:
         fill_example(recollect)
@@ -95,7 +95,7 @@ def serve_command(
     kept = "PostgreSQL" if config.database_url else config.memory_dir
 
     def tell(bound: int) -> None:
-        at = f"http://{address.shown}:{bound}"
+        at = f"http://{address.url_host}:{bound}"
         session.out.aside(f"Recollect {__version__} is serving the memories in {kept}")
         for what, where in (
             ("console", f"{at}/console"),

@@ -63,7 +63,7 @@ class CliSession:
     ) -> None:
         if self._opened is not None:
             if kind is None:
-                self.out.asides(self._opened.user(self.whose).notices())
+                self.out.asides(self._opened.user(self.user_id).notices())
             self._opened.close()
 
     @property
@@ -97,7 +97,7 @@ class CliSession:
             ) from None
 
     @property
-    def whose(self) -> str:
+    def user_id(self) -> str:
         """The user id, or that of the channel this user is linked with."""
         own = (TERMINAL, self.user)
         found = self.recollect.identities.resolve(own)
@@ -106,12 +106,12 @@ class CliSession:
     @property
     def memory(self) -> Memory:
         """The memory to write to; the first write creates it."""
-        return self.recollect.user(self.whose).acting(
+        return self.recollect.user(self.user_id).acting(
             self.actor, agent=self.agent, session=self.session, run=self.run, trusted=not self.untrusted
         )
 
     @property
-    def known(self) -> Memory:
+    def existing_memory(self) -> Memory:
         """The memory to read, which must exist: reading creates nothing."""
         memory = self.memory
         if not memory.exists:
@@ -120,7 +120,7 @@ class CliSession:
 
     # the result
 
-    def answer(self, outcome: Outcome, *, dry_run: bool = False) -> int:
+    def print_outcome(self, outcome: Outcome, *, dry_run: bool = False) -> int:
         """Print an outcome and return its exit code."""
         name = type(outcome).__name__.lower()
         self.out.document({"outcome": name, "done": outcome.done, **_dry_run_fields(dry_run), **plain_data(outcome)})
@@ -148,7 +148,7 @@ class CliSession:
     def rehearse(self, act: Callable[[Memory], _T]) -> _T:
         """Return what the action would return: run it in a transaction that is then rolled back."""
         outcome: _T
-        memory = self.known
+        memory = self.existing_memory
         memory.count()  # reads edits of the files first, so that they are not rolled back too
         try:
             with memory.batch() as trial:

@@ -34,7 +34,7 @@ def options_of(verb: Verb, without: Collection[str] = ()) -> list[inspect.Parame
     return [_parameter(one) for name, one in verb.parameters.items() if name not in without]
 
 
-def given_to(verb: Verb, values: Mapping[str, Any]) -> dict[str, Any]:
+def verb_values(verb: Verb, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that were given on the command line as arguments of a verb."""
     given = {name: value for name, value in values.items() if value is not None and value != []}
     for name, value in given.items():

@@ -25,7 +25,7 @@ from recollect.surfaces.cli.session import DONE, NOT_FOUND, CliSession, read_fil
 )
 def remember_command(session: CliSession, given: Given) -> int:
     """Remember a fact about the user."""
-    return session.answer(session.memory.remember(**given))
+    return session.print_outcome(session.memory.remember(**given))
 
 
 @command(
@@ -37,7 +37,7 @@ def remember_command(session: CliSession, given: Given) -> int:
 )
 def note_command(session: CliSession, given: Given) -> int:
     """Save a note: free text with a stable id."""
-    return session.answer(session.memory.note(**given))
+    return session.print_outcome(session.memory.note(**given))
 
 
 @command(
@@ -49,7 +49,7 @@ def note_command(session: CliSession, given: Given) -> int:
 )
 def jot_command(session: CliSession, given: Given) -> int:
     """Add an entry to a daily note."""
-    return session.answer(session.memory.jot(**given))
+    return session.print_outcome(session.memory.jot(**given))
 
 
 @command(
@@ -64,7 +64,7 @@ def observe_command(
     category: Annotated[ObservationCategory, typer.Option("--category", "-c", help="What it is.")] = "finding",
 ) -> int:
     """Store a finding, an insight or a lesson."""
-    return session.answer(session.memory.observe(category=category, **given))
+    return session.print_outcome(session.memory.observe(category=category, **given))
 
 
 @command(
@@ -75,7 +75,7 @@ def observe_command(
 )
 def episode_command(session: CliSession, given: Given) -> int:
     """Store a summary of a stretch of conversation."""
-    return session.answer(session.memory.episode(**given))
+    return session.print_outcome(session.memory.episode(**given))
 
 
 @command(
@@ -86,7 +86,7 @@ def episode_command(session: CliSession, given: Given) -> int:
 )
 def say_command(session: CliSession, given: Given) -> int:
     """Store one message of a conversation (see --session)."""
-    return session.answer(session.memory.say(**given))
+    return session.print_outcome(session.memory.say(**given))
 
 
 @command(
@@ -106,11 +106,11 @@ def scratch_command(
     if value is not None:
         outcome = session.memory.set_scratch(key, read_text_argument(value))
         if isinstance(outcome, Refused):
-            return session.answer(outcome)
+            return session.print_outcome(outcome)
         session.out.document({"key": key, "value": outcome.record.content})  # type: ignore[attr-defined]
         session.out.aside(f"Stored under {key}.")
         return DONE
-    found = session.known.scratch(key)
+    found = session.existing_memory.scratch(key)
     session.out.document({"key": key, "value": found})
     if found is None:
         session.out.aside(f"Nothing is stored under {key}.")
@@ -129,7 +129,7 @@ def scratch_command(
 )
 def update_command(session: CliSession, given: Given) -> int:
     """Change a record."""
-    return session.answer(session.known.update(**given))
+    return session.print_outcome(session.existing_memory.update(**given))
 
 
 @command(
@@ -156,12 +156,12 @@ def edit_command(
     if not dry_run:
         outcome = session.memory.edit(text, day=day, expect=seen)
     else:
-        memory = session.known
+        memory = session.existing_memory
         before = memory.show() if day is None else memory.daily(day)
         outcome = session.rehearse(lambda trial: trial.edit(text, day=day, expect=seen))
         for line in unified_diff(before.splitlines(), text.splitlines(), "now", "then", lineterm=""):
             session.out.line(line)
-    code = session.answer(outcome, dry_run=dry_run)
+    code = session.print_outcome(outcome, dry_run=dry_run)
     if isinstance(outcome, Edited) and outcome.run and not dry_run:
         session.out.aside(f"To undo: recollect undo {outcome.run}")
     return code
@@ -174,11 +174,11 @@ def pin_command(
     off: Annotated[bool, typer.Option("--off", help="Unpin the fact.")] = False,
 ) -> int:
     """Pin a fact to MEMORY.md, so that it is never pruned."""
-    outcome = session.known.pin(ref, not off)
+    outcome = session.existing_memory.pin(ref, not off)
     if isinstance(outcome, Updated):
         told_so = f"{'No longer pinned' if off else 'Pinned'}: {outcome.record.text}"
         outcome = replace(outcome, message=told_so)
-    return session.answer(outcome)
+    return session.print_outcome(outcome)
 
 
 @command(CHANGE, "recollect important v1w2x3y4 --level critical", writes=True, mirrors="mark_important")
@@ -190,7 +190,7 @@ def important_command(
     ] = "high",
 ) -> None:
     """Mark messages as important, to keep them longer."""
-    kept = session.known.mark_important(level=level, **given)
+    kept = session.existing_memory.mark_important(level=level, **given)
     session.out.document(kept)
     rows = [(message.id[-SHORT_ID:], format_moment(message.expires_at), record_line(message)) for message in kept]
     session.out.table(("id", "expires", "text"), rows)
@@ -213,11 +213,11 @@ def merge_command(
     if dry_run:
         outcome = session.rehearse(lambda trial: trial.merge(content=text, **given))
     else:
-        outcome = session.known.merge(content=text, **given)
+        outcome = session.existing_memory.merge(content=text, **given)
     if not isinstance(outcome, Merged):
-        return session.answer(outcome, dry_run=dry_run)
+        return session.print_outcome(outcome, dry_run=dry_run)
     session.out.table(RECORD_HEAD, record_rows(outcome.merged))
-    code = session.answer(outcome, dry_run=dry_run)
+    code = session.print_outcome(outcome, dry_run=dry_run)
     if not dry_run:
         session.out.aside(f"To undo: recollect undo {outcome.run}")
     return code

@@ -41,7 +41,7 @@ def run_http(app: Recollect, callers: Callers, address: Address, hosts: Sequence
     """Serve until a signal arrives. ``hosts`` are additional accepted host names."""
 
     def tell(port: int) -> None:
-        print(f"recollect: listening on http://{address.shown}:{port}{PATH}", file=sys.stderr, flush=True)
+        print(f"recollect: listening on http://{address.url_host}:{port}{PATH}", file=sys.stderr, flush=True)
 
     async def serve() -> None:
         mcp = Mcp(app, callers, address.names(hosts))

@@ -36,7 +36,7 @@ def run_stdio(app: Recollect, caller: McpCaller) -> None:
 
 async def _serve_stdio(memory: MemoryServer) -> None:
     lines = _StdinLines()
-    open_ = _Unanswered(memory.changes.close)
+    open_ = _PendingRequests(memory.changes.close)
     try:
         with anyio.CancelScope() as scope, on_signals(lines.stop, scope.cancel):
             lines.start()
@@ -116,7 +116,7 @@ class _StdinLines:
         self._came.set()
 
 
-class _Unanswered:
+class _PendingRequests:
     """The requests without a response yet."""
 
     def __init__(self, close: Callable[[], None]) -> None:
@@ -154,7 +154,7 @@ class _Unanswered:
 class _Reading:
     """The incoming stream. Its end is passed on once everything is answered."""
 
-    def __init__(self, inner: Any, unanswered: _Unanswered) -> None:
+    def __init__(self, inner: Any, unanswered: _PendingRequests) -> None:
         self._inner = inner
         self._unanswered = unanswered
 
@@ -195,7 +195,7 @@ class _Reading:
 class _Writing:
     """The outgoing stream."""
 
-    def __init__(self, inner: Any, unanswered: _Unanswered) -> None:
+    def __init__(self, inner: Any, unanswered: _PendingRequests) -> None:
         self._inner = inner
         self._unanswered = unanswered
 

@@ -36,7 +36,7 @@ Call = Callable[[Coroutine[Any, Any, Any]], Any]
 """Runs a request of the library and waits for it."""
 
 
-class _GoneError(Exception):
+class _ChatGoneError(Exception):
     """The bot cannot send to this chat."""
 
 
@@ -73,7 +73,7 @@ class Sender:
                     if job.payload.get("report") and number:
                         self._arrived(job.payload["report"], chat, number)
                     self._sent.note(chat, job.id, step, number)
-        except _GoneError:
+        except _ChatGoneError:
             pass
         with self._guard:
             self._tried.pop(job.id, None)
@@ -92,7 +92,7 @@ class Sender:
         except ChatMigrated as error:
             return self._done(job, error.new_chat_id, act, False)
         except Forbidden:
-            raise _GoneError from None  # the bot was blocked or removed
+            raise _ChatGoneError from None  # the bot was blocked or removed
         except BadRequest as error:
             return self._refusal(chat, act, error)
         except TelegramError as error:
@@ -137,7 +137,7 @@ class Sender:
         if "not modified" in why:
             return 0
         if "chat not found" in why or "not enough rights" in why:
-            raise _GoneError
+            raise _ChatGoneError
         if "message" in act and "text" in act:  # the message was deleted or is too old: send a new one
             return self._again(chat, {name: act[name] for name in ("text", "buttons", "thread") if name in act})
         if "thread not found" in why and act.get("thread") is not None:

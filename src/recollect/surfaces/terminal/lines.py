@@ -53,7 +53,7 @@ class TerminalLines:
         if last and last[0].op in ("erase", "clear"):
             self._commands.clear()
         readline.clear_history()
-        for text in [*said_before(memory, self._place), *self._commands]:
+        for text in [*earlier_inputs(memory, self._place), *self._commands]:
             readline.add_history(text)
 
     def _kept(self, line: str) -> str:
@@ -80,7 +80,7 @@ class PipedLines:
         """Do nothing: there is no history."""
 
 
-def said_before(memory: Memory, place: str) -> list[str]:
+def earlier_inputs(memory: Memory, place: str) -> list[str]:
     """Return what the person said in this place, oldest first, without repetitions."""
     found = memory.read(kind="message", newest_first=True, limit=_MOST)
     own = [one for one in found if isinstance(one, Message) and one.role == "user" and one.trusted]

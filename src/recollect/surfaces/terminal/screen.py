@@ -59,7 +59,7 @@ class Screen:
         self._end_of_stream()
         choices: list[Choice] = []
         for number, page in enumerate(pages):
-            lines = _not_yet_shown(page, self._streamed)
+            lines = _unstreamed_lines(page, self._streamed)
             if number and lines:
                 self._line("")
             hint = "" if asked else _hint(page)
@@ -69,7 +69,7 @@ class Screen:
                 is_last = place == len(lines) - 1
                 self._line(f"{_MARKS.get(line.style, '')}{line_text(line)}{hint if is_last else ''}", line.style)
             if page.document is not None:
-                self._line(f"✓ Saved as {_taken_over(page.document)}", "good", whole=True)
+                self._line(f"✓ Saved as {_move_to_cwd(page.document)}", "good", whole=True)
             if asked:
                 choices += self._options(page, len(choices))
         self._streamed = ""
@@ -133,7 +133,7 @@ class JsonScreen:
                 for row in page.choices
                 for one in row
             ]
-            document = None if page.document is None else str(_taken_over(page.document))
+            document = None if page.document is None else str(_move_to_cwd(page.document))
             self._event("page", lines=lines, choices=choices, document=document)
         return []  # a program chooses with "choose"
 
@@ -154,7 +154,7 @@ def _without_nothing(data: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in data.items() if value is not None}
 
 
-def _not_yet_shown(page: ChatPage, streamed: str) -> list[ChatLine]:
+def _unstreamed_lines(page: ChatPage, streamed: str) -> list[ChatLine]:
     """Return the lines of a page without the answer that was already printed as it arrived."""
     lines = list(page.lines)
     said = "\n".join(line.text for line in lines if line.style == "text")
@@ -169,7 +169,7 @@ def _hint(page: ChatPage) -> str:
     return " · undo with /memory undo" if undo else ""
 
 
-def _taken_over(document: Path) -> Path:
+def _move_to_cwd(document: Path) -> Path:
     """Move the document of a page to the working directory without overwriting a file, and return its path."""
     wanted = Path(document.name)
     number = 1

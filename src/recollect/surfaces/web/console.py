@@ -173,7 +173,7 @@ class _Console:
             Mount("/static", _StaticAssets(directory=Path(__file__).parent / "static")),
         ]
         made = Starlette(routes=routes, exception_handlers={HTTPException: self._missing, StoreError: self._unknown})
-        made.add_middleware(_Guarded)
+        made.add_middleware(_SecurityHeaders)
         made.state.close_streams = self._live.close
         return made
 
@@ -270,7 +270,7 @@ class _Console:
         if request.method != "POST":
             yield {}, None
             return
-        request._receive = _limited(request.receive, most)
+        request._receive = _limit_body(request.receive, most)
         async with request.form(max_files=1, max_fields=50, max_part_size=most) as sent:
             fields = {name: value for name, value in sent.items() if isinstance(value, str)}
             file = next((value for value in sent.values() if isinstance(value, UploadFile) and value.filename), None)
@@ -388,7 +388,7 @@ class _Console:
         return await in_thread("", make)
 
 
-class _Guarded:
+class _SecurityHeaders:
     """Adds security headers to every response."""
 
     def __init__(self, app: ASGIApp) -> None:
@@ -415,7 +415,7 @@ class _StaticAssets(StaticFiles):
         return response
 
 
-def _limited(receive: Receive, most: int) -> Receive:
+def _limit_body(receive: Receive, most: int) -> Receive:
     """Limit the size of a body and the time it may take, which grows with what has arrived."""
     size = 0
     until = asyncio.get_running_loop().time() + SECONDS * (1 if most <= MOST_FORM else _IMPORT_TIMES)

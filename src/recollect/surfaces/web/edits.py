@@ -27,19 +27,19 @@ class RefusedEditError(InvalidInputError):
         self.args = (outcome.message,)
 
 
-def editor_view(asked: WebRequest) -> Response:
+def editor_view(request: WebRequest) -> Response:
     """Show the editor for a whole file."""
-    day = requested_day(asked)
-    text = _file(asked)
+    day = requested_day(request)
+    text = _file(request)
     return render_page(
-        asked, "editor.html", day=day, text=text, expect=page_digest(text), problem="", rows=None, compared=""
+        request, "editor.html", day=day, text=text, expect=page_digest(text), problem="", rows=None, compared=""
     )
 
 
-def edit_view(asked: WebRequest) -> Response:
+def edit_view(request: WebRequest) -> Response:
     """Show what an edit would change, or save it if the file has not changed since."""
-    day, current = requested_day(asked), _file(asked)
-    text, expect = _with_newlines_of(current, asked.field("text")), asked.field("expect")
+    day, current = requested_day(request), _file(request)
+    text, expect = _with_newlines_of(current, request.field("text")), request.field("expect")
     rows = lines_changed(current, text)
     values: dict[str, Any] = {"day": day, "text": text, "rows": rows, "problem": "", "expect": expect}
     values["compared"] = page_digest(_unix_newlines(text))
@@ -48,37 +48,37 @@ def edit_view(asked: WebRequest) -> Response:
             "The file was changed in the meantime. Below is what your text would change now; nothing is lost."
         )
         return render_page(
-            asked, "editor.html", status=_stale_status(asked), **values | {"expect": page_digest(current)}
+            request, "editor.html", status=_stale_status(request), **values | {"expect": page_digest(current)}
         )
-    if not _is_compared(asked, text):
-        return render_page(asked, "editor.html", **values)
-    outcome = asked.memory.edit(text, day=day, expect=current)
+    if not _is_compared(request, text):
+        return render_page(request, "editor.html", **values)
+    outcome = request.memory.edit(text, day=day, expect=current)
     if isinstance(outcome, Refused):
-        latest = _file(asked)
+        latest = _file(request)
         if outcome.reason == "secret":
             text = _without_secrets(text, latest)
             values |= {"text": text, "compared": page_digest(_unix_newlines(text))}
         values |= {"problem": outcome.message, "rows": lines_changed(latest, text), "expect": page_digest(latest)}
-        return render_page(asked, "editor.html", status=409 if outcome.reason == "changed" else 422, **values)
+        return render_page(request, "editor.html", status=409 if outcome.reason == "changed" else 422, **values)
     run = outcome.run if isinstance(outcome, Edited) else None
     return redirect_with_notice(
-        asked, "" if day is None else f"daily/{day.isoformat()}", "saved", run, notices=outcome.notices
+        request, "" if day is None else f"daily/{day.isoformat()}", "saved", run, notices=outcome.notices
     )
 
 
-def _is_compared(asked: WebRequest, text: str) -> bool:
+def _is_compared(request: WebRequest, text: str) -> bool:
     """Return True if the form asks to save exactly the text that was compared."""
-    return asked.form.get("step") == "save" and asked.form.get("compared") == page_digest(_unix_newlines(text))
+    return request.form.get("step") == "save" and request.form.get("compared") == page_digest(_unix_newlines(text))
 
 
-def _stale_status(asked: WebRequest) -> int:
+def _stale_status(request: WebRequest) -> int:
     """Return the status of a page about a concurrent change: a conflict only if the form asked to save."""
-    return 409 if asked.form.get("step") == "save" else 200
+    return 409 if request.form.get("step") == "save" else 200
 
 
-def _file(asked: WebRequest) -> str:
-    day = requested_day(asked)
-    return asked.memory.show() if day is None else asked.memory.daily(day)
+def _file(request: WebRequest) -> str:
+    day = requested_day(request)
+    return request.memory.show() if day is None else request.memory.daily(day)
 
 
 def page_digest(text: str) -> str:
@@ -105,91 +105,95 @@ def _unix_newlines(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def remember_view(asked: WebRequest) -> Response:
+def remember_view(request: WebRequest) -> Response:
     """Store a fact that the person entered."""
-    category = asked.form.get("category") or None
+    category = request.form.get("category") or None
     if category is not None and category not in CATEGORIES:
         raise InvalidInputError("category", f"must be one of {', '.join(CATEGORIES)}")
-    key = asked.form.get("key", "").strip() or None
-    outcome = asked.memory.remember(_unix_newlines(asked.field("content")).strip(), key=key, category=category)
-    return _redirect_after(asked, "", "remembered", outcome)
+    key = request.form.get("key", "").strip() or None
+    outcome = request.memory.remember(_unix_newlines(request.field("content")).strip(), key=key, category=category)
+    return _redirect_after(request, "", "remembered", outcome)
 
 
-def change_view(asked: WebRequest) -> Response:
+def change_view(request: WebRequest) -> Response:
     """Preview a new value of a record, or save it if the record has not changed since."""
-    content, seen = _unix_newlines(asked.field("content")).strip(), asked.field("seq")
-    reason = "correction" if asked.form.get("reason") == "correction" else "update"
-    record, problem = _require_exact(asked, asked.memory.get(asked.path["id"])), ""
+    content, seen = _unix_newlines(request.field("content")).strip(), request.field("seq")
+    reason = "correction" if request.form.get("reason") == "correction" else "update"
+    record, problem = _require_exact(request, request.memory.get(request.path["id"])), ""
     if refused := refusal_of_secret(content):  # before it is compared and shown
         content, problem = mask(content), refused.message
-    elif _is_compared(asked, content):
-        with asked.memory.batch() as mine:  # so that nothing happens between the check and the write
+    elif _is_compared(request, content):
+        with request.memory.batch() as mine:  # so that nothing happens between the check and the write
             record = mine.get(record.id)
             outcome = mine.update(record.id, content, reason=reason) if str(record.seq) == seen else None
         if outcome is not None and outcome.done:
-            return _redirect_after(asked, f"record/{record.id}", "changed", outcome)
+            return _redirect_after(request, f"record/{record.id}", "changed", outcome)
         problem = "" if outcome is None else outcome.message
     is_stale = str(record.seq) != seen
     before, after = words_changed(record.content, content)
-    status = 422 if problem else _stale_status(asked) if is_stale else 200
+    status = 422 if problem else _stale_status(request) if is_stale else 200
     problem = problem or (_MEANWHILE if is_stale else "")
     values = {"record": record, "content": content, "reason": reason, "before": before, "after": after}
-    return render_page(asked, "change.html", status=status, problem=problem, compared=page_digest(content), **values)
+    return render_page(request, "change.html", status=status, problem=problem, compared=page_digest(content), **values)
 
 
-def pin_view(asked: WebRequest) -> Response:
+def pin_view(request: WebRequest) -> Response:
     """Pin or unpin a fact."""
-    wanted = asked.form.get("pinned") == "1"
-    name = asked.path["id"]
-    return _redirect_after(asked, f"record/{name}", "pinned" if wanted else "unpinned", asked.known.pin(name, wanted))
+    wanted = request.form.get("pinned") == "1"
+    name = request.path["id"]
+    return _redirect_after(
+        request, f"record/{name}", "pinned" if wanted else "unpinned", request.existing_memory.pin(name, wanted)
+    )
 
 
-def forget_view(asked: WebRequest) -> Response:
+def forget_view(request: WebRequest) -> Response:
     """Forget a record."""
-    name = asked.path["id"]
-    reason = asked.form.get("reason", "").strip() or None
-    return _redirect_after(asked, f"record/{name}", "forgotten", asked.known.forget(name, reason=reason))
+    name = request.path["id"]
+    reason = request.form.get("reason", "").strip() or None
+    return _redirect_after(request, f"record/{name}", "forgotten", request.existing_memory.forget(name, reason=reason))
 
 
-def undo_view(asked: WebRequest) -> Response:
+def undo_view(request: WebRequest) -> Response:
     """Undo a journal entry or a whole run."""
-    target = asked.field("target")
+    target = request.field("target")
     if not target or (target.isdigit() and not (target.isascii() and len(target) <= 15)):
         raise InvalidInputError("target", "must be the number of an entry or the id of a run")
-    undone = asked.known.undo(target)
-    return redirect_with_notice(asked, asked.back("timeline"), "undone", _last_target(asked), notices=undone.notices)
+    undone = request.existing_memory.undo(target)
+    return redirect_with_notice(
+        request, request.back("timeline"), "undone", _last_target(request), notices=undone.notices
+    )
 
 
-def _last_target(asked: WebRequest) -> str | int | None:
-    last = asked.memory.history(limit=1)
+def _last_target(request: WebRequest) -> str | int | None:
+    last = request.memory.history(limit=1)
     return (last[-1].run or last[-1].seq) if last else None
 
 
-def merge_view(asked: WebRequest) -> Response:
+def merge_view(request: WebRequest) -> Response:
     """Merge two records into one."""
-    one, other = asked.field("one"), asked.field("other")
-    outcome = asked.known.merge(
-        [one, other], _unix_newlines(asked.field("content")).strip(), reason="merged in the console"
+    one, other = request.field("one"), request.field("other")
+    outcome = request.existing_memory.merge(
+        [one, other], _unix_newlines(request.field("content")).strip(), reason="merged in the console"
     )
     if isinstance(outcome, Merged):
-        return redirect_with_notice(asked, "duplicates", "merged", outcome.run, notices=outcome.notices)
+        return redirect_with_notice(request, "duplicates", "merged", outcome.run, notices=outcome.notices)
     raise RefusedEditError(outcome)
 
 
-def _require_exact(asked: WebRequest, record: Record) -> Record:
+def _require_exact(request: WebRequest, record: Record) -> Record:
     """Return the record if its full id was given, not only a matching key or ending."""
-    if record.id != asked.path["id"]:
+    if record.id != request.path["id"]:
         raise NotFoundError("This record does not exist.")
     return record
 
 
-def _redirect_after(asked: WebRequest, path: str, done: str, outcome: Outcome) -> Response:
+def _redirect_after(request: WebRequest, path: str, done: str, outcome: Outcome) -> Response:
     if not outcome.done:
         raise RefusedEditError(outcome)
     record: Record | None = getattr(outcome, "record", None)
     if done == "remembered" and record is not None and record.kind == "daily":
         path, done = f"record/{record.id}", "noted"
     seq = None if record is None else record.seq
-    path = asked.back(path)
+    path = request.back(path)
     at = record.id if record is not None and record.id not in path else ""
-    return redirect_with_notice(asked, path, done, seq, notices=outcome.notices, at=at)
+    return redirect_with_notice(request, path, done, seq, notices=outcome.notices, at=at)

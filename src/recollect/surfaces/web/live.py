@@ -36,7 +36,7 @@ class Live:
         self._app = app
         self._seconds = seconds
         self._beat = beat
-        self._watched: dict[str, _Watch] = {}
+        self._watched: dict[str, _MemoryWatch] = {}
 
     def has_room(self, user: str) -> bool:
         """Return True if another page may subscribe."""
@@ -48,7 +48,7 @@ class Live:
             return  # many connected at once
         watch = self._watched.get(user)
         if watch is None:
-            watch = self._watched[user] = _Watch(user, self)
+            watch = self._watched[user] = _MemoryWatch(user, self)
         news = watch.join()
         now = asyncio.get_running_loop().time
         due = now() + self._beat
@@ -77,7 +77,7 @@ class Live:
         for watch in list(self._watched.values()):
             watch.end()
 
-    async def look(self, user: str) -> _Look:
+    async def look(self, user: str) -> _MemorySnapshot:
         """Return the current state of a memory."""
         return await in_thread(user, self._last, user)
 
@@ -85,22 +85,22 @@ class Live:
         """Return how long to wait after ``quiet`` polls without a change."""
         return self._seconds * (3 if quiet >= _QUIET else 1)
 
-    def forget(self, watch: _Watch) -> None:
+    def forget(self, watch: _MemoryWatch) -> None:
         """Remove a watch without pages."""
         if self._watched.get(watch.user) is watch:
             del self._watched[watch.user]
 
-    def _last(self, user: str) -> _Look:
+    def _last(self, user: str) -> _MemorySnapshot:
         memory = self._app.user(user)
         last = memory.history(limit=1)
         text = hashlib.blake2b(memory.show().encode("utf-8", "replace"), digest_size=16).digest()
         if not last:
-            return _Look(0, "", text)
+            return _MemorySnapshot(0, "", text)
         record = last[-1].after or last[-1].before
-        return _Look(last[-1].seq, f"{last[-1].op} {record.kind if record else ''}".strip(), text)
+        return _MemorySnapshot(last[-1].seq, f"{last[-1].op} {record.kind if record else ''}".strip(), text)
 
 
-class _Look(NamedTuple):
+class _MemorySnapshot(NamedTuple):
     """The state of a memory: the number and kind of its last change, and a hash of its MEMORY.md."""
 
     seq: int
@@ -108,13 +108,13 @@ class _Look(NamedTuple):
     text: bytes
 
 
-class _Watch:
+class _MemoryWatch:
     """Polls one memory for all of its open pages."""
 
     def __init__(self, user: str, live: Live) -> None:
         self.user = user
         self.pages: set[asyncio.Event] = set()
-        self.last: _Look | None = None
+        self.last: _MemorySnapshot | None = None
         self.ended = False
         self._live = live
         self._hurry = asyncio.Event()

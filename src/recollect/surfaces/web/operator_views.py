@@ -31,13 +31,13 @@ _ENOUGH = 0.9
 _KEPT = "From when a job was queued (or due) until it was done. Done jobs are kept for a day."
 
 
-def dashboard_view(asked: WebRequest) -> Response:
+def dashboard_view(request: WebRequest) -> Response:
     """Show usage metrics: calls, success rate, latency."""
-    days = asked.number("days", 7, SPANS[-1])
+    days = request.number("days", 7, SPANS[-1])
     days = days if days in SPANS else 7
-    found = asked.app.metrics(days=days, tenant=asked.login.tenant, seconds=SECONDS)
+    found = request.app.metrics(days=days, tenant=request.login.tenant, seconds=SECONDS)
     return render_page(
-        asked,
+        request,
         "dashboard.html",
         spans=SPANS,
         days=days,
@@ -48,62 +48,62 @@ def dashboard_view(asked: WebRequest) -> Response:
     )
 
 
-def users_view(asked: WebRequest) -> Response:
+def users_view(request: WebRequest) -> Response:
     """List users of the tenant with the size of their memories."""
-    tenant, begins, after = asked.login.tenant, asked.query.get("q", ""), asked.query.get("after", "")
+    tenant, begins, after = request.login.tenant, request.query.get("q", ""), request.query.get("after", "")
     behind = stored_id(tenant, after) if after else ""
-    some = asked.app.users(tenant=tenant, begins=begins, after=behind, limit=USERS + 1)
+    some = request.app.users(tenant=tenant, begins=begins, after=behind, limit=USERS + 1)
     found = list(users_of(tenant, some))
     return render_page(
-        asked,
+        request,
         "users.html",
-        rows=[(local, *_user_summary(asked, stored)) for local, stored in found[:USERS]],
+        rows=[(local, *_user_summary(request, stored)) for local, stored in found[:USERS]],
         begins=begins,
         after=after,
         more=found[USERS - 1][0] if len(found) > USERS else None,
     )
 
 
-def confirm_erase_user_view(asked: WebRequest) -> Response:
+def confirm_erase_user_view(request: WebRequest) -> Response:
     """Ask for confirmation before a user is erased."""
-    local = asked.query.get("user", "")
-    counts, mode, _ = _user_summary(asked, _require_user(asked, local))
-    return render_page(asked, "erase_user.html", local=local, counts=counts, whether=mode)
+    local = request.query.get("user", "")
+    counts, mode, _ = _user_summary(request, _require_user(request, local))
+    return render_page(request, "erase_user.html", local=local, counts=counts, whether=mode)
 
 
-def erase_user_view(asked: WebRequest) -> Response:
+def erase_user_view(request: WebRequest) -> Response:
     """Erase a user if the typed id matches, and show the receipt."""
-    local = asked.field("user")
-    stored = _require_user(asked, local)
-    if asked.form.get("typed", "") != local:
+    local = request.field("user")
+    stored = _require_user(request, local)
+    if request.form.get("typed", "") != local:
         raise InvalidInputError("typed", "must be the user's id exactly as shown; nothing was erased")
-    return render_page(asked, "erased_user.html", local=local, receipt=asked.app.erase_user(stored))
+    return render_page(request, "erased_user.html", local=local, receipt=request.app.erase_user(stored))
 
 
-def queue_view(asked: WebRequest) -> Response:
+def queue_view(request: WebRequest) -> Response:
     """Show the queue: waiting jobs, completion times, failed jobs."""
-    with asked.app.queue() as waiting:
-        found = waiting.metrics(asked.login.tenant)
-        dead = waiting.dead(tenant=asked.login.tenant, limit=LETTERS)
-    letters = [(job, local) for job in dead if (local := _local_user(asked, job)) is not None]
+    with request.app.queue() as waiting:
+        found = waiting.metrics(request.login.tenant)
+        dead = waiting.dead(tenant=request.login.tenant, limit=LETTERS)
+    letters = [(job, local) for job in dead if (local := _local_user(request, job)) is not None]
     took = _histogram(found.completion, "Time until done", "Jobs", _KEPT)
     return render_page(
-        asked, "queue.html", queue=found, letters=letters, lasting=charts.format_duration, completion=took
+        request, "queue.html", queue=found, letters=letters, lasting=charts.format_duration, completion=took
     )
 
 
-def dead_letter_view(asked: WebRequest) -> Response:
+def dead_letter_view(request: WebRequest) -> Response:
     """Retry or remove a failed job."""
-    name, retry = asked.path["id"], asked.form.get("do") == "retry"
-    with asked.app.queue() as waiting:
+    name, retry = request.path["id"], request.form.get("do") == "retry"
+    with request.app.queue() as waiting:
         job = waiting.job(name)
-        if job is None or job.state != "dead" or _local_user(asked, job) is None:
+        if job is None or job.state != "dead" or _local_user(request, job) is None:
             raise NotFoundError("This dead letter does not exist; it may have been retried already.")
         if retry:
             waiting.retry(name)
         else:
             waiting.drop(name)
-    return redirect_with_notice(asked, "operator/queue", "retried" if retry else "dropped")
+    return redirect_with_notice(request, "operator/queue", "retried" if retry else "dropped")
 
 
 def _charts(found: UsageMetrics) -> dict[str, Any]:
@@ -182,8 +182,8 @@ def _churn(found: UsageMetrics) -> str:
     return f"{found.updates / found.forgets:.1f} : 1"
 
 
-def _user_summary(asked: WebRequest, stored: str) -> tuple[dict[str, int] | None, str, datetime | None]:
-    memory = asked.app.user(stored)
+def _user_summary(request: WebRequest, stored: str) -> tuple[dict[str, int] | None, str, datetime | None]:
+    memory = request.app.user(stored)
     try:
         last = memory.history(limit=1)
         return memory.count(), memory.mode, last[-1].at if last else None
@@ -191,16 +191,16 @@ def _user_summary(asked: WebRequest, stored: str) -> tuple[dict[str, int] | None
         return None, "cannot be read", None
 
 
-def _require_user(asked: WebRequest, local: str) -> str:
-    stored = stored_id(asked.login.tenant, local)
-    if not asked.app.user(stored).exists:
+def _require_user(request: WebRequest, local: str) -> str:
+    stored = stored_id(request.login.tenant, local)
+    if not request.app.user(stored).exists:
         raise NotFoundError("This user does not exist.")
     return stored
 
 
-def _local_user(asked: WebRequest, job: Job) -> str | None:
+def _local_user(request: WebRequest, job: Job) -> str | None:
     """Return the user of a job within the operator's tenant; None if it belongs to another tenant."""
-    tenant = asked.login.tenant
+    tenant = request.login.tenant
     if not job.user_id:
         return "everyone" if tenant == DEFAULT_TENANT else None
     return local_id(tenant, job.user_id)

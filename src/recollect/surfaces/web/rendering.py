@@ -90,7 +90,7 @@ class WebRequest:
         return self.app.user(self.login.user)
 
     @property
-    def known(self) -> Memory:
+    def existing_memory(self) -> Memory:
         """The visitor's memory, which must exist, so that failing requests create nothing."""
         if not self.memory.exists:
             raise NotFoundError("Nothing is remembered yet.")
@@ -137,27 +137,27 @@ def _environment() -> Environment:
     return made
 
 
-def render_page(asked: WebRequest, template: str, *, status: int = 200, **values: Any) -> Response:
+def render_page(request: WebRequest, template: str, *, status: int = 200, **values: Any) -> Response:
     """Return a page of the console with its frame."""
-    login = asked.login
-    last = [] if login.user is None else asked.memory.history(limit=1)
-    undo = asked.query.get("undo", "") if asked.may_write else ""
+    login = request.login
+    last = [] if login.user is None else request.memory.history(limit=1)
+    undo = request.query.get("undo", "") if request.may_write else ""
     if not last or undo not in (str(last[-1].seq), last[-1].run):
         undo = ""  # a crafted address must not offer to undo anything but the last change
     text = _TEMPLATES.get_template(template).render(
-        asked=asked,
-        base=asked.base,
-        here=asked.here,
-        csrf_token=asked.csrf_token if asked.may_write else "",  # without it, the page shows no forms
-        leaving=asked.csrf_token,
+        request=request,
+        base=request.base,
+        here=request.here,
+        csrf_token=request.csrf_token if request.may_write else "",  # without it, the page shows no forms
+        leaving=request.csrf_token,
         login=login,
         personal=PERSONAL if login.user is not None else (),
         operating=OPERATING if login.operator else (),
-        mode="on" if login.user is None else asked.memory.mode,
+        mode="on" if login.user is None else request.memory.mode,
         last=last[-1] if last else None,
-        is_example=login.user is not None and is_example(asked.memory),
-        notices=[] if login.user is None else asked.memory.notices(),
-        done=DONE.get(asked.query.get("done", ""), ""),
+        is_example=login.user is not None and is_example(request.memory),
+        notices=[] if login.user is None else request.memory.notices(),
+        done=DONE.get(request.query.get("done", ""), ""),
         undo_target=undo,
         **values,
     )
@@ -170,15 +170,21 @@ def render_anonymous_page(template: str, *, base: str, csrf_token: str, status: 
 
 
 def redirect_with_notice(
-    asked: WebRequest, path: str, done: str, undo: int | str | None = None, *, notices: Sequence[str] = (), at: str = ""
+    request: WebRequest,
+    path: str,
+    done: str,
+    undo: int | str | None = None,
+    *,
+    notices: Sequence[str] = (),
+    at: str = "",
 ) -> Response:
     """Redirect after a change to a page that confirms it and offers undo. Notices are shown first.
 
     ``at`` is the part of the page to show."""
     if notices:
-        return render_page(asked, "noticed.html", said=DONE[done], more=notices, path=path)
+        return render_page(request, "noticed.html", said=DONE[done], more=notices, path=path)
     told = {"done": done} | ({} if undo is None else {"undo": str(undo)})
-    return RedirectResponse(f"{asked.base}/{path}?{urlencode(told)}{f'#{at}' if at else ''}", 303)
+    return RedirectResponse(f"{request.base}/{path}?{urlencode(told)}{f'#{at}' if at else ''}", 303)
 
 
 def highlight(text: str, spans: Sequence[tuple[int, int]]) -> Markup:

@@ -21,39 +21,39 @@ _MOST_SHOWN = 500
 _CHUNK = 1 << 16
 
 
-def settings_view(asked: WebRequest) -> Response:
+def settings_view(request: WebRequest) -> Response:
     """Show the settings."""
-    given = asked.memory.consents()
+    given = request.memory.consents()
     consents = [(name, CONSENT_MEANINGS[name], name in given) for name in CONSENTS]
     return render_page(
-        asked, "settings.html", consents=consents, counts=asked.memory.count(), endings=",".join(ENDINGS)
+        request, "settings.html", consents=consents, counts=request.memory.count(), endings=",".join(ENDINGS)
     )
 
 
-def mode_view(asked: WebRequest) -> Response:
+def mode_view(request: WebRequest) -> Response:
     """Set the mode: on, paused or incognito."""
-    wanted = asked.field("mode")
+    wanted = request.field("mode")
     if wanted == "on":
-        asked.memory.resume()
+        request.memory.resume()
     elif wanted in ("paused", "incognito"):
-        asked.memory.pause(incognito=wanted == "incognito")
+        request.memory.pause(incognito=wanted == "incognito")
     else:
         raise InvalidInputError("mode", "must be on, paused or incognito")
-    return redirect_with_notice(asked, asked.back("settings"), wanted)
+    return redirect_with_notice(request, request.back("settings"), wanted)
 
 
-def consent_view(asked: WebRequest) -> Response:
+def consent_view(request: WebRequest) -> Response:
     """Save the consents."""
     for name in CONSENTS:
-        asked.memory.consent(name, asked.form.get(name) == "1")
-    return redirect_with_notice(asked, "settings", "consent")
+        request.memory.consent(name, request.form.get(name) == "1")
+    return redirect_with_notice(request, "settings", "consent")
 
 
-def export_view(asked: WebRequest) -> Response:
+def export_view(request: WebRequest) -> Response:
     """Send the whole memory as one archive."""
     folder = tempfile.mkdtemp(prefix="recollect-")
     try:
-        path = asked.memory.export(Path(folder) / "memory.zip")
+        path = request.memory.export(Path(folder) / "memory.zip")
         file, size = path.open("rb"), path.stat().st_size
     finally:
         shutil.rmtree(
@@ -69,46 +69,46 @@ async def _read_chunks(file: BinaryIO) -> AsyncIterator[bytes]:
             yield chunk
 
 
-def import_view(asked: WebRequest) -> Response:
+def import_view(request: WebRequest) -> Response:
     """Import an archive or another tool's export; with ``dry_run``, show what that would do."""
-    if asked.upload is None:
+    if request.upload is None:
         raise InvalidInputError("file", "is missing; choose an archive made by export, or another tool's export")
-    dry_run = asked.form.get("dry_run") == "1"
-    report = asked.memory.import_(asked.upload, dry_run=dry_run)
-    return render_page(asked, "imported.html", report=report, dry_run=dry_run)
+    dry_run = request.form.get("dry_run") == "1"
+    report = request.memory.import_(request.upload, dry_run=dry_run)
+    return render_page(request, "imported.html", report=report, dry_run=dry_run)
 
 
 # removing
 
 
-def topic_view(asked: WebRequest) -> Response:
+def topic_view(request: WebRequest) -> Response:
     """List what mentions a topic."""
-    words = asked.query.get("topic", "").strip()
-    found = asked.memory.erase_topic(words, dry_run=True)[0] if words else []
+    words = request.query.get("topic", "").strip()
+    found = request.memory.erase_topic(words, dry_run=True)[0] if words else []
     return render_page(
-        asked, "topic.html", topic=words, found=found[:_MOST_SHOWN], left=max(len(found) - _MOST_SHOWN, 0)
+        request, "topic.html", topic=words, found=found[:_MOST_SHOWN], left=max(len(found) - _MOST_SHOWN, 0)
     )
 
 
-def remove_view(asked: WebRequest) -> Response:
+def remove_view(request: WebRequest) -> Response:
     """Forget or erase exactly the records that were shown."""
-    names = list(dict.fromkeys(asked.form.get("ids", "").split()))
+    names = list(dict.fromkeys(request.form.get("ids", "").split()))
     if not names or len(names) > _MOST_SHOWN:
         raise InvalidInputError("ids", f"must name 1 to {_MOST_SHOWN} records")
-    if asked.form.get("how") == "forget":
+    if request.form.get("how") == "forget":
         run = new_id("run")
-        with asked.known.acting(run=run).batch() as mine:
+        with request.existing_memory.acting(run=run).batch() as mine:
             for name in names:
                 mine.forget(name, reason="forgotten with a topic in the console")
-        return redirect_with_notice(asked, "timeline", "forgotten", run)
-    if asked.form.get("sure") != "1":
+        return redirect_with_notice(request, "timeline", "forgotten", run)
+    if request.form.get("sure") != "1":
         raise InvalidInputError("sure", "must be ticked, because erased records cannot be restored")
-    return _receipt_page(asked, _erase_records(asked, names, asked.form.get("topic", "").strip()))
+    return _receipt_page(request, _erase_records(request, names, request.form.get("topic", "").strip()))
 
 
-def _erase_records(asked: WebRequest, names: list[str], topic: str) -> Receipt:
+def _erase_records(request: WebRequest, names: list[str], topic: str) -> Receipt:
     """Erase these records. If nothing else mentions the topic, also erase its other traces."""
-    with asked.known.batch() as mine:
+    with request.existing_memory.batch() as mine:
         about = {record.id for record in mine.erase_topic(topic, dry_run=True)[0]} if topic else set()
         if about == set(names):
             receipt = mine.erase_topic(topic)[1]
@@ -117,30 +117,30 @@ def _erase_records(asked: WebRequest, names: list[str], topic: str) -> Receipt:
         return mine.erase(*names).receipt
 
 
-def remove_example_view(asked: WebRequest) -> Response:
+def remove_example_view(request: WebRequest) -> Response:
     """Erase the example memory."""
-    if not example.is_example(asked.memory):
+    if not example.is_example(request.memory):
         raise NotFoundError("This memory is not the example; nothing was removed.")
-    return _receipt_page(asked, example.remove_example(asked.app))
+    return _receipt_page(request, example.remove_example(request.app))
 
 
-def confirm_erase_view(asked: WebRequest) -> Response:
+def confirm_erase_view(request: WebRequest) -> Response:
     """Ask for confirmation before a record is erased."""
-    found = asked.memory.why(asked.path["id"]).record
-    return render_page(asked, "erasing.html", record=found)
+    found = request.memory.why(request.path["id"]).record
+    return render_page(request, "erasing.html", record=found)
 
 
-def clear_view(asked: WebRequest) -> Response:
+def clear_view(request: WebRequest) -> Response:
     """Erase everything about the person; with the word ``erase``, also the user."""
-    word = asked.form.get("word", "").strip().lower()
+    word = request.form.get("word", "").strip().lower()
     if word == "clear":
-        return _receipt_page(asked, asked.memory.clear().receipt)
-    if word == "erase" and asked.login.user is not None:
-        return _receipt_page(asked, asked.app.erase_user(asked.login.user))
+        return _receipt_page(request, request.memory.clear().receipt)
+    if word == "erase" and request.login.user is not None:
+        return _receipt_page(request, request.app.erase_user(request.login.user))
     raise InvalidInputError("word", "must be clear or erase; nothing was erased")
 
 
-def _receipt_page(asked: WebRequest, receipt: Receipt) -> Response:
-    if asked.login.user is not None:
-        asked.app.keys.forget_answers(asked.login.user)
-    return render_page(asked, "receipt.html", receipt=receipt)
+def _receipt_page(request: WebRequest, receipt: Receipt) -> Response:
+    if request.login.user is not None:
+        request.app.keys.forget_answers(request.login.user)
+    return render_page(request, "receipt.html", receipt=receipt)

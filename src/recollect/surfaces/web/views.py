@@ -13,7 +13,7 @@ from recollect.document.memory_md import Document, Item
 from recollect.errors import InvalidInputError, NotFoundError
 from recollect.memory.memory import Memory
 from recollect.records import DailyEntry, Episode, ExtractionRun, Fact, JournalEntry, Record
-from recollect.search.highlight import excerpt, marks
+from recollect.search.highlight import excerpt, match_spans
 from recollect.surfaces.web.diffs import Words, words_changed
 from recollect.surfaces.web.graph import MOST_DRAWN, Relationship, layout_graph
 from recollect.surfaces.web.rendering import WebRequest, render_page
@@ -91,9 +91,9 @@ class RunSummary:
     learned: ExtractionRun | None
 
 
-def memory_view(asked: WebRequest) -> Response:
+def memory_view(request: WebRequest) -> Response:
     """Show MEMORY.md by section."""
-    mine = asked.memory
+    mine = request.memory
     text = mine.show()
     facts = [fact for fact in mine.read(kind="fact") if isinstance(fact, Fact)]
     in_file: dict[tuple[str | None, str], list[Fact]] = {}
@@ -105,22 +105,22 @@ def memory_view(asked: WebRequest) -> Response:
         known = in_file.get((item.key, _squeeze_spaces(item.content)), [])
         sections.setdefault(item.section, []).append(FileLine(item, known.pop(0) if known else None))
     archived = [fact for fact in facts if fact.tier == "archive"]
-    return render_page(asked, "memory.html", sections=sections, archived=archived, counts=mine.count(), kinds=_KINDS)
+    return render_page(request, "memory.html", sections=sections, archived=archived, counts=mine.count(), kinds=_KINDS)
 
 
 def _squeeze_spaces(text: str) -> str:
     return " ".join(text.split())
 
 
-def record_view(asked: WebRequest) -> Response:
+def record_view(request: WebRequest) -> Response:
     """Show one record: its text, its origin, its history."""
-    mine = asked.memory
-    why = mine.why(asked.path["id"])
+    mine = request.memory
+    why = mine.why(request.path["id"])
     found = why.record
-    supports = [message for name in found.messages[:20] if (message := _find_record(asked, name)) is not None]
-    successor = _find_record(asked, found.superseded_by) if found.superseded_by else None
+    supports = [message for name in found.messages[:20] if (message := _find_record(request, name)) is not None]
+    successor = _find_record(request, found.superseded_by) if found.superseded_by else None
     return render_page(
-        asked,
+        request,
         "record.html",
         record=found,
         why=why.message.partition("; ")[0].rstrip("."),  # the page shows the rest separately
@@ -130,29 +130,29 @@ def record_view(asked: WebRequest) -> Response:
     )
 
 
-def _find_record(asked: WebRequest, ref: str) -> Record | None:
+def _find_record(request: WebRequest, ref: str) -> Record | None:
     try:
-        return asked.memory.why(ref).record
+        return request.memory.why(ref).record
     except (NotFoundError, InvalidInputError):
         return None
 
 
-def search_view(asked: WebRequest) -> Response:
+def search_view(request: WebRequest) -> Response:
     """Show search results with the matches highlighted."""
-    query = asked.query.get("q", "").strip()
-    conversation = asked.query.get("conversation") == "1"
-    found = asked.memory.search(query, limit=30, include_conversation=conversation) if query else None
+    query = request.query.get("q", "").strip()
+    conversation = request.query.get("conversation") == "1"
+    found = request.memory.search(query, limit=30, include_conversation=conversation) if query else None
     shown = []
     for hit in found or ():
         text = hit.passage or hit.record.text
-        shown.append((hit, *excerpt(text, marks(text, query), 320)))
-    return render_page(asked, "search.html", q=query, conversation=conversation, found=found, shown=shown)
+        shown.append((hit, *excerpt(text, match_spans(text, query), 320)))
+    return render_page(request, "search.html", q=query, conversation=conversation, found=found, shown=shown)
 
 
-def timeline_view(asked: WebRequest) -> Response:
+def timeline_view(request: WebRequest) -> Response:
     """Show the journal, latest first."""
-    mine, before = asked.memory, asked.number("before", 0, 10**9) or None
-    conversation = asked.query.get("conversation") == "1"
+    mine, before = request.memory, request.number("before", 0, 10**9) or None
+    conversation = request.query.get("conversation") == "1"
 
     def is_shown(entry: JournalEntry) -> bool:
         record = entry.after or entry.before
@@ -161,7 +161,7 @@ def timeline_view(asked: WebRequest) -> Response:
     entries, left, earlier = _walk_back(mine, before, is_shown, _PAGE)
     events = timeline_events(entries, _later_entries(mine, entries) if before else ())[::-1]
     return render_page(
-        asked, "timeline.html", events=events, left=left, earlier=earlier, before=before, conversation=conversation
+        request, "timeline.html", events=events, left=left, earlier=earlier, before=before, conversation=conversation
     )
 
 
@@ -188,75 +188,75 @@ def _later_entries(mine: Memory, entries: Iterable[JournalEntry]) -> list[Journa
     return found
 
 
-def daily_view(asked: WebRequest) -> Response:
+def daily_view(request: WebRequest) -> Response:
     """Show a daily note and the list of days."""
-    mine = asked.memory
+    mine = request.memory
     today = mine.clock().date()
-    day = parse_day("day", asked.path["day"]) if "day" in asked.path else today
+    day = parse_day("day", request.path["day"]) if "day" in request.path else today
     entries = [one for one in mine.read(kind="daily") if isinstance(one, DailyEntry)]
     days = sorted({entry.day for entry in entries} | {today}, reverse=True)
     sections: dict[str, list[DailyEntry]] = {}
     for entry in entries:
         if entry.day == day:
             sections.setdefault(entry.section, []).append(entry)
-    return render_page(asked, "daily.html", day=day, days=days, sections=sections, today=today)
+    return render_page(request, "daily.html", day=day, days=days, sections=sections, today=today)
 
 
 def records_view(kind: str, title: str, about: str, empty: str) -> Callable[[WebRequest], Response]:
     """Return a page that lists records of a kind, latest first. ``empty`` says how to get the first one."""
 
-    def listed(asked: WebRequest) -> Response:
-        start = asked.number("from", 1, 1_000_000) - 1
-        found = asked.memory.read(kind=kind, newest_first=True, limit=_PAGE + 1, offset=start)
+    def listed(request: WebRequest) -> Response:
+        start = request.number("from", 1, 1_000_000) - 1
+        found = request.memory.read(kind=kind, newest_first=True, limit=_PAGE + 1, offset=start)
         more = start + _PAGE + 1 if len(found) > _PAGE else None
         said: dict[str, Any] = {"kind": kind, "title": title, "about": about, "empty": empty}
-        return render_page(asked, "records.html", records=found[:_PAGE], more=more, **said)
+        return render_page(request, "records.html", records=found[:_PAGE], more=more, **said)
 
     return listed
 
 
-def conversations_view(asked: WebRequest) -> Response:
+def conversations_view(request: WebRequest) -> Response:
     """List stored conversations with their first messages."""
-    mine = asked.memory
-    start = asked.number("from", 1, 1_000_000) - 1
+    mine = request.memory
+    start = request.number("from", 1, 1_000_000) - 1
     found = mine.sessions(limit=_FEW + 1, offset=start)
     talks = [(one, mine.read(kind="message", session=one.id, limit=1)) for one in found[:_FEW]]
     more = start + _FEW + 1 if len(found) > _FEW else None
-    return render_page(asked, "conversations.html", talks=talks, more=more)
+    return render_page(request, "conversations.html", talks=talks, more=more)
 
 
-def conversation_view(asked: WebRequest) -> Response:
+def conversation_view(request: WebRequest) -> Response:
     """Show a conversation and the records derived from it."""
-    mine, name = asked.memory, asked.query.get("id", "")
-    start = asked.number("from", 1, 1_000_000) - 1
+    mine, name = request.memory, request.query.get("id", "")
+    start = request.number("from", 1, 1_000_000) - 1
     messages = mine.read(kind="message", session=name, limit=_PAGE + 1, offset=start) if name else []
     learned = [one for kind in _LEARNED for one in mine.read(kind=kind, session=name, limit=_PAGE)] if name else []
     if not messages and not learned:
         raise NotFoundError("This conversation does not exist or is no longer stored.")
     more = start + _PAGE + 1 if len(messages) > _PAGE else None
-    return render_page(asked, "conversation.html", name=name, messages=messages[:_PAGE], learned=learned, more=more)
+    return render_page(request, "conversation.html", name=name, messages=messages[:_PAGE], learned=learned, more=more)
 
 
-def scratch_view(asked: WebRequest) -> Response:
+def scratch_view(request: WebRequest) -> Response:
     """Show the working memory of agents."""
-    return render_page(asked, "working.html", items=asked.memory.read(kind="scratch", newest_first=True, limit=500))
+    return render_page(request, "working.html", items=request.memory.read(kind="scratch", newest_first=True, limit=500))
 
 
-def people_view(asked: WebRequest) -> Response:
+def people_view(request: WebRequest) -> Response:
     """Show people: relationships and participants of episodes."""
     ties: dict[str, Relationship] = {}
-    myself = ("user", asked.memory.user_id.rpartition("/")[2].casefold())
-    for fact in asked.memory.read(kind="fact", type="relationship"):
+    myself = ("user", request.memory.user_id.rpartition("/")[2].casefold())
+    for fact in request.memory.read(kind="fact", type="relationship"):
         role, name = (getattr(fact, "label", None) or fact.key or "").replace("_", " "), fact.content
         if name[:1].islower() and role[:1].isupper():  # "Inês: daughter" instead of "Daughter: Inês"
             role, name = name, role
         _tie(ties, name, role, fact)
-    for episode in asked.memory.read(kind="episode"):
+    for episode in request.memory.read(kind="episode"):
         for name in episode.participants if isinstance(episode, Episode) else ():
             if name.casefold() not in myself:
                 _tie(ties, name, "", episode)
     found = sorted(ties.values(), key=lambda tie: (-len(tie.records), tie.name.casefold()))
-    return render_page(asked, "people.html", ties=found, drawing=layout_graph(found[:MOST_DRAWN]) if found else None)
+    return render_page(request, "people.html", ties=found, drawing=layout_graph(found[:MOST_DRAWN]) if found else None)
 
 
 def _tie(ties: dict[str, Relationship], name: str, role: str, record: Record) -> None:
@@ -267,9 +267,9 @@ def _tie(ties: dict[str, Relationship], name: str, role: str, record: Record) ->
     tie.records.append(record)
 
 
-def runs_view(asked: WebRequest) -> Response:
+def runs_view(request: WebRequest) -> Response:
     """List runs, latest first."""
-    mine, before = asked.memory, asked.number("before", 0, 10**9) or None
+    mine, before = request.memory, request.number("before", 0, 10**9) or None
     learned = {run.id: run for run in mine.runs(limit=500)}
     seen: set[str] = set()
 
@@ -283,16 +283,16 @@ def runs_view(asked: WebRequest) -> Response:
     entries, _, earlier = _walk_back(mine, before, is_last, _FEW)
     shown = [_run_summary(mine, entry.run or "", learned, 20) for entry in reversed(entries)]
     silent = [run for run in learned.values() if before is None and not mine.history(run=run.id, limit=1)]
-    return render_page(asked, "runs.html", runs=shown, silent=silent, earlier=earlier, before=before)
+    return render_page(request, "runs.html", runs=shown, silent=silent, earlier=earlier, before=before)
 
 
-def run_view(asked: WebRequest) -> Response:
+def run_view(request: WebRequest) -> Response:
     """Show one run with its changes."""
-    mine, name = asked.memory, asked.path["run"]
+    mine, name = request.memory, request.path["run"]
     shown = _run_summary(mine, name, {run.id: run for run in mine.runs(limit=500)}, 500)
     if not shown.events:
         raise NotFoundError("This run does not exist.")
-    return render_page(asked, "run.html", run=shown)
+    return render_page(request, "run.html", run=shown)
 
 
 def _run_summary(mine: Memory, name: str, learned: Mapping[str, ExtractionRun], most: int) -> RunSummary:
@@ -301,10 +301,12 @@ def _run_summary(mine: Memory, name: str, learned: Mapping[str, ExtractionRun], 
     return RunSummary(name, timeline_events(last, _later_entries(mine, last)), len(entries) > most, learned.get(name))
 
 
-def duplicates_view(asked: WebRequest) -> Response:
+def duplicates_view(request: WebRequest) -> Response:
     """List pairs of similar records that could be merged."""
-    pairs = [(one, other, *words_changed(one.content, other.content)) for one, other in asked.memory.similar(limit=20)]
-    return render_page(asked, "duplicates.html", pairs=pairs)
+    pairs = [
+        (one, other, *words_changed(one.content, other.content)) for one, other in request.memory.similar(limit=20)
+    ]
+    return render_page(request, "duplicates.html", pairs=pairs)
 
 
 # the journal for display
@@ -340,6 +342,6 @@ def _undone_in(entries: Sequence[JournalEntry]) -> Collection[int]:
     return undone
 
 
-def requested_day(asked: WebRequest) -> date | None:
+def requested_day(request: WebRequest) -> date | None:
     """Return the day of the daily note; None means MEMORY.md."""
-    return parse_day("day", asked.path["day"]) if "day" in asked.path else None
+    return parse_day("day", request.path["day"]) if "day" in request.path else None
