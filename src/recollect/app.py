@@ -20,7 +20,7 @@ from recollect.identity.erasure import ErasureHooks
 from recollect.memory.files.contract import Files, NoFiles
 from recollect.memory.files.disk import DiskFiles
 from recollect.memory.memory import Memory
-from recollect.memory.user_memory import Person
+from recollect.memory.user_memory import UserMemory
 from recollect.memory.vectors import Embedding
 from recollect.policy.topics import Topic
 from recollect.records import FILES_LEFT, PENDING, ExtractionRun, Receipt
@@ -73,8 +73,8 @@ class Recollect:
         self._store = store
         self._folder = None if folder is None else folder.absolute()
         self._clock = clock
-        self._people: OrderedDict[str, Person] = OrderedDict()
-        self._searched: OrderedDict[int, Person] = OrderedDict()
+        self._people: OrderedDict[str, UserMemory] = OrderedDict()
+        self._searched: OrderedDict[int, UserMemory] = OrderedDict()
         self._guard = threading.Lock()
         self._log: CallLog | None = None
         self._late: LateCalls | None = None
@@ -87,7 +87,7 @@ class Recollect:
         """The memory of one user. Nothing is created until something is stored."""
         return Memory(self._person(check_user_id(user_id)))
 
-    def _person(self, name: str) -> Person:
+    def _person(self, name: str) -> UserMemory:
         with self._guard:
             person = self._people.get(name)
             if person is None:
@@ -97,9 +97,9 @@ class Recollect:
                 self._people.popitem(last=False)
         return person
 
-    def _new_person(self, name: str) -> Person:
+    def _new_person(self, name: str) -> UserMemory:
         files = self._files(name)
-        return Person(
+        return UserMemory(
             self._store.user(name),
             files,
             self.config,
@@ -290,7 +290,7 @@ class Recollect:
         """In a forked child: another thread may have held it."""
         self._guard = threading.Lock()
 
-    def _was_used(self, person: Person) -> None:
+    def _was_used(self, person: UserMemory) -> None:
         """Keep the indexes of those who searched last, and put the others away: handles may be kept for long."""
         with self._guard:
             known = id(person) in self._searched

@@ -59,6 +59,9 @@ class Model:
     split: dict[str, int] = field(default_factory=dict)
     """The record that a token has instead, if the person's new wording was taken for a new line."""
     pending: Save | None = None
+    unfinished: set[State] = field(default_factory=set)
+    """What a killed call may still turn out to have done: SQLite finds its whole commit in the log, but only when no
+    process is left that saw it undone, and only if nobody wrote since."""
     erased: set[str] = field(default_factory=set)
     prose: set[str] = field(default_factory=set)
 
@@ -83,6 +86,7 @@ class Model:
         after = {effect(state) for state in self.states}
         for state in after:
             self.note_version(self.file_lines(state))
+        self.unfinished = set() if certain else after
         self.states = after if certain else self.states | after
 
     def note_version(self, lines: State) -> None:
@@ -97,7 +101,7 @@ class Model:
         """Somebody looks at the file: what was saved is merged with what happened since the version it came from."""
         if self.pending is None:
             return
-        save, self.pending = self.pending, None
+        save, self.pending, self.unfinished = self.pending, None, set()
         for state in self.states:
             self.note_version(self.file_lines(state))
         saved = self._owned(save.lines)
@@ -160,8 +164,11 @@ class Model:
 
     # -- what is seen
 
-    def observe(self, records: Iterable[tuple[str, str]], kinds: frozenset[str]) -> str | None:
-        """Compare what a process sees with what it must see. Return what is wrong, or None."""
+    def observe(self, records: Iterable[tuple[str, str]], kinds: frozenset[str], *, is_alone: bool) -> str | None:
+        """Compare what a process sees with what it must see. Return what is wrong, or None.
+
+        If it ``is_alone``, no other process has the memory open.
+        """
         seen: Counter[tuple[str, str]] = Counter()
         for kind, text in records:
             found = tokens_in(text)
@@ -171,10 +178,13 @@ class Model:
         twice = [token for (_, token), count in seen.items() if count > 1]
         if twice:
             return f"seen twice: {twice}"
-        possible = {state for state in self.states if self._tokens(state, kinds) == seen.keys()}
+        allowed = self.states | self.unfinished if is_alone else self.states
+        possible = {state for state in allowed if self._tokens(state, kinds) == seen.keys()}
         if not possible:
             return self._difference(set(seen), kinds)
         self.states = possible
+        if possible <= self.unfinished:
+            self.unfinished = set()
         self._decide()
         return None
 

@@ -235,7 +235,8 @@ class Run:
         answer = slot.ask(Op("read"))
         self._check_answer(at, "read", answer)
         self._settle()
-        wrong = self.model.observe(answer.records, SEEN_BY.get(slot.name, ALL_KINDS))
+        others = [n for n, other in enumerate(self.slots) if n != at and other.alive and n not in self.closed]
+        wrong = self.model.observe(answer.records, SEEN_BY.get(slot.name, ALL_KINDS), is_alone=not others)
         if wrong is None and (self.file.exists() or any(self.model.states)):
             wrong = self.model.check_file(self.file.read_text() if self.file.exists() else "")
         if wrong:

@@ -26,7 +26,7 @@ from recollect.memory.memory import Memory
 from recollect.memory.transaction import NO_HOOKS
 from recollect.memory.transfer import import_archive, write_archive
 from recollect.memory.upkeep import remove_expired
-from recollect.memory.user_memory import Person
+from recollect.memory.user_memory import UserMemory
 from recollect.memory.write import Acting, pause_of
 from recollect.records import new_id
 from recollect.store.identities import Link, links, one_link
@@ -53,7 +53,7 @@ class _ChangedError(Exception):
 class People:
     """What identities need of everything else."""
 
-    person: Callable[[str], Person]
+    person: Callable[[str], UserMemory]
     remove: Callable[[str, Callable[[], None]], object]
     """Removes a user, if the check under their lock raises nothing."""
     config: Config

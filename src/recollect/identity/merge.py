@@ -20,7 +20,7 @@ from recollect.memory.interaction_log import report
 from recollect.memory.journal import undo
 from recollect.memory.transaction import NO_HOOKS
 from recollect.memory.transfer import Stored
-from recollect.memory.user_memory import Person
+from recollect.memory.user_memory import UserMemory
 from recollect.memory.write import Acting, Write, masked, tombstone_hashes
 from recollect.policy.secrets import mask
 from recollect.records import (
@@ -94,7 +94,7 @@ def contents(reader: Reader, run: str, now: datetime) -> Contents:
 class Merge:
     """Of one memory's contents into another person's. ``name`` is the identity they come from."""
 
-    def __init__(self, person: Person, brought: Contents, run: str, name: str, still: Still) -> None:
+    def __init__(self, person: UserMemory, brought: Contents, run: str, name: str, still: Still) -> None:
         self.person = person
         self.brought = brought
         self.counts: Counter[str] = Counter()
@@ -239,7 +239,7 @@ class Merge:
         return all(entry.run == self._run for entry in write.tx.entries(limit=1))
 
 
-def take_back(person: Person, run: str, details: dict[str, Any], name: str) -> tuple[int, int]:
+def take_back(person: UserMemory, run: str, details: dict[str, Any], name: str) -> tuple[int, int]:
     """Undo a joining in the surviving memory: how many changes were taken back, and how many stay.
 
     What came by it alone is removed; what was changed again since was learned together, and stays.
@@ -310,12 +310,12 @@ def state_before(reader: Reader, interactions: Sequence[Interaction]) -> dict[st
     }
 
 
-def memory_of(person: Person) -> bool:
+def memory_of(person: UserMemory) -> bool:
     """Whether there is a memory at all, in the database or by hand in a file."""
     return person.user.exists() or person.files.any_text()
 
 
-def secret_of(person: Person) -> str:
+def secret_of(person: UserMemory) -> str:
     """Return what tells one life of a memory from another."""
     with person.user.read() as reader:
         return reader.state().secret.hex()

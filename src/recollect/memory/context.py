@@ -27,7 +27,7 @@ from typing import Final, NamedTuple
 
 from recollect.document.memory_md import SECTIONS, label_of
 from recollect.memory.search import MEMORY_KINDS, Asked, search
-from recollect.memory.user_memory import Person
+from recollect.memory.user_memory import UserMemory
 from recollect.policy.injection import neutral
 from recollect.policy.retention import value
 from recollect.records import DailyEntry, Fact, Hit, Message, Note, Record
@@ -98,7 +98,7 @@ class _Part:
 
 
 def context(
-    person: Person,
+    person: UserMemory,
     reader: Reader,
     topic: str,
     budget: int,
@@ -141,7 +141,7 @@ def context(
 
 
 def _core(
-    person: Person, reader: Reader, kinds: Sequence[str], budget: int, room: int, shown: set[str]
+    person: UserMemory, reader: Reader, kinds: Sequence[str], budget: int, room: int, shown: set[str]
 ) -> tuple[_Part, int]:
     """What MEMORY.md shows, and the tokens it leaves. Nothing here may change merely because time passes.
 
@@ -172,7 +172,9 @@ def _rank(fact: Fact) -> tuple[object, ...]:
 # what is relevant
 
 
-def _called_for(person: Person, reader: Reader, topic: str, now: datetime, within: int | None) -> tuple[float, bool]:
+def _called_for(
+    person: UserMemory, reader: Reader, topic: str, now: datetime, within: int | None
+) -> tuple[float, bool]:
     """The score by words that a topic calls for, and whether it has words at all or only names a time.
 
     A text of usual length that has all the words would score the sum of their rarities. A fifth of it is called for:

@@ -21,7 +21,7 @@ from recollect.errors import InvalidInputError
 from recollect.fields import MAX_ITEMS
 from recollect.memory.chat_scope import seen_by
 from recollect.memory.search import MEMORY_KINDS
-from recollect.memory.user_memory import Person
+from recollect.memory.user_memory import UserMemory
 from recollect.policy.duplicates.vocabulary import synonyms
 from recollect.policy.injection import neutral
 from recollect.policy.preferences import against_words, is_general, likings, sign_of, speaks_against
@@ -160,7 +160,7 @@ def _anchors(opinion: Opinion, often: Mapping[str, int]) -> list[Word]:
 
 
 def rank(
-    person: Person, reader: Reader, items: Iterable[Any], limit: int | None = None, *, within: int | None = None
+    person: UserMemory, reader: Reader, items: Iterable[Any], limit: int | None = None, *, within: int | None = None
 ) -> list[Ranked]:
     """The items, what the person cares about first; what they dislike last; equals as they were given."""
     if not isinstance(items, Iterable):
@@ -238,7 +238,7 @@ def _match(word: Word, text: _Text) -> float:
 
 
 def opinions_about(
-    person: Person, reader: Reader, state: State, words: frozenset[str], *, within: bool = False
+    person: UserMemory, reader: Reader, state: State, words: frozenset[str], *, within: bool = False
 ) -> list[Opinion]:
     """What the person thinks of anything that has one of these words in it."""
     now = person.clock()
@@ -257,7 +257,9 @@ def opinions_about(
     return [opinion for _, opinion in found.values()] + several + _done(reader, now, code)
 
 
-def _records(person: Person, reader: Reader, state: State, words: frozenset[str], *, within: bool) -> Iterator[Record]:
+def _records(
+    person: UserMemory, reader: Reader, state: State, words: frozenset[str], *, within: bool
+) -> Iterator[Record]:
     """The records that share a word with what is asked, as the search index knows them."""
     import numpy as np  # here, not above: importing loads nothing
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
 from recollect.errors import NotFoundError, UndoError
-from recollect.memory.user_memory import Person
+from recollect.memory.user_memory import UserMemory
 from recollect.memory.write import Write
 from recollect.records import USER_EDIT, Fact, JournalEntry, Record, Undone, new_id
 from recollect.store.contract import LOST, Query, Reader
@@ -160,7 +160,7 @@ def _substance(record: Record) -> Record:
     return replace(record, seq=0, version=0, updated_at=_EPOCH, tier=None)
 
 
-def verify(person: Person, progress: Progress | None = None) -> list[str]:
+def verify(person: UserMemory, progress: Progress | None = None) -> list[str]:
     """What does not agree between database, journal, records and files; nothing, if all is well."""
     problems = person.user.check()
     if problems:

@@ -21,7 +21,7 @@ from recollect.memory.files.contract import MEMORY, daily_name
 from recollect.memory.files.edit import edit
 from recollect.memory.journal import Progress, last_target, undo, verify
 from recollect.memory.rebuild import RebuildReport, rebuild
-from recollect.memory.record_builders import Drafts
+from recollect.memory.record_builders import RecordBuilders
 from recollect.memory.references import find_record, find_records, find_to_change
 from recollect.memory.report_verbs import Reporting
 from recollect.memory.transfer import ImportReport, export_archive, import_any, own_folders
@@ -537,5 +537,5 @@ class Memory(Reporting):
         return replace(outcome, notices=tuple(write.notices)) if write.notices else outcome
 
     @property
-    def _drafts(self) -> Drafts:
-        return Drafts(self._acting, self._person.config, self._now)
+    def _drafts(self) -> RecordBuilders:
+        return RecordBuilders(self._acting, self._person.config, self._now)

@@ -25,7 +25,7 @@ from recollect.memory.references import find_record, id_of
 from recollect.memory.search import MEMORY_KINDS, Asked, asked, search
 from recollect.memory.similar import similar
 from recollect.memory.unprocessed import Mark, Unread, unread
-from recollect.memory.user_memory import Person
+from recollect.memory.user_memory import UserMemory
 from recollect.memory.write import Acting, Write
 from recollect.records import (
     CONSENTS,
@@ -52,7 +52,7 @@ class Recalling:
     """Goes before the user id when verbs are done in threads: there, users take turns."""
 
     def __init__(
-        self, person: Person, acting: Acting | None = None, write: Write | None = None, walk: Walk | None = None
+        self, person: UserMemory, acting: Acting | None = None, write: Write | None = None, walk: Walk | None = None
     ) -> None:
         self._person = person
         self._acting = acting or Acting()

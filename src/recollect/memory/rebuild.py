@@ -9,7 +9,7 @@ from pathlib import Path
 
 from recollect.errors import NothingToRebuildError, StoreCorruptError
 from recollect.memory.journal import verify
-from recollect.memory.user_memory import Person
+from recollect.memory.user_memory import UserMemory
 from recollect.memory.write import Acting
 from recollect.store.contract import Query, Salvage
 
@@ -42,7 +42,7 @@ class RebuildReport:
     notices: tuple[str, ...] = ()
 
 
-def rebuild(person: Person, *, force: bool = False) -> RebuildReport:
+def rebuild(person: UserMemory, *, force: bool = False) -> RebuildReport:
     """A new database from all that can be read. A healthy one is left alone unless forced."""
     if person.user.exists() and not force and not _is_damaged(person):
         raise NothingToRebuildError()
@@ -70,7 +70,7 @@ def rebuild(person: Person, *, force: bool = False) -> RebuildReport:
     )
 
 
-def _is_damaged(person: Person) -> bool:
+def _is_damaged(person: UserMemory) -> bool:
     try:
         if verify(person):
             return True

@@ -36,7 +36,7 @@ _CATEGORIES_OF = {"fact": CATEGORIES, "observation": OBSERVATION_CATEGORIES}
 _ANY = CATEGORIES + OBSERVATION_CATEGORIES
 
 
-class Drafts:
+class RecordBuilders:
     """Makes records on behalf of someone, at one moment."""
 
     def __init__(self, acting: Acting, config: Config, now: datetime) -> None:

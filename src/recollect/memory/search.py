@@ -10,7 +10,7 @@ from itertools import compress
 from typing import TYPE_CHECKING, NamedTuple
 
 from recollect.memory.chat_scope import seen_by, whole
-from recollect.memory.user_memory import Person
+from recollect.memory.user_memory import UserMemory
 from recollect.records import Hit, Hits, Record
 from recollect.search.filters import Filter
 from recollect.search.passages import indexed_text
@@ -55,7 +55,7 @@ def load() -> None:
 
 
 def asked(
-    person: Person, reading: Callable[[], AbstractContextManager[Reader]], query: str, now: datetime | None = None
+    person: UserMemory, reading: Callable[[], AbstractContextManager[Reader]], query: str, now: datetime | None = None
 ) -> Asked:
     """Ask the embedder for the vector of a query, while no reader and no transaction is open: it may take long.
 
@@ -77,7 +77,7 @@ def asked(
 
 
 def search(
-    person: Person,
+    person: UserMemory,
     reader: Reader,
     query: str,
     where: Filter,

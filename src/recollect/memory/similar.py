@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from recollect.memory.search import search
-from recollect.memory.user_memory import Person
+from recollect.memory.user_memory import UserMemory
 from recollect.policy.duplicates.comparison import Relation, Statement, relation
 from recollect.records import Record
 from recollect.search.filters import Filter
@@ -15,7 +15,7 @@ _MOST_COMPARED = 1_000
 _NEIGHBOURS = 6
 
 
-def similar(person: Person, reader: Reader, kinds: Sequence[str], limit: int) -> list[tuple[Record, Record]]:
+def similar(person: UserMemory, reader: Reader, kinds: Sequence[str], limit: int) -> list[tuple[Record, Record]]:
     """Pairs of active records of one kind, the older first, the latest pairs first.
 
     Each record is compared with those that a search for its own words finds; of very many, the latest are. Keys

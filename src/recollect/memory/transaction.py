@@ -30,7 +30,7 @@ What breaks if the order is changed:
 - A failed commit is not proof that nothing was stored: the answer may have been lost. So what is aside stays
   (``keep=True``), and the next write compares it with the fingerprint in the store.
 
-Locks are taken in this order: the turn of the user's threads (`Person`), the user's lock in the store, the index.
+Locks are taken in this order: the turn of the user's threads (`UserMemory`), the user's lock in the store, the index.
 docs/concurrency.md has all of them.
 """
 
@@ -45,10 +45,10 @@ from typing import Protocol
 from recollect.config import Config
 from recollect.errors import StoreUnavailableError
 from recollect.memory.files.contract import Files
-from recollect.memory.user_index import Catalogue
-from recollect.memory.vectors import Meaning
+from recollect.memory.user_index import UserIndex
+from recollect.memory.vectors import UserVectors
 from recollect.memory.write import Acting, DoneAlreadyError, Write
-from recollect.memory.write_cache import Known
+from recollect.memory.write_cache import WriteCache
 from recollect.policy.retention import may_be_pruned, value
 from recollect.records import new_id
 from recollect.store.contract import Transaction, UserStore
@@ -94,9 +94,9 @@ class Participants:
     """What must agree with the store after a write."""
 
     files: Files
-    candidates: Known
-    index: Catalogue
-    vectors: Meaning | None
+    candidates: WriteCache
+    index: UserIndex
+    vectors: UserVectors | None
     recalled: dict[str, datetime]
     """Recalls that are not stored yet. Searches add to it at any time."""
 

@@ -26,7 +26,7 @@ from recollect.memory.archive_check import checked, checked_line
 from recollect.memory.importers import Draft, read_drafts
 from recollect.memory.journal import Progress
 from recollect.memory.output import open_output
-from recollect.memory.user_memory import Person
+from recollect.memory.user_memory import UserMemory
 from recollect.memory.write import ERASED, Acting, Write, pause_of
 from recollect.records import (
     CONSENTS,
@@ -84,7 +84,7 @@ class ImportReport:
 
 
 def export_archive(
-    person: Person, path: Path, progress: Progress | None = None, *, outside: Iterable[Path] = ()
+    person: UserMemory, path: Path, progress: Progress | None = None, *, outside: Iterable[Path] = ()
 ) -> Path:
     """Write the archive, ``outside`` of these folders; a file is replaced only once the new one is complete."""
     with open_output("path", path, outside) as file, person.read(notes=True) as reader:
@@ -92,7 +92,7 @@ def export_archive(
     return path
 
 
-def write_archive(person: Person, reader: Reader, file: BinaryIO, progress: Progress | None = None) -> None:
+def write_archive(person: UserMemory, reader: Reader, file: BinaryIO, progress: Progress | None = None) -> None:
     """Write the archive of a memory as this reader sees it."""
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in _members(person, reader, progress):
@@ -100,13 +100,13 @@ def write_archive(person: Person, reader: Reader, file: BinaryIO, progress: Prog
             archive.writestr(zipfile.ZipInfo(name, _EPOCH), text, zipfile.ZIP_DEFLATED)
 
 
-def own_folders(person: Person) -> list[Path]:
+def own_folders(person: UserMemory) -> list[Path]:
     """Where the memories of all users are kept: the databases, and the files people read."""
     folder = person.files.folder
     return [person.config.memory_dir, *([] if folder is None else [folder.parent])]
 
 
-def _members(person: Person, reader: Reader, progress: Progress | None) -> Iterator[tuple[str, str | bytes]]:
+def _members(person: UserMemory, reader: Reader, progress: Progress | None) -> Iterator[tuple[str, str | bytes]]:
     state = reader.state()
     records = reader.find(Query(statuses=()))
     files = person.files.contents(reader)
@@ -168,7 +168,7 @@ def _entry_from_dict(data: dict[str, Any]) -> JournalEntry:
 
 
 def import_any(
-    person: Person, acting: Acting, path: Path, *, from_user: str | None, dry_run: bool, progress: Progress | None
+    person: UserMemory, acting: Acting, path: Path, *, from_user: str | None, dry_run: bool, progress: Progress | None
 ) -> ImportReport:
     """Find out what kind of thing this is, and take it over."""
     try:
@@ -181,7 +181,7 @@ def import_any(
 
 
 def _import_any(
-    person: Person, acting: Acting, path: Path, from_user: str | None, dry_run: bool, progress: Progress | None
+    person: UserMemory, acting: Acting, path: Path, from_user: str | None, dry_run: bool, progress: Progress | None
 ) -> ImportReport:
     check_source(path)
     if path.is_file() and _is_zip(path):
@@ -275,7 +275,12 @@ def _from_json(data: bytes) -> Any:
 
 
 def import_archive(
-    person: Person, acting: Acting, source: Path | BytesIO, *, dry_run: bool = False, progress: Progress | None = None
+    person: UserMemory,
+    acting: Acting,
+    source: Path | BytesIO,
+    *,
+    dry_run: bool = False,
+    progress: Progress | None = None,
 ) -> ImportReport:
     """Take over what `write_archive` wrote: exactly into an empty memory, else by merging."""
     name = source.name if isinstance(source, Path) else "the archive"
@@ -354,7 +359,7 @@ def import_archive(
     return report
 
 
-def _in_use(person: Person) -> bool:
+def _in_use(person: UserMemory) -> bool:
     """Whether there is anything; a database that was created but never written to does not count."""
     with person.user.read() as reader:
         return reader.state().seq > 0 or person.files.any_text()
@@ -365,7 +370,7 @@ class _Stop(Exception):
 
 
 def _merge(
-    person: Person,
+    person: UserMemory,
     acting: Acting,
     drafts: list[Draft],
     report: ImportReport,
@@ -394,7 +399,9 @@ def _merge(
     return report
 
 
-def _merge_interactions(person: Person, interactions: list[Interaction], report: ImportReport, dry_run: bool) -> None:
+def _merge_interactions(
+    person: UserMemory, interactions: list[Interaction], report: ImportReport, dry_run: bool
+) -> None:
     if not interactions:
         return
     try:

@@ -68,7 +68,7 @@ def life_of(state: State) -> str:
     return _life(state.secret, state.created_at)
 
 
-class Catalogue:
+class UserIndex:
     """Finds the records of one user by their words. Safe to use from many threads."""
 
     def __init__(

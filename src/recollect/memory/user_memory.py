@@ -11,17 +11,17 @@ from recollect.config import Config
 from recollect.errors import StoreError, StoreFullError, StoreReadOnlyError
 from recollect.memory.files.contract import Files
 from recollect.memory.transaction import NO_HOOKS, Hooks, Participants, UserTransaction
-from recollect.memory.user_index import Catalogue
-from recollect.memory.vectors import Embedding, Meaning
+from recollect.memory.user_index import UserIndex
+from recollect.memory.vectors import Embedding, UserVectors
 from recollect.memory.write import Acting, Write
-from recollect.memory.write_cache import Known, marks_of
+from recollect.memory.write_cache import WriteCache, marks_of
 from recollect.search.weights import Weights
 from recollect.store.contract import Reader, Transaction, UserStore
 from recollect.store.forks import renew_after_forks
 from recollect.times import Clock
 
 
-class Person:
+class UserMemory:
     """What belongs to one user."""
 
     def __init__(
@@ -31,7 +31,7 @@ class Person:
         config: Config,
         clock: Clock,
         embedding: Embedding | None = None,
-        used: Callable[[Person], None] | None = None,
+        used: Callable[[UserMemory], None] | None = None,
         settle: Callable[[], None] = lambda: None,
         hooks: Hooks = NO_HOOKS,
     ) -> None:
@@ -39,9 +39,9 @@ class Person:
         self.files = files
         self.config = config
         self.clock = clock
-        self.catalogue = Catalogue(user.read, files.folder, config, marks_of)
-        self.known = Known(self.catalogue)
-        self.meaning = None if embedding is None else Meaning(embedding, user, self.catalogue)
+        self.catalogue = UserIndex(user.read, files.folder, config, marks_of)
+        self.known = WriteCache(self.catalogue)
+        self.meaning = None if embedding is None else UserVectors(embedding, user, self.catalogue)
         self.weights = Weights().but(config.weight_changes())
         self.recalled: dict[str, datetime] = {}
         """Recalls not yet written down; the next write takes them along."""
@@ -54,7 +54,7 @@ class Person:
         self._hooks = hooks
         self.settle = settle
         """Writes down what is waiting to be logged, so that who looks finds it."""
-        renew_after_forks(self, Person._renew)
+        renew_after_forks(self, UserMemory._renew)
 
     @contextmanager
     def write(self, acting: Acting, *, hooks: Hooks | None = None) -> Iterator[Write]:
@@ -135,10 +135,10 @@ class Person:
         self.catalogue.renew()
         if self.meaning is not None:
             self.meaning.renew()
-        self.known = Known(self.catalogue)
+        self.known = WriteCache(self.catalogue)
 
     def start_over(self) -> None:
         """The database was replaced: know nothing by heart."""
-        self.known = Known(self.catalogue)
+        self.known = WriteCache(self.catalogue)
         self.catalogue.forget()
         self.files.discard(keep=True)

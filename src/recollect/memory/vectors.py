@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from recollect.errors import EmbedderError, RecollectError
-from recollect.memory.user_index import Catalogue, life_of
+from recollect.memory.user_index import UserIndex, life_of
 from recollect.records import Record
 from recollect.search.filters import Filter
 from recollect.search.passages import indexed_text
@@ -184,10 +184,10 @@ class Similar(NamedTuple):
     note: str = ""
 
 
-class Meaning:
+class UserVectors:
     """One user's vectors."""
 
-    def __init__(self, embedding: Embedding, user: UserStore, catalogue: Catalogue) -> None:
+    def __init__(self, embedding: Embedding, user: UserStore, catalogue: UserIndex) -> None:
         self.embedding = embedding
         self._user = user
         self._catalogue = catalogue

@@ -17,7 +17,7 @@ from typing import Any
 from recollect.config import Config
 from recollect.errors import InvalidInputError, NotFoundError
 from recollect.memory.chat_scope import belonging, joint, moved, seen_by, transaction_in
-from recollect.memory.write_cache import COMPARED, Known, statement_of
+from recollect.memory.write_cache import COMPARED, WriteCache, statement_of
 from recollect.policy.code import looks_like_code
 from recollect.policy.duplicates.comparison import Relation, Statement, relation, signature
 from recollect.policy.retention import daily_expiry
@@ -97,7 +97,7 @@ class Change:
 class Write:
     """One open write. Made by `Person.write`; its methods are the verbs that change a memory."""
 
-    def __init__(self, tx: Transaction, known: Known, config: Config, now: datetime, acting: Acting) -> None:
+    def __init__(self, tx: Transaction, known: WriteCache, config: Config, now: datetime, acting: Acting) -> None:
         self.tx = tx
         """What the verbs see: within `inside`, no more than the chat does."""
         self._whole = tx

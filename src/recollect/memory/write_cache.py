@@ -13,7 +13,7 @@ from heapq import nsmallest
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from recollect.memory.user_index import Catalogue
+from recollect.memory.user_index import UserIndex
 from recollect.policy.duplicates.comparison import Statement
 from recollect.records import Fact, Record
 from recollect.store.contract import Query, Reader, State
@@ -56,10 +56,10 @@ def _worded(term: str) -> str:
     return f"~{term}"
 
 
-class Known:
+class WriteCache:
     """Use it under the user's write lock."""
 
-    def __init__(self, catalogue: Catalogue) -> None:
+    def __init__(self, catalogue: UserIndex) -> None:
         self._life: object = None  # of the user's lives; another one begins when they are erased or rebuilt
         self._seq = -1
         self.in_file: dict[str, Fact] = {}

@@ -20,7 +20,7 @@ from typing import Any
 
 from recollect.config import Config
 from recollect.errors import NotFoundError
-from recollect.memory.user_memory import Person
+from recollect.memory.user_memory import UserMemory
 from recollect.records import Spending, ToolCall
 from recollect.search.tokens import count
 from recollect.store.forks import renew_after_forks
@@ -53,7 +53,7 @@ class _Row:
 class CallLog:
     """Keeps the calls of all users of one process."""
 
-    def __init__(self, people: Callable[[str], Person], config: Config, clock: Clock) -> None:
+    def __init__(self, people: Callable[[str], UserMemory], config: Config, clock: Clock) -> None:
         self._people = people
         self._config = config
         self._clock = clock
