@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from recollect.errors import ConfigError, EmbedderError, MissingExtraError, RecollectError
-from recollect.search.embedders.embedder import Embedder, as_vectors, checked, normalised, pack, unpack
+from recollect.search.embedders.embedder import Embedder, as_vectors, check_embedder, normalised, pack, unpack
 from recollect.search.embedders.http import HttpEmbedder
 from recollect.search.embedders.onnx import OnnxEmbedder, package_embedder
 from recollect.search.embedders.opening import open_embedder
@@ -54,10 +54,10 @@ class Own:
 
 class TestWhatIsChecked:
     def test_S2_rows_are_brought_to_length_one(self) -> None:
-        rows = checked(Own([[3, 4], [0, 0]])).embed(["a", "b"])
+        rows = check_embedder(Own([[3, 4], [0, 0]])).embed(["a", "b"])
         assert rows.dtype == np.float32 and rows.tolist() == [[0.6000000238418579, 0.800000011920929], [0, 0]]
         assert normalised(np.full((1, 4), 1e30, np.float32)).tolist() == [[0.5] * 4]
-        assert checked(Own(None)).embed([]).shape == (0, 2)
+        assert check_embedder(Own(None)).embed([]).shape == (0, 2)
 
     @pytest.mark.parametrize(
         ("answer", "problem"),
@@ -76,7 +76,7 @@ class TestWhatIsChecked:
     )
     def test_S2_a_wrong_answer_is_an_error_that_says_so(self, answer: Any, problem: str) -> None:
         with pytest.raises(EmbedderError, match=problem) as caught:
-            checked(Own(answer)).embed(["zebra", "b"])
+            check_embedder(Own(answer)).embed(["zebra", "b"])
         assert "own" in str(caught.value) and "zebra" not in str(caught.value)
 
     def test_S2_what_is_stored_comes_back(self) -> None:
@@ -502,7 +502,7 @@ class TestRealWeights:
         ]
         for embedder in (opened, other):
             assert embedder.dimensions == 384
-            rows = checked(embedder).embed(texts)
+            rows = check_embedder(embedder).embed(texts)
             assert rows.shape == (5, 384) and np.allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
             unlike = [near(rows, a, b) for a in range(5) for b in range(a) if (b, a) not in ((0, 1), (2, 3))]
             assert min(near(rows, 0, 1), near(rows, 2, 3)) > 0.4 > 0.2 > max(unlike)

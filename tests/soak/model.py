@@ -89,6 +89,10 @@ class Model:
         self.unfinished = set() if certain else after
         self.states = after if certain else self.states | after
 
+    def recover(self) -> None:
+        """A process opens the memory, and no other has it open: SQLite reads its log anew."""
+        self.states |= self.unfinished
+
     def note_version(self, lines: State) -> None:
         if lines not in self.versions:
             self.versions.append(lines)
@@ -164,11 +168,8 @@ class Model:
 
     # -- what is seen
 
-    def observe(self, records: Iterable[tuple[str, str]], kinds: frozenset[str], *, is_alone: bool) -> str | None:
-        """Compare what a process sees with what it must see. Return what is wrong, or None.
-
-        If it ``is_alone``, no other process has the memory open.
-        """
+    def observe(self, records: Iterable[tuple[str, str]], kinds: frozenset[str]) -> str | None:
+        """Compare what a process sees with what it must see. Return what is wrong, or None."""
         seen: Counter[tuple[str, str]] = Counter()
         for kind, text in records:
             found = tokens_in(text)
@@ -178,8 +179,7 @@ class Model:
         twice = [token for (_, token), count in seen.items() if count > 1]
         if twice:
             return f"seen twice: {twice}"
-        allowed = self.states | self.unfinished if is_alone else self.states
-        possible = {state for state in allowed if self._tokens(state, kinds) == seen.keys()}
+        possible = {state for state in self.states if self._tokens(state, kinds) == seen.keys()}
         if not possible:
             return self._difference(set(seen), kinds)
         self.states = possible

@@ -74,7 +74,7 @@ class Finding:
 
 
 @dataclass(slots=True)
-class Kept:
+class AppliedFindings:
     """What became of findings, counted as the run of an extraction tells it."""
 
     written: int = 0
@@ -86,7 +86,7 @@ class Kept:
     outcomes: list[Outcome] = field(default_factory=list)
 
     @classmethod
-    def of(cls, outcomes: Iterable[Outcome]) -> Kept:
+    def of(cls, outcomes: Iterable[Outcome]) -> AppliedFindings:
         """Outcomes, counted."""
         kept = cls()
         for outcome in outcomes:
@@ -116,13 +116,13 @@ class Kept:
                 self.known += 1
 
 
-def keep(memory: Memory, findings: Iterable[Finding]) -> Kept:
+def apply_findings(memory: Memory, findings: Iterable[Finding]) -> AppliedFindings:
     """Keep what can be kept. What is wrong with one finding is no reason to lose the others."""
-    kept = Kept()
+    kept = AppliedFindings()
     for finding in findings:
         try:
             trusted = None if finding.trusted else False
-            kept.add(_kept(memory.acting(chat=finding.chat, trusted=trusted), finding))
+            kept.add(_apply_finding(memory.acting(chat=finding.chat, trusted=trusted), finding))
         except InvalidInputError as error:
             kept.add(Refused(reason="invalid", message=f"Not stored: {error}"))
         except NotFoundError as error:
@@ -135,37 +135,37 @@ def source_of(origin: str, name: str) -> str:
     return f"{origin}:{' '.join(name.split())}"[:_LONGEST_SOURCE]
 
 
-def _kept(memory: Memory, finding: Finding) -> Outcome:
+def _apply_finding(memory: Memory, finding: Finding) -> Outcome:
     if finding.kind == "insight":
-        return _observed(memory, finding)
+        return _store_insight(memory, finding)
     sure = finding.trusted and finding.confidence >= memory.config.confidence_threshold
     if finding.action == "remove":
         if not sure:
             return Refused(reason="unsure", message="Not changed: it is not sure that this no longer holds.")
-        return _removed(memory, finding)
+        return _forget_matching(memory, finding)
     if not (sure and finding.durable):
-        return _noted(memory, finding)
-    if forgotten := _taken_back(memory, finding):
+        return _store_daily(memory, finding)
+    if forgotten := _find_withdrawn(memory, finding):
         return Duplicate(message="This was forgotten since it was said; it stays so.", record=forgotten)
-    outcome = _stored(memory, finding)
+    outcome = _store_finding(memory, finding)
     if finding.ends and isinstance(outcome, Written | Updated | Duplicate):
-        for record in _ended(memory, finding):
+        for record in _facts_ended(memory, finding):
             if record.id != outcome.record.id and _may_end(finding, record):
-                memory.forget(record.id, reason=_no_longer(finding), replaced_by=outcome.record.id)
+                memory.forget(record.id, reason=_ending_text(finding), replaced_by=outcome.record.id)
     return outcome
 
 
-def _stored(memory: Memory, finding: Finding) -> Outcome:
+def _store_finding(memory: Memory, finding: Finding) -> Outcome:
     before: Outcome | None = None
     if finding.previous and finding.key and fold(finding.previous) != fold(finding.content):
-        before = _remembered(memory, replace(finding, said_at=_LONG_AGO), finding.previous)
-    outcome = _remembered(memory, finding, finding.content)
+        before = _remember_finding(memory, replace(finding, said_at=_LONG_AGO), finding.previous)
+    outcome = _remember_finding(memory, finding, finding.content)
     if isinstance(outcome, Refused) and isinstance(before, Written):
         memory.forget(before.record.id, reason="what came after it could not be stored")
     if not isinstance(outcome, Conflict):
         return outcome
     if finding.several and finding.action == "add":
-        return _remembered(memory, replace(finding, key=None), _beside(finding))
+        return _remember_finding(memory, replace(finding, key=None), _value_with_key(finding))
     if not _may_replace(finding, outcome.record):
         return outcome
     return memory.update(
@@ -181,7 +181,7 @@ def _stored(memory: Memory, finding: Finding) -> Outcome:
     )
 
 
-def _remembered(memory: Memory, finding: Finding, content: str, *, durable: bool = True) -> Outcome:
+def _remember_finding(memory: Memory, finding: Finding, content: str, *, durable: bool = True) -> Outcome:
     return memory.remember(
         content,
         key=finding.key,
@@ -197,12 +197,12 @@ def _remembered(memory: Memory, finding: Finding, content: str, *, durable: bool
     )
 
 
-def _beside(finding: Finding) -> str:
+def _value_with_key(finding: Finding) -> str:
     """A value without its key, which another has: "Chess" alone would not say what it is."""
     return finding.content if len(finding.content.split()) > 2 else f"{finding.content} ({finding.key})"
 
 
-def _observed(memory: Memory, finding: Finding) -> Outcome:
+def _store_insight(memory: Memory, finding: Finding) -> Outcome:
     """An insight; one and the same is told once by each source."""
     for known in memory.read(kind="observation", source=finding.source):
         if fold(known.content) == fold(finding.content):
@@ -218,7 +218,7 @@ def _observed(memory: Memory, finding: Finding) -> Outcome:
     )
 
 
-def _noted(memory: Memory, finding: Finding) -> Outcome:
+def _store_daily(memory: Memory, finding: Finding) -> Outcome:
     """For the daily note: not sure enough, or not for long. From the same messages it is noted once."""
     said = fold(finding.content)
     for entry in memory.read(kind="daily", source=finding.source):
@@ -226,7 +226,7 @@ def _noted(memory: Memory, finding: Finding) -> Outcome:
         if entry.messages == finding.messages and (text == said or text.endswith(f": {said}")):
             return Duplicate(message=f"Already noted: {entry.text}", record=entry)
     # what nobody vouches for is no fact, however sure it is said to be
-    return _remembered(memory, finding, finding.content, durable=finding.durable and finding.trusted)
+    return _remember_finding(memory, finding, finding.content, durable=finding.durable and finding.trusted)
 
 
 def _may_replace(finding: Finding, known: Record) -> bool:
@@ -237,19 +237,19 @@ def _may_replace(finding: Finding, known: Record) -> bool:
     return finding.told or finding.corrects or not by_hand
 
 
-def _taken_back(memory: Memory, finding: Finding) -> Record | None:
+def _find_withdrawn(memory: Memory, finding: Finding) -> Record | None:
     """The fact that says the same and was forgotten, or undone, after this was said."""
     if finding.said_at is None:  # said just now: whoever asks for it again wants it
         return None
     said = Statement.of(finding.content, finding.key)
     for record in memory.read(kind="fact", status="all", key=finding.key):
-        later = record.status != "active" and _over_since(memory, record) > finding.said_at
+        later = record.status != "active" and _ended_at(memory, record) > finding.said_at
         if later and relation(said, Statement.of(record.content, record.key)) is Relation.SAME:
             return record
     return None
 
 
-def _over_since(memory: Memory, record: Record) -> datetime:
+def _ended_at(memory: Memory, record: Record) -> datetime:
     """When what took the place of a record was said; or else when it was forgotten."""
     try:
         return memory.get(record.superseded_by).valid_from if record.superseded_by else record.updated_at
@@ -257,33 +257,33 @@ def _over_since(memory: Memory, record: Record) -> datetime:
         return record.updated_at
 
 
-def _removed(memory: Memory, finding: Finding) -> Outcome:
+def _forget_matching(memory: Memory, finding: Finding) -> Outcome:
     """Forget what has the key and the value; or, without a key, what says the same."""
     facts = memory.read(kind="fact", key=finding.key)
     found = [fact for fact in facts if _is_meant(finding, fact)]
-    ended = _ended(memory, finding)
+    ended = _facts_ended(memory, finding)
     if not ended and (not found or (finding.key is None and len(found) > 1)):
         raise NotFoundError(f"nothing is known under {finding.key or 'these words'}")
     first, *others = {one.id: one for one in (*ended, *(found if finding.key or len(found) == 1 else ()))}.values()
     for other in others:
         if _may_end(finding, other):
-            memory.forget(other.id, reason=_no_longer(finding), replaced_by=_witness(memory, finding))
-    return _dropped(memory, finding, first)
+            memory.forget(other.id, reason=_ending_text(finding), replaced_by=_supporting_message(memory, finding))
+    return _forget_record(memory, finding, first)
 
 
-def _dropped(memory: Memory, finding: Finding, record: Record) -> Outcome:
+def _forget_record(memory: Memory, finding: Finding, record: Record) -> Outcome:
     if finding.said_at is not None and finding.said_at < record.valid_from:
         return Duplicate(message="What is known was said later; it stays.", record=record)
     if (record.source == USER_EDIT or record.pinned) and not finding.told:
         return Duplicate(message="The person wrote this themselves; it stays.", record=record)
-    return memory.forget(record.id, reason=_no_longer(finding), replaced_by=_witness(memory, finding))
+    return memory.forget(record.id, reason=_ending_text(finding), replaced_by=_supporting_message(memory, finding))
 
 
-def _no_longer(finding: Finding) -> str:
+def _ending_text(finding: Finding) -> str:
     return f"no longer so ({finding.source})"[:_LONGEST_NOTE]
 
 
-def _witness(memory: Memory, finding: Finding) -> str | None:
+def _supporting_message(memory: Memory, finding: Finding) -> str | None:
     """The message that says so: it takes the place of what ended, which stays known for the time before."""
     try:
         return memory.get(finding.messages[0]).id if finding.messages else None
@@ -297,7 +297,7 @@ def _may_end(finding: Finding, record: Record) -> bool:
     return not later and (finding.told or not (record.source == USER_EDIT or record.pinned))
 
 
-def _ended(memory: Memory, finding: Finding) -> list[Record]:
+def _facts_ended(memory: Memory, finding: Finding) -> list[Record]:
     """The facts that a finding ends."""
     return [fact for fact in memory.read(kind="fact") if _is_ended(finding, fact)] if finding.ends else []
 

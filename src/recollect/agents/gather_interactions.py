@@ -9,7 +9,7 @@ from datetime import date, datetime, timedelta
 from itertools import groupby
 
 from recollect.agents.apply import source_of
-from recollect.agents.rules import Event
+from recollect.agents.rules import ReadingEvent
 from recollect.memory.memory import Memory
 from recollect.memory.unprocessed import Mark
 from recollect.policy.preferences import speaks_against
@@ -35,7 +35,7 @@ _TAG = re.compile(r"\s*</?[\w -]+>\s*")
 
 
 @dataclass(frozen=True, slots=True)
-class Saying:
+class Utterance:
     """Something that was said, in a message or with something the person did."""
 
     text: str
@@ -59,7 +59,7 @@ class Saying:
 
 
 @dataclass(frozen=True, slots=True)
-class Talk:
+class ConversationPart:
     """The part of a conversation that belongs together."""
 
     session: str
@@ -73,19 +73,19 @@ class Talk:
         """How long it took."""
         return round((self.messages[-1].valid_from - self.messages[0].valid_from) / timedelta(minutes=1))
 
-    def by_day(self) -> list[tuple[date, Talk]]:
+    def by_day(self) -> list[tuple[date, ConversationPart]]:
         """The parts of it that belong to each day."""
         days = groupby(self.messages, key=lambda message: message.valid_from.date())
         return [(day, replace(self, messages=tuple(messages))) for day, messages in days]
 
 
 @dataclass(frozen=True, slots=True)
-class Collected:
+class Gathered:
     """What there is to learn from, oldest first, and how far one has read with it."""
 
     mark: Mark
     interactions: tuple[Interaction, ...] = ()
-    talks: tuple[Talk, ...] = ()
+    talks: tuple[ConversationPart, ...] = ()
 
     @property
     def until(self) -> datetime:
@@ -108,12 +108,12 @@ class Collected:
         return len(self.interactions) + sum(len(talk.messages) for talk in self.talks)
 
     @property
-    def sayings(self) -> list[Saying]:
-        """All that was said, in the order in which `described` numbers it."""
-        said = [saying_with(one) for one in self.interactions if has_words(one)]
-        return said + [saying_of(message) for talk in self.talks for message in talk.messages]
+    def sayings(self) -> list[Utterance]:
+        """All that was said, in the order in which `describe_for_model` numbers it."""
+        said = [utterance_with(one) for one in self.interactions if has_words(one)]
+        return said + [utterance_of(message) for talk in self.talks for message in talk.messages]
 
-    def by_chat(self) -> dict[str | None, Collected]:
+    def by_chat(self) -> dict[str | None, Gathered]:
         """The parts of it that belong to each chat; first what belongs to none."""
         chats = dict.fromkeys([None, *(talk.chat for talk in self.talks), *map(_chat_of, self.interactions)])
         parts = {
@@ -126,21 +126,21 @@ class Collected:
         }
         return {chat: part for chat, part in parts.items() if part.count}
 
-    def only(self, wanted: Callable[[Saying], bool]) -> Collected:
+    def only(self, wanted: Callable[[Utterance], bool]) -> Gathered:
         """The same with some of what was said left out, and conversations in which the person says nothing then."""
         interactions = [
-            replace(one, text=None) if has_words(one) and not wanted(saying_with(one)) else one
+            replace(one, text=None) if has_words(one) and not wanted(utterance_with(one)) else one
             for one in self.interactions
         ]
         talks = []
         for talk in self.talks:
-            kept = tuple(message for message in talk.messages if wanted(saying_of(message)))
+            kept = tuple(message for message in talk.messages if wanted(utterance_of(message)))
             if any(message.role == "user" for message in kept):
                 talks.append(replace(talk, messages=kept))
         return replace(self, interactions=tuple(interactions), talks=tuple(talks))
 
 
-def collect(memory: Memory, marks: Iterable[Mark], until: datetime, *, session: str | None = None) -> Collected:
+def gather(memory: Memory, marks: Iterable[Mark], until: datetime, *, session: str | None = None) -> Gathered:
     """What happened before a moment, in one conversation or at all, and was not read up to any of these marks."""
     found = memory.unread(marks, until=until, session=session)
     events = sorted(found.interactions, key=lambda one: (one.at, one.id))
@@ -149,8 +149,8 @@ def collect(memory: Memory, marks: Iterable[Mark], until: datetime, *, session: 
     for message in sorted(found.messages, key=lambda one: (one.valid_from, one.seq)):
         if message.session:
             said.setdefault((message.session, message.chat), []).append(message)
-    talks = [Talk(name, titles.get(name), tuple(messages), chat) for (name, chat), messages in said.items()]
-    return Collected(found.mark, tuple(events), tuple(talks))
+    talks = [ConversationPart(name, titles.get(name), tuple(messages), chat) for (name, chat), messages in said.items()]
+    return Gathered(found.mark, tuple(events), tuple(talks))
 
 
 def in_chat_of(memory: Memory, session: str) -> Memory:
@@ -174,14 +174,14 @@ def has_words(one: Interaction) -> bool:
     return one.kind in OWN and bool(one.text)
 
 
-def saying_with(one: Interaction) -> Saying:
+def utterance_with(one: Interaction) -> Utterance:
     """What the person wrote with something they did."""
-    return Saying(without_memory(one.text or ""), one.at, source_of(one.kind, one.id))
+    return Utterance(without_memory(one.text or ""), one.at, source_of(one.kind, one.id))
 
 
-def saying_of(message: Message) -> Saying:
+def utterance_of(message: Message) -> Utterance:
     """What was said in a message."""
-    return Saying(
+    return Utterance(
         without_memory(message.content),
         message.valid_from,
         source_of("discussion", message.session or ""),
@@ -209,19 +209,19 @@ def without_memory(text: str) -> str:
     return text if len(kept) == len(lines) else "\n".join(kept).strip()
 
 
-def events_of(interactions: Iterable[Interaction]) -> list[Event]:
+def events_of(interactions: Iterable[Interaction]) -> list[ReadingEvent]:
     """Reactions, saves, discussions and reads, as the rules count them into interests."""
     found = []
     for one in interactions:
         if one.kind in ("reaction", "save", "discussion", "read") and one.title:
             positive = not speaks_against(one.value)
             kind = "save" if one.kind == "reaction" and (one.value or "").strip() in _SAVED else one.kind
-            found.append(Event(kind=kind, title=one.title, topics=one.topics, positive=positive))  # type: ignore[arg-type]
+            found.append(ReadingEvent(kind=kind, title=one.title, topics=one.topics, positive=positive))  # type: ignore[arg-type]
     return found
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class DailyLine:
     """A line for the daily note; for the day of the run if it names none."""
 
     section: str
@@ -233,25 +233,28 @@ class Line:
     out of the sentence."""
 
 
-def lines_of(memory: Memory, collected: Collected) -> list[Line]:
+def daily_lines(memory: Memory, collected: Gathered) -> list[DailyLine]:
     """The lines of the daily notes: what was read, and what was talked about, each on the day it happened."""
-    lines: list[Line] = []
+    lines: list[DailyLine] = []
     for day, some in groupby(collected.interactions, key=lambda one: one.at.date()):
-        lines += [Line("Reading Activity", text, day) for text in _read_on(memory, day, list(some), collected.until)]
+        lines += [
+            DailyLine("Reading Activity", text, day)
+            for text in _reading_lines(memory, day, list(some), collected.until)
+        ]
     for talk in collected.talks:
         for day, part in talk.by_day() if talk.title else ():
             count = f"{len(part.messages)} message{'s' * (len(part.messages) != 1)}, {part.minutes} min"
-            lines.append(Line("Discussions", f'Discussed "{talk.title}" ({count})', day, discussed=talk.title))
+            lines.append(DailyLine("Discussions", f'Discussed "{talk.title}" ({count})', day, discussed=talk.title))
     return lines
 
 
-def discussed(record: Record) -> str | None:
+def discussed_title(record: Record) -> str | None:
     """Return the title of the discussion that a line of a daily note reports, if it does."""
     title = record.metadata.get(DISCUSSED) if isinstance(record, DailyEntry) else None
     return title if isinstance(title, str) else None
 
 
-def _read_on(memory: Memory, day: date, interactions: Sequence[Interaction], until: datetime) -> list[str]:
+def _reading_lines(memory: Memory, day: date, interactions: Sequence[Interaction], until: datetime) -> list[str]:
     """What was read, liked and saved on a day."""
     lines = []
     if any(one.kind in _TOUCHED for one in interactions):
@@ -265,49 +268,49 @@ def _read_on(memory: Memory, day: date, interactions: Sequence[Interaction], unt
     reactions: dict[str, list[str]] = {}
     for one in interactions:
         if one.kind == "reaction":
-            reactions.setdefault((one.value or "👍").strip(), []).append(_quoted(one))
-    lines += [f"{value} {_listed(titles)}" for value, titles in reactions.items()]
-    if saved := [_quoted(one) for one in interactions if one.kind == "save"]:
-        lines.append(f"⭐ Saved {_listed(saved)}")
+            reactions.setdefault((one.value or "👍").strip(), []).append(_quote_title(one))
+    lines += [f"{value} {_list_titles(titles)}" for value, titles in reactions.items()]
+    if saved := [_quote_title(one) for one in interactions if one.kind == "save"]:
+        lines.append(f"⭐ Saved {_list_titles(saved)}")
     return lines
 
 
-def _quoted(one: Interaction) -> str:
+def _quote_title(one: Interaction) -> str:
     return f'"{(one.title or one.item or "something")[:_LONGEST_TITLE]}"'
 
 
-def _listed(titles: list[str]) -> str:
+def _list_titles(titles: list[str]) -> str:
     """Each once, and no more than fit on a line."""
     each = list(dict.fromkeys(titles))
     more = len(each) - _MOST_TITLES
     return ", ".join(each[:_MOST_TITLES]) + (f" and {more} more" if more > 0 else "")
 
 
-def described(collected: Collected) -> str:
+def describe_for_model(collected: Gathered) -> str:
     """The same for a model: everything that happened, in plain words, and all that was said with its number."""
     told = []
     number = 0
     for one in collected.interactions:
-        told.append(f"- {_told(one)}")
+        told.append(f"- {_describe_event(one)}")
         if has_words(one):
             number += 1
-            told.append(_numbered(number, "person", saying_with(one)))
+            told.append(_number_utterance(number, "person", utterance_with(one)))
     for talk in collected.talks:
         about = f' about "{talk.title}"' if talk.title else ""
         told.append(f"\nConversation {talk.session}{about}:")
         for message in talk.messages:
             number += 1
             who = "person" if message.role == "user" else message.role
-            told.append(_numbered(number, who, saying_of(message)))
+            told.append(_number_utterance(number, who, utterance_of(message)))
     return "\n".join(told)
 
 
-def _numbered(number: int, who: str, said: Saying) -> str:
+def _number_utterance(number: int, who: str, said: Utterance) -> str:
     lines = said.text.splitlines() or [""]
     return f"[{number}] {who}: " + "\n    ".join(lines)  # indented: nobody speaks within another's turn
 
 
-def _told(one: Interaction) -> str:
+def _describe_event(one: Interaction) -> str:
     what = f'"{one.title or one.item or ""}"'
     match one.kind:
         case "reaction":

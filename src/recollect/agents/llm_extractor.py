@@ -13,21 +13,21 @@ from dataclasses import replace
 from typing import Any
 
 from recollect.agents.apply import Finding
-from recollect.agents.capture import injected, looks_like_instruction
+from recollect.agents.capture import is_injection, looks_like_instruction
 from recollect.agents.extract import Extraction, Extractor, by_rules
-from recollect.agents.gather_interactions import Collected, Line, Saying, described
-from recollect.agents.models import Account, Limits, Model
+from recollect.agents.gather_interactions import DailyLine, Gathered, Utterance, describe_for_model
+from recollect.agents.models import Account, Model, ModelLimits
 from recollect.agents.prompts import prompt
 from recollect.agents.rules.learned import sort_of
 from recollect.agents.rules.sentences import sentences
 from recollect.agents.rules.tables import union
-from recollect.checks import MAX_KEY, query
+from recollect.checks import MAX_KEY, check_query
 from recollect.document.memory_md import label_of
 from recollect.errors import ModelError
 from recollect.memory.memory import Memory
 from recollect.policy.code import looks_like_code
 from recollect.policy.injection import without_markup
-from recollect.text import fold, terms, words
+from recollect.text import fold, folded_words, terms
 
 _CATEGORIES = ("preference", "work_context", "personal_context", "reading_history")
 _ACTIONS = ("add", "update", "remove")
@@ -69,14 +69,14 @@ SCHEMA: dict[str, Any] = {
 }
 
 
-def by_model(model: Model, *, limits: Limits | None = None) -> Extractor:
+def by_model(model: Model, *, limits: ModelLimits | None = None) -> Extractor:
     """An extractor that asks a model, and lets the rules do it if that fails."""
 
-    def extractor(memory: Memory, collected: Collected) -> Extraction:
+    def extractor(memory: Memory, collected: Gathered) -> Extraction:
         plain = by_rules(memory, collected)
         if collected.count == 0:
             return plain
-        happened = described(collected)
+        happened = describe_for_model(collected)
         asked = f"# Known\n\n{without_markup(memory.show())}\n\n# What happened\n\n{happened[:_MOST_TEXT]}"
         try:
             reply = model.extract(
@@ -95,7 +95,7 @@ def by_model(model: Model, *, limits: Limits | None = None) -> Extractor:
             remarks.append("too much for the model: the end was read by rules alone")
         if (many := len(reply.data["memory_updates"])) > _MOST_ENTRIES:
             remarks.append(f"the model gave {many} entries: the first {_MOST_ENTRIES} were looked at")
-        own = tuple(Line("Extracted Insights", text) for text in _notes(reply.data["daily_notes"]))
+        own = tuple(DailyLine("Extracted Insights", text) for text in _notes(reply.data["daily_notes"]))
         understood = {(one.key, one.origin) for one in plain.findings if one.key}
         found = [one for one in findings_of(reply.data, collected) if (one.key, one.origin) not in understood]
         return Extraction(
@@ -110,18 +110,24 @@ def by_model(model: Model, *, limits: Limits | None = None) -> Extractor:
     return extractor
 
 
-def findings_of(data: dict[str, Any], collected: Collected) -> list[Finding]:
+def findings_of(data: dict[str, Any], collected: Gathered) -> list[Finding]:
     """What a model found; what the person's own words do not support is not trusted."""
     sayings = collected.sayings
     found = []
     for entry in data["memory_updates"][:_MOST_ENTRIES]:
-        value, quote, key = _line(entry["value"]), _line(entry["quote"])[:_LONGEST_QUOTE], _line(entry["key"])
+        value, quote, key = (
+            _single_line(entry["value"]),
+            _single_line(entry["quote"])[:_LONGEST_QUOTE],
+            _single_line(entry["key"]),
+        )
         if any(map(looks_like_instruction, (f"{key}: {value}", quote))) or looks_like_code(entry["value"]):
             continue
-        said = _cited(entry["message"], quote, f"{key.replace('_', ' ')} {value}", sayings)
-        supported = said is not None or (entry["message"] == 0 and _is_done(entry["category"], value, collected))
+        said = _cited_utterance(entry["message"], quote, f"{key.replace('_', ' ')} {value}", sayings)
+        supported = said is not None or (
+            entry["message"] == 0 and _is_shown_by_actions(entry["category"], value, collected)
+        )
         confidence = float(entry["confidence"]) if supported else min(float(entry["confidence"]), _UNSURE)
-        name, content = _named(key, value)
+        name, content = _storage_key(key, value)
         found.append(
             Finding(
                 content=content,
@@ -134,7 +140,7 @@ def findings_of(data: dict[str, Any], collected: Collected) -> list[Finding]:
                 messages=(said.message,) if said is not None and said.message else (),
                 durable=supported and entry["category"] != "reading_history",
                 trusted=supported,
-                several=_of_several("_".join(words(key))),
+                several=_of_several("_".join(folded_words(key))),
                 corrects=entry["action"] == "update" and union("corrections", "").search(quote) is not None,
                 said_at=collected.last if said is None else said.at,
             )
@@ -142,9 +148,9 @@ def findings_of(data: dict[str, Any], collected: Collected) -> list[Finding]:
     return found
 
 
-def _named(key: str, value: str) -> tuple[str | None, str]:
+def _storage_key(key: str, value: str) -> tuple[str | None, str]:
     """The key to store a value under. An interest is a sentence of its own, as the rules have it."""
-    name = "_".join(words(key))
+    name = "_".join(folded_words(key))
     if name not in _SPOKEN:
         return key[:MAX_KEY].strip() or None, value
     label = label_of(name)
@@ -159,7 +165,7 @@ def _of_several(name: str) -> bool:
         return False
 
 
-def _cited(number: int, quote: str, value: str, sayings: Sequence[Saying]) -> Saying | None:
+def _cited_utterance(number: int, quote: str, value: str, sayings: Sequence[Utterance]) -> Utterance | None:
     """What an entry quotes, if the quote is the person's own and has to do with the value."""
     words_of_it = fold(quote).strip(" .,;:!…\"'")
     if not 1 <= number <= len(sayings) or len(words_of_it) < _SHORTEST_QUOTE:
@@ -167,26 +173,26 @@ def _cited(number: int, quote: str, value: str, sayings: Sequence[Saying]) -> Sa
     said = sayings[number - 1]
     if not said.own or words_of_it not in _in_earnest(said):
         return None
-    return said if _numbers(value) <= _numbers(quote) and _alike(value, quote) else None
+    return said if _numbers(value) <= _numbers(quote) and _share_word(value, quote) else None
 
 
-def _in_earnest(said: Saying) -> str:
+def _in_earnest(said: Utterance) -> str:
     """What the person says in earnest: nothing that is quoted, pasted, or meant for a model."""
-    if injected(said.text):
+    if is_injection(said.text):
         return ""
     return fold(" ".join(sentence.text for sentence in sentences(said.text, said.speaker)))
 
 
-def _is_done(category: str, value: str, collected: Collected) -> bool:
+def _is_shown_by_actions(category: str, value: str, collected: Gathered) -> bool:
     """Whether what the person did shows it: several times, and no more than what they like or read."""
     if category not in ("preference", "reading_history"):
         return False
     shown = [f"{one.title or ''} {' '.join(one.topics)}" for one in collected.interactions if one.kind != "delivery"]
     needed = 1 if category == "reading_history" else _SEVERAL
-    return sum(_alike(value, text) for text in shown) >= needed
+    return sum(_share_word(value, text) for text in shown) >= needed
 
 
-def _alike(value: str, text: str) -> bool:
+def _share_word(value: str, text: str) -> bool:
     """Whether two texts share a word that says something."""
     return bool(set(terms(value)) & set(terms(text)))
 
@@ -196,12 +202,12 @@ def _numbers(text: str) -> set[str]:
 
 
 def _notes(given: Sequence[str]) -> list[str]:
-    lines = [_line(part).lstrip("-•*# ").strip() for line in given for part in line.splitlines()]
+    lines = [_single_line(part).lstrip("-•*# ").strip() for line in given for part in line.splitlines()]
     return [line[:_LONGEST_NOTE] for line in lines if line and not looks_like_instruction(line)][:_MOST_NOTES]
 
 
-def _line(text: str) -> str:
-    return " ".join(query("text", text).split())
+def _single_line(text: str) -> str:
+    return " ".join(check_query("text", text).split())
 
 
 def check_answer(data: Any) -> None:
@@ -212,11 +218,11 @@ def check_answer(data: Any) -> None:
     if not isinstance(notes, list) or not all(isinstance(line, str) for line in notes):
         raise ValueError("daily_notes must be a list of texts")
     for number, entry in enumerate(entries[:_MOST_ENTRIES]):
-        if problem := _wrong(entry):
+        if problem := _entry_problem(entry):
             raise ValueError(f"memory_updates[{number}].{problem}")
 
 
-def _wrong(entry: dict[str, Any]) -> str:
+def _entry_problem(entry: dict[str, Any]) -> str:
     """What is wrong with an entry; empty if nothing."""
     for name in ("category", "key", "value", "action", "quote"):
         if not isinstance(entry.get(name), str):
@@ -225,7 +231,7 @@ def _wrong(entry: dict[str, Any]) -> str:
         return f"category must be one of {', '.join(_CATEGORIES)}"
     if entry["action"] not in _ACTIONS:
         return f"action must be one of {', '.join(_ACTIONS)}"
-    if entry["action"] != "remove" and not _line(entry["value"]):
+    if entry["action"] != "remove" and not _single_line(entry["value"]):
         return "value is empty"
     number, confidence = entry.get("message"), entry.get("confidence")
     if isinstance(number, bool) or not isinstance(number, int):

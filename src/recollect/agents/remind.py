@@ -14,13 +14,13 @@ from datetime import date, datetime, timedelta
 from hashlib import blake2b
 
 from recollect import checks as check
-from recollect.agents.gather_interactions import discussed
+from recollect.agents.gather_interactions import discussed_title
 from recollect.errors import StoreError
 from recollect.memory.memory import Memory
 from recollect.policy.injection import neutral
 from recollect.policy.preferences import is_general
 from recollect.records import DailyEntry, Episode, Message, Note, Outcome, Record
-from recollect.text import clean, cut, fold, language, stem, terms, tokens, unspaced
+from recollect.text import clean, detect_language, fold, stem, terms, token_words, tokens, unspaced
 from recollect.times import Clock
 
 SWITCH = "reminders"
@@ -57,7 +57,7 @@ class Reminder:
 
 
 @dataclass(frozen=True, slots=True)
-class _Past:
+class _PastActivity:
     """Something the person was at before, under what it is called, with all it says."""
 
     verb: str
@@ -78,16 +78,16 @@ def remind(memory: Memory, text: str, *, session: str | None = None, clock: Cloc
 
     ``session`` is the conversation this is said in, which is no past.
     """
-    said = check.query("text", text)[:_READ]
-    here = check.optional_line("session", session)
+    said = check.check_query("text", text)[:_READ]
+    here = check.check_optional_line("session", session)
     if memory.mode != "on" or not _subject(said, memory.config.language):
         return None
     now = (clock or memory.clock)()
-    similar = _similar(memory, said, here, now)
-    if not similar or not reminders_are_on(memory) or not _claimed(memory, similar, now):
+    similar = _similar_activities(memory, said, here, now)
+    if not similar or not reminders_are_on(memory) or not _claim_topic(memory, similar, now):
         return None
     past = similar[0]
-    topic, when = _short(past.topic), ago(past.at.date(), now.date())
+    topic, when = _shorten_title(past.topic), ago(past.at.date(), now.date())
     told = f"You {past.verb} something similar {when}: {topic}"
     return Reminder(told, topic, when, past.at, past.source, past.session)
 
@@ -99,7 +99,7 @@ def reminders_are_on(memory: Memory) -> bool:
 
 def switch_reminders(memory: Memory, on: bool) -> Outcome:
     """Remind the person of what they did before, or no longer."""
-    return memory.set_scratch(SWITCH, "on" if check.flag("on", on) else "off")
+    return memory.set_scratch(SWITCH, "on" if check.check_flag("on", on) else "off")
 
 
 def ago(day: date, today: date) -> str:
@@ -124,40 +124,40 @@ def ago(day: date, today: date) -> str:
 # once
 
 
-def _claimed(memory: Memory, similar: list[_Past], now: datetime) -> bool:
+def _claim_topic(memory: Memory, similar: list[_PastActivity], now: datetime) -> bool:
     """Whether it is ours to tell: nothing of this topic was told before, and from now on it was."""
-    if _told(memory, similar):
+    if _was_reminded(memory, similar):
         return False
     try:
         with memory.batch() as batch:
-            if _told(batch, similar):
+            if _was_reminded(batch, similar):
                 return False  # by another process, meanwhile
-            for old in _marks(batch)[:-_MOST_TOLD]:
+            for old in _reminder_marks(batch)[:-_MOST_TOLD]:
                 batch.forget(old.id)
             return batch.set_scratch(similar[0].mark, f"told {now:%Y-%m-%d}").done
     except StoreError:
         return False  # what cannot be kept would be told again and again
 
 
-def _told(memory: Memory, similar: list[_Past]) -> bool:
-    marks = {record.key for record in _marks(memory)}
+def _was_reminded(memory: Memory, similar: list[_PastActivity]) -> bool:
+    marks = {record.key for record in _reminder_marks(memory)}
     return any(past.mark in marks for past in similar)
 
 
-def _marks(memory: Memory) -> list[Record]:
+def _reminder_marks(memory: Memory) -> list[Record]:
     return [record for record in memory.read(kind="scratch") if (record.key or "").startswith(_TOLD)]
 
 
 # what is similar
 
 
-def _similar(memory: Memory, said: str, session: str | None, now: datetime) -> list[_Past]:
+def _similar_activities(memory: Memory, said: str, session: str | None, now: datetime) -> list[_PastActivity]:
     """What the person was at before today and in other conversations, the most similar first, then the latest."""
     code = memory.config.language
     subject = _subject(said, code)
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    found: dict[str, tuple[float, _Past]] = {}
-    for past in _pasts(memory, said, midnight):
+    found: dict[str, tuple[float, _PastActivity]] = {}
+    for past in _past_activities(memory, said, midnight):
         if past.at >= midnight or (session is not None and past.session == session):
             continue
         weight = _likeness(subject, past, code)
@@ -166,36 +166,36 @@ def _similar(memory: Memory, said: str, session: str | None, now: datetime) -> l
     return [past for _, past in sorted(found.values(), key=lambda one: (one[0], one[1].at), reverse=True)]
 
 
-def _pasts(memory: Memory, said: str, before: datetime) -> Iterator[_Past]:
+def _past_activities(memory: Memory, said: str, before: datetime) -> Iterator[_PastActivity]:
     discussed = memory.interactions(kinds=("discussion",), until=before, newest_first=True, limit=_LATEST)
     titles: dict[str, str] = {}
     for one in discussed:
         if one.title:
             about = " ".join([one.title, *one.topics])
             titles.setdefault(one.session or "", one.title)
-            yield _Past("discussed", one.title, about, one.at, one.id, one.session)
+            yield _PastActivity("discussed", one.title, about, one.at, one.id, one.session)
     for hit in memory.search(said, kinds=_KINDS, limit=_CANDIDATES, until=before):
-        if past := _past_of(hit.record, hit.passage, titles):
+        if past := _activity_of(hit.record, hit.passage, titles):
             yield past
 
 
-def _past_of(record: Record, passage: str, titles: dict[str, str]) -> _Past | None:
+def _activity_of(record: Record, passage: str, titles: dict[str, str]) -> _PastActivity | None:
     at, session = record.valid_from, record.session
     if isinstance(record, Episode):
-        return _Past("discussed", record.topic or record.content, record.text, at, record.id, session)
+        return _PastActivity("discussed", record.topic or record.content, record.text, at, record.id, session)
     if isinstance(record, Note):
         topic = record.title or record.content
-        return _Past("noted", topic, f"{record.title or ''} {passage}", at, record.id, session)
+        return _PastActivity("noted", topic, f"{record.title or ''} {passage}", at, record.id, session)
     if isinstance(record, Message) and record.role == "user":
-        topic = titles.get(session or "", "") or f'"{_short(record.content)}"'
-        return _Past("talked about", topic, passage or record.content, at, record.id, session, only_said=True)
-    if isinstance(record, DailyEntry) and (title := discussed(record)):
+        topic = titles.get(session or "", "") or f'"{_shorten_title(record.content)}"'
+        return _PastActivity("talked about", topic, passage or record.content, at, record.id, session, only_said=True)
+    if isinstance(record, DailyEntry) and (title := discussed_title(record)):
         then = at.replace(year=record.day.year, month=record.day.month, day=record.day.day)
-        return _Past("discussed", title, title, then, record.id, session)
+        return _PastActivity("discussed", title, title, then, record.id, session)
     return None
 
 
-def _likeness(subject: dict[str, bool], past: _Past, code: str) -> float:
+def _likeness(subject: dict[str, bool], past: _PastActivity, code: str) -> float:
     """How much of a subject something shares; 0 if that is too little to speak of it."""
     other = _subject(past.content[:_READ], code)
     shared = subject.keys() & other.keys()
@@ -213,11 +213,11 @@ def _weight(words: Iterable[str]) -> float:
 def _subject(text: str, code: str) -> dict[str, bool]:
     """What a text is about, as stems, each with whether it is a name."""
     found = tokens(clean(text))
-    code = code or language([token.lower() for token in found])
+    code = code or detect_language([token.lower() for token in found])
     kept = frozenset(terms(f"{text} zzz", code, asked=True))
     subject: dict[str, bool] = {}
     for place, token in enumerate(found):
-        for word in cut(token):
+        for word in token_words(token):
             stemmed = stem(word, code)
             if stemmed not in kept or word in _TALK or is_general(word) or not any(map(str.isalpha, word)):
                 continue
@@ -227,6 +227,6 @@ def _subject(text: str, code: str) -> dict[str, bool]:
     return subject
 
 
-def _short(text: str) -> str:
+def _shorten_title(text: str) -> str:
     line = neutral(text[: 4 * _LONGEST])
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1].rstrip() + "…"

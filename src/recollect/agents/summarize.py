@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
-from recollect.agents.models import Account, Limits, Model, Turn
+from recollect.agents.models import Account, Model, ModelLimits, Turn
 from recollect.agents.prompts import prompt
 from recollect.errors import ModelError
 from recollect.memory.memory import Memory
@@ -42,7 +42,9 @@ def summarize(
         asked = f"# {neutral(title)}\n\n{text[:_LONGEST]}" if title else text[:_LONGEST]
         account = Account(memory, "summarize", memory.config)
         try:
-            reply = model.converse(system, [Turn("user", asked)], limits=Limits(turns=1, seconds=60), account=account)
+            reply = model.converse(
+                system, [Turn("user", asked)], limits=ModelLimits(turns=1, seconds=60), account=account
+            )
             if reply.text.strip():
                 return Summarized(reply.text.strip(), model.name)
             problem = "the model gave no answer"

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from recollect.agents.apply import Finding
 from recollect.agents.extract import Extraction, Extractor, by_rules
-from recollect.agents.gather_interactions import Collected, Saying
+from recollect.agents.gather_interactions import Gathered, Utterance
 from recollect.config import Config
 from recollect.memory.memory import Memory
 
@@ -23,7 +23,7 @@ _SURE = 0.7
 def by_tiers(models: Sequence[Extractor]) -> Extractor:
     """Rules first, then each of these for what is still open, in their order."""
 
-    def extractor(memory: Memory, collected: Collected) -> Extraction:
+    def extractor(memory: Memory, collected: Gathered) -> Extraction:
         found = by_rules(memory, collected)
         still_open = _without_what_is_known(collected, found.findings)
         tokens, problems, tiers = 0, [], [found.tier]
@@ -52,17 +52,17 @@ def by_tiers(models: Sequence[Extractor]) -> Extractor:
     return extractor
 
 
-def _without_what_is_known(collected: Collected, findings: Sequence[Finding]) -> Collected:
+def _without_what_is_known(collected: Gathered, findings: Sequence[Finding]) -> Gathered:
     """What the rules did not understand, and might hold something: statements of the person of some length."""
     understood = {finding.origin for finding in findings}
     return collected.only(lambda said: said.role != "user" or (said.origin not in understood and _may_tell(said)))
 
 
-def _only(collected: Collected, origins: set[str]) -> Collected:
+def _only(collected: Gathered, origins: set[str]) -> Gathered:
     return collected.only(lambda said: said.origin in origins)
 
 
-def _may_tell(said: Saying) -> bool:
+def _may_tell(said: Utterance) -> bool:
     text = said.text.strip()
     return len(text.split()) >= _FEWEST_WORDS and not text.endswith(("?", "？", "؟"))
 
@@ -78,7 +78,7 @@ def model_keeps_memory(chat: str, config: Config) -> bool:
 def without_fallback(extractor: Extractor, config: Config) -> Extractor:
     """An extractor that leaves alone what models with tools have talked about: they keep memory of it themselves."""
 
-    def extract(memory: Memory, collected: Collected) -> Extraction:
+    def extract(memory: Memory, collected: Gathered) -> Extraction:
         talks = tuple(talk for talk in collected.talks if not model_keeps_memory(talk.session, config))
         return extractor(memory, replace(collected, talks=talks))
 

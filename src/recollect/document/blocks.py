@@ -50,25 +50,25 @@ class Item(NamedTuple):
     form: Literal["bullet", "paragraph"]
 
 
-def decode(data: bytes) -> str:
+def decode_file(data: bytes) -> str:
     """The text of a file; a byte order mark and every line ending stay in it."""
     if len(data) > MAX_BYTES:
         raise DocumentError(f"the file has more than {MAX_BYTES:,} bytes, which is the most that can be read")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        place = _place(data, error.start)
+        place = _byte_position(data, error.start)
         raise DocumentError(f"{place} is not UTF-8 text; save the file as UTF-8") from None
     if "\0" in text:
-        raise DocumentError(f"{_place(data, data.index(0))} is a NUL character; save the file as UTF-8 text")
+        raise DocumentError(f"{_byte_position(data, data.index(0))} is a NUL character; save the file as UTF-8 text")
     return text
 
 
-def encode(text: str) -> bytes:
+def encode_file(text: str) -> bytes:
     return text.encode("utf-8")
 
 
-def _place(data: bytes, at: int) -> str:
+def _byte_position(data: bytes, at: int) -> str:
     line = len(re.findall(rb"\r\n|\r|\n", data[:at])) + 1
     return f"line {line}, byte {at + 1}"
 
@@ -195,7 +195,7 @@ def _paragraph(lines: Sequence[str], at: int) -> Block:
             return Block("heading", text, end + 1 - at, content=said, level=1 if "=" in below else 2)
         if _kind(below) == "columns":
             return _other(lines, at, _end_while(lines, end, lambda kind: kind == "text"))
-    content = _said(lines[at], lines[at + 1 : end], _KIND.match, _KIND.match)
+    content = _read_content(lines[at], lines[at + 1 : end], _KIND.match, _KIND.match)
     return Block("paragraph", "".join(lines[at:end]), end - at, content=content)
 
 
@@ -208,9 +208,9 @@ def _bullet(lines: Sequence[str], at: int, lead: str) -> Block:
         text = "".join(lines[at:end])
         if _is_comment(text[len(lead) :].strip()):
             return Block("other", text, end - at)
-        content = _said(first, lines[at + 1 : end], _MISREAD.match, _FENCE.match)
+        content = _read_content(first, lines[at + 1 : end], _MISREAD.match, _FENCE.match)
         return Block("bullet", text, end - at, lead, content)
-    said = _bare(first)
+    said = _strip_line(first)
     if not said or _is_comment(said) or (said[-1] in ":：*_`" and _EMPTY_LABEL.match(said)):
         return Block("other", lines[at])
     return Block("bullet", lines[at], 1, lead, _unescaped(said, _misread_alone) if said[0] == "\\" else said)
@@ -226,7 +226,7 @@ def _entry_end(lines: Sequence[str], at: int, first: str) -> int:
             closed = _fence_end(lines, end - 1, fence[1], indent)
             look_for_code = closed > 0  # if this one does not end here, none further down does
             end = closed or end
-        if end == len(lines) or _width(lines[end]) <= indent or not _bare(lines[end]):
+        if end == len(lines) or _width(lines[end]) <= indent or not _strip_line(lines[end]):
             return end
         text = lines[end]
         end += 1
@@ -279,7 +279,7 @@ _MISREAD = re.compile(rf"([-*_])(?:[ \t]*\1)+\Z|{_FENCE.pattern}|<!--|\[[ xX]\](
 _Question = Callable[[str], object]
 
 
-def clean(text: str) -> str:
+def strip_controls(text: str) -> str:
     """Without control characters; those that are white space become a space."""
     if text.isprintable():
         return text
@@ -290,10 +290,10 @@ def one_block(content: str) -> str:
     """What remains of a content as a list entry: no blank lines, no outer white space, no controls."""
     if content.isprintable():
         return content.strip()
-    return _joined(_NEWLINES.split(content))
+    return _dedent_lines(_NEWLINES.split(content))
 
 
-def written(content: str, position: Literal["bullet", "value", "inner", "paragraph"]) -> list[str]:
+def content_lines(content: str, position: Literal["bullet", "value", "inner", "paragraph"]) -> list[str]:
     """The lines to write so that `content` is read back, with a backslash only where one is needed.
 
     The position is that of the first line: after a bullet, after a label, below a bullet, or on its own.
@@ -334,28 +334,28 @@ def _needs_backslash(text: str, misread: _Question) -> bool:
     return bool(bare) and not bare[0].isspace() and bool(misread(bare))
 
 
-def _said(first: str, rest: Iterable[str], misread_first: _Question, misread: _Question) -> str:
-    if not _bare(first):
+def _read_content(first: str, rest: Iterable[str], misread_first: _Question, misread: _Question) -> str:
+    if not _strip_line(first):
         misread_first = misread
-    joined = _joined((first, *rest))
+    joined = _dedent_lines((first, *rest))
     if "\\" not in joined:
         return joined
     head, *tail = joined.split("\n")
     return "\n".join([_unescaped(head, misread_first), *(_unescaped(line, misread) for line in tail)])
 
 
-def _joined(lines: Iterable[str]) -> str:
+def _dedent_lines(lines: Iterable[str]) -> str:
     """The first line and, less the indentation they share, the others; without the blank ones."""
-    first, *rest = [(_width(line), bare) for line in lines if (bare := _bare(line))] or [(0, "")]
+    first, *rest = [(_width(line), bare) for line in lines if (bare := _strip_line(line))] or [(0, "")]
     if not rest:
         return first[1]
     least = min(rest)[0]
     return "\n".join([first[1], *(" " * (width - least) + bare for width, bare in rest)])
 
 
-def _bare(line: str) -> str:
+def _strip_line(line: str) -> str:
     text = line.strip()
-    return text if text.isprintable() else clean(text).strip()
+    return text if text.isprintable() else strip_controls(text).strip()
 
 
 # --- sections ---

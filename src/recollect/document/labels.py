@@ -11,7 +11,7 @@ from typing import Final
 from unicodedata import category as character_class
 from unicodedata import normalize
 
-from recollect.document.blocks import one_block, written
+from recollect.document.blocks import content_lines, one_block
 
 MAX_LABEL: Final = 64
 
@@ -32,9 +32,9 @@ def key_of(label: str) -> str:
     """The key of a label: `GitHub Handle` and `**github-handle**` are both `github_handle`."""
     if _is_simple(label):
         return "_".join(label.lower().split())[:MAX_LABEL].rstrip("_")
-    key = _folded(label)
+    key = _fold_label(label)
     for _ in range(4):  # folding can bring new separators and edges to light
-        again = _folded(key)
+        again = _fold_label(key)
         if again == key:
             break
         key = again
@@ -45,17 +45,19 @@ def _is_simple(label: str) -> bool:
     return label.isascii() and label.replace(" ", "").isalnum()
 
 
-def _folded(label: str) -> str:
+def _fold_label(label: str) -> str:
     text = label.casefold()
     if not text.isascii():
         text = normalize("NFKC", normalize("NFKC", label).casefold())
     if not text.isprintable():
         text = "".join(char for char in text if char.isprintable() or char.isspace())
     words = _SEPARATORS.split(_DROPPED.sub("", text))
-    return "_".join(bare for word in words if (bare := word if word.isalnum() else _bare(word)))[:MAX_LABEL]
+    return "_".join(bare for word in words if (bare := word if word.isalnum() else _strip_punctuation(word)))[
+        :MAX_LABEL
+    ]
 
 
-def _bare(word: str) -> str:
+def _strip_punctuation(word: str) -> str:
     start, end = 0, len(word)
     while start < end and _is_punctuation(word[start]):
         start += 1
@@ -79,7 +81,7 @@ def can_label(label: str, key: str) -> bool:
     """Is this label, written in front of a value, read back as this key?"""
     return (
         key_of(label) == key
-        and written(label, "bullet") == [label]
+        and content_lines(label, "bullet") == [label]
         and one_block(label) == label
         and split_label(f"{label}: x") == (label, "x")
     )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from recollect.document.blocks import Item, clean
+from recollect.document.blocks import Item, strip_controls
 from recollect.document.memory_md import section_key
 
 # Similarity is rapidfuzz's ratio, 0 to 100, the better of as written and with the words sorted. Fewer than
@@ -24,7 +24,7 @@ _MAX_COMPARED: Final = 300  # characters of a long text that are compared
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class ExpectedFact:
     """A fact that is believed to be in the file."""
 
     id: str
@@ -35,7 +35,7 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class FileChanges:
     same: list[tuple[str, Item]] = field(default_factory=list)
     moved: list[tuple[str, Item]] = field(default_factory=list)  # to another section, otherwise the same
     changed: list[tuple[str, Item]] = field(default_factory=list)  # content or key, perhaps also the section
@@ -44,12 +44,12 @@ class Changes:
     repeated: list[Item] = field(default_factory=list)  # says once more what another item says
 
 
-def compare(known: Sequence[Known], items: Sequence[Item]) -> Changes:
+def compare(known: Sequence[ExpectedFact], items: Sequence[Item]) -> FileChanges:
     """What happened to the known facts, the surest explanation first."""
-    changes = Changes()
-    olds = [_Side(section_key(one.section), one.key, _folded(one.content)) for one in known]
-    news = [_Side(section_key(one.section), one.key, _folded(one.content)) for one in items]
-    left = _Left(olds, news)
+    changes = FileChanges()
+    olds = [_Comparable(section_key(one.section), one.key, _fold_content(one.content)) for one in known]
+    news = [_Comparable(section_key(one.section), one.key, _fold_content(one.content)) for one in items]
+    left = _Unmatched(olds, news)
 
     def record(into: list[tuple[str, Item]], pairs: Iterable[tuple[int, int]]) -> None:
         into.extend((known[old].id, items[new]) for old, new in pairs)
@@ -74,7 +74,7 @@ def compare(known: Sequence[Known], items: Sequence[Item]) -> Changes:
 
 
 @dataclass(frozen=True, slots=True)
-class _Side:
+class _Comparable:
     """One fact or item, as far as it is compared."""
 
     section: str
@@ -87,17 +87,17 @@ class _Side:
         return (label + self.said)[:_MAX_COMPARED].casefold()
 
 
-def _folded(content: str) -> str:
-    return " ".join(clean(content).split())
+def _fold_content(content: str) -> str:
+    return " ".join(strip_controls(content).split())
 
 
-_Trait = Callable[[_Side], Hashable]
+_Trait = Callable[[_Comparable], Hashable]
 
 
-class _Left:
+class _Unmatched:
     """The facts and items not yet explained, by position and in order."""
 
-    def __init__(self, olds: Sequence[_Side], news: Sequence[_Side]) -> None:
+    def __init__(self, olds: Sequence[_Comparable], news: Sequence[_Comparable]) -> None:
         self._olds, self._news = olds, news
         self.old = dict.fromkeys(range(len(olds)))
         self.new = dict.fromkeys(range(len(news)))
@@ -164,7 +164,7 @@ class _Left:
             del self.new[new]
         return sorted(pairs, key=lambda pair: pair[1])
 
-    def drop(self, fits: Callable[[_Side], bool]) -> list[int]:
+    def drop(self, fits: Callable[[_Comparable], bool]) -> list[int]:
         """Take out the items that fit."""
         dropped = [new for new in self.new if fits(self._news[new])]
         for new in dropped:

@@ -20,9 +20,9 @@ from recollect.document.blocks import (
     MAX_BYTES,
     Block,
     Item,
-    clean,
-    decode,
-    encode,
+    content_lines,
+    decode_file,
+    encode_file,
     headings,
     indent_of,
     joined_below,
@@ -31,7 +31,7 @@ from recollect.document.blocks import (
     parse_block,
     parse_blocks,
     split_lines,
-    written,
+    strip_controls,
 )
 from recollect.document.labels import LABEL, MAX_LABEL, can_label, key_of, label_of, split_label
 from recollect.errors import InvalidInputError, NotFoundError
@@ -45,8 +45,8 @@ __all__ = [
     "Editor",
     "Item",
     "category_of",
-    "decode",
-    "encode",
+    "decode_file",
+    "encode_file",
     "key_of",
     "label_of",
     "one_block",
@@ -99,21 +99,21 @@ def section_key(section: str) -> str:
 
 def render_item(key: str | None, label: str | None, content: str) -> str:
     """The lines of a new item, without the last line ending: `- Label: value` or `- text`."""
-    return _entry("- ", key, label, _checked(content), "\n")
+    return _render_entry("- ", key, label, _require_content(content), "\n")
 
 
-def _checked(content: str) -> str:
+def _require_content(content: str) -> str:
     said = one_block(content)
     if not said:
         raise InvalidInputError("content", "there is no text in it")
     return said
 
 
-def _entry(lead: str, key: str | None, label: str | None, said: str, newline: str) -> str:
+def _render_entry(lead: str, key: str | None, label: str | None, said: str, newline: str) -> str:
     indent = newline + indent_of(lead) + "  "
     if key is None:
-        return lead + indent.join(written(said, "bullet"))
-    return f"{lead}{_label_for(key, label)}: {indent.join(written(said, 'value'))}"
+        return lead + indent.join(content_lines(said, "bullet"))
+    return f"{lead}{_label_for(key, label)}: {indent.join(content_lines(said, 'value'))}"
 
 
 def _label_for(key: str, label: str | None) -> str:
@@ -251,7 +251,7 @@ class Document:
         while line < item.line and at < len(self._blocks):
             line += self._blocks[at].lines
             at += 1
-        if line == item.line and at < len(self._blocks) and _says(self._blocks[at], item.key, item.content):
+        if line == item.line and at < len(self._blocks) and _block_says(self._blocks[at], item.key, item.content):
             return at
         for at, other in self._read():
             if (other.section, other.key, other.content) == (item.section, item.key, item.content):
@@ -296,8 +296,8 @@ class Editor:
 
     def add(self, section: str, content: str, key: str | None = None, label: str | None = None) -> None:
         """A new item after the last one of its section, which is created where it is missing."""
-        said = _checked(content)
-        self._put(section, lambda lead: _entry(lead, key, label, said, self.newline))
+        said = _require_content(content)
+        self._put(section, lambda lead: _render_entry(lead, key, label, said, self.newline))
 
     def put(self, section: str, lines: Sequence[str]) -> None:
         """These lines, which are one item, at the end of a section."""
@@ -305,7 +305,7 @@ class Editor:
 
     def replace(self, at: int, key: str | None, content: str) -> int:
         """The same line with another content; its new place."""
-        return self._rewrite(at, key, None, _checked(content))
+        return self._rewrite(at, key, None, _require_content(content))
 
     def rename(self, at: int, key: str, label: str | None, content: str) -> int:
         """The same line under another key; its new place."""
@@ -340,12 +340,12 @@ class Editor:
         ending = block.text[len(body) :]
         newline = newline_of(block.text) if ending else self.newline
         if block.kind == "paragraph" and key is None:
-            text = indent_of(body) + newline.join(written(said, "paragraph"))
+            text = indent_of(body) + newline.join(content_lines(said, "paragraph"))
         else:
-            text = _in_place(block, label, said, newline)
-            if not _says(parse_block(text), key, said):
+            text = _replace_content(block, label, said, newline)
+            if not _block_says(parse_block(text), key, said):
                 lead = block.lead.rstrip() or "-"
-                text = _entry(f"{lead} ", key, label, said, newline)
+                text = _render_entry(f"{lead} ", key, label, said, newline)
         changed = parse_block(text + ending)
         return self._splice(at, at + 1, [changed], settled=changed.kind == block.kind)
 
@@ -364,7 +364,7 @@ class Editor:
         self._splice(last + 1, last + 1, [self._blank(), new] if apart else [new])
 
     def _put_section(self, section: str, item: Block) -> None:
-        heading = parse_block(f"## {' '.join(clean(section).split())}{self.newline}")
+        heading = parse_block(f"## {' '.join(strip_controls(section).split())}{self.newline}")
         if not heading.content:
             raise InvalidInputError("section", "a section needs a name")
         at = self._place_for(heading.content)
@@ -405,7 +405,7 @@ class Editor:
         moved = len(row) - (stop + len(below) - first)
         blocks[first : stop + len(below)] = row
         self._fenced = self._fenced or any(_may_fence(block.text) for block in new)
-        self._words += _words(new) - _words(old)
+        self._words += _count_words(new) - _count_words(old)
         if any(block.kind == "heading" for block in (*new, *old)):
             self._heads = None
         elif moved and self._heads is not None:
@@ -419,7 +419,7 @@ def _sections_of(blocks: Sequence[Block], places: Sequence[int]) -> Iterator[tup
     return ((places[number], name) for number, name in found)
 
 
-def _words(blocks: Iterable[Block]) -> int:
+def _count_words(blocks: Iterable[Block]) -> int:
     return sum(len(block.text.split()) for block in blocks)
 
 
@@ -436,7 +436,7 @@ def _parts_of(block: Block) -> _Parts:
     return (key_of(split[0]), *split) if split else (None, None, block.content)
 
 
-def _says(block: Block, key: str | None, content: str) -> bool:
+def _block_says(block: Block, key: str | None, content: str) -> bool:
     return _parts_of(block)[::2] == (key, content)
 
 
@@ -449,15 +449,15 @@ def _next_lead(lead: str) -> str:
     return f"{indent}{min(int(number) + 1, 999) if number else ''}{mark} "
 
 
-def _in_place(block: Block, label: str | None, said: str, newline: str) -> str:
+def _replace_content(block: Block, label: str | None, said: str, newline: str) -> str:
     """The text of a list entry with another content, in the style of the old one."""
     first, *below = split_lines(block.text)
     deeper = indent_of(below[0]) if below else indent_of(first) + "  "
     match = LABEL.match(first, len(block.lead)) if split_label(block.content) else None
     if match is None:
-        return block.lead + f"{newline}{deeper}".join(written(said, "bullet"))
+        return block.lead + f"{newline}{deeper}".join(content_lines(said, "bullet"))
     start, end = match.span("marked" if match["marked"] else "plain")
     shown = first[: match.end()] if label is None else first[:start] + label + first[end : match.end()]
     if first[match.end() :].strip():
-        return shown + f"{newline}{deeper}".join(written(said, "value"))
-    return f"{newline}{deeper}".join([shown.rstrip(), *written(said, "inner")])
+        return shown + f"{newline}{deeper}".join(content_lines(said, "value"))
+    return f"{newline}{deeper}".join([shown.rstrip(), *content_lines(said, "inner")])

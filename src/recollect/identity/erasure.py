@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Protocol
 
 from recollect.errors import StoreBusyError
-from recollect.memory.erase import erase
+from recollect.memory.erase import erase_records
 from recollect.memory.files.contract import Files
 from recollect.memory.write import ERASED, Acting, Write, tombstone_hashes
 from recollect.policy.topics import Topic
@@ -108,7 +108,7 @@ class ErasureHooks:
             if write.tx.get(record.id) is not None and erased_before(write, record, self._copies().is_joined)
         ]
         if again:
-            erase(write, self._files, again)
+            erase_records(write, self._files, again)
             write.notices.append(ERASED)
 
 

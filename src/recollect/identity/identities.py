@@ -93,7 +93,7 @@ class Pending:
     @property
     def message(self) -> str:
         """What to ask the person, or what to tell them."""
-        own, other = _counted(self.own_counts), _counted(self.other_counts)
+        own, other = _describe_counts(self.own_counts), _describe_counts(self.other_counts)
         told = f"Join this channel ({own}) with your {self.other_channel} ({other}) into one memory."
         if self.confirmed and self.other_confirmed:
             return f"{told} Both sides have confirmed; it is being completed."
@@ -104,7 +104,7 @@ class Pending:
         return f"{told} Go on only if it was you who had the code shown there. Both sides have to confirm."
 
 
-def _counted(counts: dict[str, int]) -> str:
+def _describe_counts(counts: dict[str, int]) -> str:
     number = sum(counts.values())
     return "nothing remembered yet" if not number else f"{number:,} {'memory' if number == 1 else 'memories'}"
 
@@ -149,7 +149,7 @@ class Unlinked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class BoundIdentity:
     """An identity that was bound or joined, and which user it is."""
 
     identity: Identity

@@ -20,17 +20,17 @@ from recollect.config import Config
 from recollect.errors import LinkError, StoreBusyError, StoreError
 from recollect.identity.codes import hashed, new_code, new_salt, normal
 from recollect.identity.erasure import UnfinishedError
-from recollect.identity.identities import Code, Identity, Joined, Known, Pending, Unlinked, check_identity
+from recollect.identity.identities import BoundIdentity, Code, Identity, Joined, Pending, Unlinked, check_identity
 from recollect.identity.merge import Contents, Merge, contents, mark_of, memory_of, secret_of, state_before, take_back
 from recollect.memory.memory import Memory
 from recollect.memory.transaction import NO_HOOKS
 from recollect.memory.transfer import import_archive, write_archive
 from recollect.memory.upkeep import remove_expired
 from recollect.memory.user_memory import UserMemory
-from recollect.memory.write import Acting, pause_of
+from recollect.memory.write import Acting, refusal_if_paused
 from recollect.records import new_id
 from recollect.store.identities import Link, links, one_link
-from recollect.store.service_tables import Nowhere, ServiceTables, View
+from recollect.store.service_tables import NoServiceTables, ServiceTables, View
 from recollect.times import Clock, from_text, to_text, utc_now
 from recollect.userid import check_user_id
 
@@ -97,7 +97,7 @@ class Identities:
         if taken:
             raise LinkError("joined", f"{who} is joined with another channel already; unlink it first")
 
-    def all(self) -> list[Known]:
+    def all(self) -> list[BoundIdentity]:
         """Everyone who was bound or joined."""
         with self._store.read() as view:
             if view is None:
@@ -108,7 +108,7 @@ class Identities:
                 home = _home(view, who)
                 joins = one_link(view, "joins", user_id=_own(view, who))
                 until = joins.until if joins and joins.state == "joined" and joins.undoable else None
-                found.append(Known(identity=who, user_id=home, joined=joins is not None, undo_until=until))
+                found.append(BoundIdentity(identity=who, user_id=home, joined=joins is not None, undo_until=until))
         return found
 
     # from the code to one memory
@@ -333,7 +333,7 @@ class Identities:
 
     def bury(self, user_id: str) -> None:
         """Note that a user was erased just now: a MEMORY.md of before is not read again."""
-        if isinstance(self._store, Nowhere):
+        if isinstance(self._store, NoServiceTables):
             return  # a store of one's own: its maker looks after that
         # by the real time and not the clock of the app: it is compared with that of files
         with self._store.write() as view:
@@ -356,7 +356,7 @@ class Identities:
         return self._people.clock()
 
     def _check_enabled(self) -> None:
-        if pause_of("on", self._people.config) is not None:
+        if refusal_if_paused("on", self._people.config) is not None:
             raise LinkError("paused", "Memory is switched off here, so nothing can be joined.")
 
     def _counts(self, user_id: str) -> dict[str, int]:

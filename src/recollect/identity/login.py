@@ -1,9 +1,9 @@
-"""Who visits: a person by a one-time link or code, an operator by a link or a key, or whoever sits at a machine of
+"""Who logs in: a person by a one-time link or code, an operator by a link or a key, or whoever sits at a machine of
 their own.
 
-A link is signed and good for a few minutes and one visit, whichever process it reaches; a code that can be typed stands
-for one. A visit is a signed cookie; it ends with its hours, with the key that made its link, or with leaving. Forms
-carry a CSRF token that only the visitor's own pages know.
+A link is signed and good for a few minutes and one login, whichever process it reaches; a code that can be typed stands
+for one. A login session is a signed cookie; it ends with its hours, with the key that made its link, or with leaving.
+Forms carry a CSRF token that only the user's own pages know.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from typing import Any
 from recollect.errors import ConfigError, InvalidInputError, NotFoundError
 from recollect.identity.codes import MOST_TYPED, hashed, new_code, normal
 from recollect.identity.signing import sign, url_safe, verify
-from recollect.store.keys import DEFAULT_TENANT, Keys, Repeated, check_tenant
+from recollect.store.keys import DEFAULT_TENANT, ApiKeys, IdempotentRequest, check_tenant
 from recollect.store.tenants import stored_id
 from recollect.times import Clock, utc_now
 
-VISIT = timedelta(hours=12)
-"""How long a visit lasts. Less than answers are kept, or one that was ended could begin again."""
-LINK = timedelta(minutes=10)
+SESSION_LIFETIME = timedelta(hours=12)
+"""How long a login session lasts. Less than answers are kept, or one that was ended could begin again."""
+LINK_LIFETIME = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True)
-class Visitor:
+class LoginSession:
     """Who looks at a page: a person sees their own memory, an operator numbers about everybody of their tenant."""
 
     tenant: str
@@ -42,16 +42,16 @@ class Visitor:
     nonce: str = ""
 
 
-class NotWelcomeError(InvalidInputError):
+class LoginRefusedError(InvalidInputError):
     """A link or a key that lets nobody in."""
 
 
 class Login:
-    """Lets visitors in. ``open``: as long as there never was a key, everybody is ``user`` and operator, as on a machine
-    of one's own."""
+    """Starts login sessions. ``open``: as long as there never was a key, everybody is ``user`` and operator, as on a
+    machine of one's own."""
 
     def __init__(
-        self, keys: Keys, *, open: bool = False, user: str | Callable[[], str] = "me", clock: Clock = utc_now
+        self, keys: ApiKeys, *, open: bool = False, user: str | Callable[[], str] = "me", clock: Clock = utc_now
     ) -> None:
         self._keys = keys
         self._open = open
@@ -73,13 +73,13 @@ class Login:
     ) -> tuple[str, int]:
         """The code of a one-time link for a user, as the tenant knows them, and when it ends.
 
-        ``key`` is the id of the API key on whose behalf it is made; a visit ends when that is revoked.
+        ``key`` is the id of the API key on whose behalf it is made; a session ends when that is revoked.
         """
         check_tenant(tenant)
         stored = None if user is None else stored_id(tenant, user)
         if stored is None and not operator:
             raise InvalidInputError("user", "must be given, unless the link is an operator's")
-        return self._signed("link", {"t": tenant, "u": stored, "o": operator, "r": read_only, "k": key}, LINK)
+        return self._signed("link", {"t": tenant, "u": stored, "o": operator, "r": read_only, "k": key}, LINK_LIFETIME)
 
     def code(self, user: str | None, **how: Any) -> tuple[str, datetime]:
         """The same as a code that can be typed, such as ``K7QM2-XWDPA``; of it only a hash is stored."""
@@ -91,36 +91,38 @@ class Login:
         return code if self._keys.answer(kept) else link, datetime.fromtimestamp(until, timezone.utc)
 
     def enter(self, code: str) -> tuple[str, int]:
-        """Begin a visit with the code of a link or with a key that administers: the cookie, and when it ends."""
+        """Begin a login session with the code of a link or with an admin key: the cookie, and when it ends."""
         given = code.strip()
         if given.startswith("rk_"):
             key = self._keys.named_by(given)
             if key is None or not key.may("admin"):
-                raise NotWelcomeError("key", "is not known, was revoked, or is not one that administers")
-            return self._signed("visit", {"t": key.tenant, "u": None, "o": True, "r": False, "k": key.id}, VISIT)
+                raise LoginRefusedError("key", "is not known, was revoked, or is not one that administers")
+            return self._signed(
+                "session", {"t": key.tenant, "u": None, "o": True, "r": False, "k": key.id}, SESSION_LIFETIME
+            )
         told = self._told("link", given if len(given) > MOST_TYPED else self._link_of(given))
         if told is None or not self._is_good(told) or not self._spend(told["n"]):
-            raise NotWelcomeError(
+            raise LoginRefusedError(
                 "code", "was used already, or is too old, or is not one of this server; ask for another"
             )
-        return self._signed("visit", {name: told[name] for name in "tuork"}, VISIT)
+        return self._signed("session", {name: told[name] for name in "tuork"}, SESSION_LIFETIME)
 
-    def visitor(self, cookie: str) -> Visitor | None:
+    def session(self, cookie: str) -> LoginSession | None:
         """Who this is; None if nobody is known by that cookie."""
-        told = self._told("visit", cookie) if cookie else None
+        told = self._told("session", cookie) if cookie else None
         if told is not None and self._is_good(told) and not self._is_spent(told["n"]):
-            return Visitor(told["t"], told["u"], told["o"], may_write=not told["r"], nonce=told["n"])
+            return LoginSession(told["t"], told["u"], told["o"], may_write=not told["r"], nonce=told["n"])
         if self._open and not self._keys.any():
-            return Visitor(DEFAULT_TENANT, self._user(), True, is_open=True)
+            return LoginSession(DEFAULT_TENANT, self._user(), True, is_open=True)
         return None
 
-    def leave(self, visitor: Visitor) -> None:
-        """End a visit, for whoever has its cookie."""
-        if visitor.nonce:
-            self._spend(visitor.nonce)
+    def leave(self, session: LoginSession) -> None:
+        """End a login session, for whoever has its cookie."""
+        if session.nonce:
+            self._spend(session.nonce)
 
     def csrf_token(self, browser: str) -> str:
-        """Return what a form must carry that is sent by this browser in this visit."""
+        """Return what a form must carry that is sent by this browser in this login session."""
         return url_safe(hmac.digest(self._secret, b"form " + browser.encode(), "sha256"))
 
     def is_csrf_token(self, browser: str, token: str) -> bool:
@@ -138,9 +140,9 @@ class Login:
             return ""
         return "" if found is None or found[2] is None else found[2].decode()
 
-    def _kept_as(self, code: str) -> Repeated:
+    def _kept_as(self, code: str) -> IdempotentRequest:
         salt = hmac.digest(self._secret, b"console code", "sha256")[:16].hex()
-        return Repeated("", f"console code {hashed(code, salt)}")
+        return IdempotentRequest("", f"console code {hashed(code, salt)}")
 
     @property
     def _secret(self) -> bytes:
@@ -172,7 +174,7 @@ class Login:
                 return False
             self._used.add(nonce)
         mine = secrets.token_bytes(16)
-        self._keys.keep_answer(Repeated("", nonce), "console", 200, mine)  # the first one's stays
+        self._keys.keep_answer(IdempotentRequest("", nonce), "console", 200, mine)  # the first one's stays
         kept = self._kept(nonce)
         return kept is None or kept == mine
 
@@ -181,7 +183,7 @@ class Login:
 
     def _kept(self, nonce: str) -> bytes | None:
         try:
-            found = self._keys.answer(Repeated("", nonce))
+            found = self._keys.answer(IdempotentRequest("", nonce))
         except NotFoundError:
             return b""
         return None if found is None else found[2] or b""

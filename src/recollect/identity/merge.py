@@ -15,13 +15,13 @@ from typing import Any
 
 from recollect.errors import NotFoundError, UndoError
 from recollect.identity.erasure import carried, erased_before, keys_of, said_again
-from recollect.memory.erase import erase
-from recollect.memory.interaction_log import report
-from recollect.memory.journal import undo
+from recollect.memory.erase import erase_records
+from recollect.memory.interaction_log import store_interactions
+from recollect.memory.journal import undo_target
 from recollect.memory.transaction import NO_HOOKS
-from recollect.memory.transfer import Stored
+from recollect.memory.transfer import StoredRecords
 from recollect.memory.user_memory import UserMemory
-from recollect.memory.write import Acting, Write, masked, tombstone_hashes
+from recollect.memory.write import Acting, Write, mask_data, tombstone_hashes
 from recollect.policy.secrets import mask
 from recollect.records import (
     MODES,
@@ -112,7 +112,7 @@ class Merge:
             write.state = replace(write.state, mode="on")
             is_first = not _ends_with(write, self._run, "join")
             self._drop_what_was_erased_there(write)
-            stored = Stored(write)
+            stored = StoredRecords(write)
             stored.look_up([record.id for record in records])
             for record in records:
                 self.counts[self._take(write, stored, record)] += 1
@@ -134,13 +134,13 @@ class Merge:
         gone = {tombstone.record_id for tombstone in self.brought.tombstones} - {one.id for one in self.brought.records}
         same = write.tx.find(Query(ids=sorted(gone), statuses=()))
         if same:
-            erase(write, self.person.files, same)
+            erase_records(write, self.person.files, same)
         for record in write.tx.find(Query()):
             found = [one for key in keys for hash in tombstone_hashes(record, key) for one in by_hash.get(hash, ())]
             if found and not said_again(record, found):
                 write.forget(record, reason=f"erased on the other side, {self._reason}")
 
-    def _take(self, write: Write, stored: Stored, record: Record) -> str:
+    def _take(self, write: Write, stored: StoredRecords, record: Record) -> str:
         """Take over one record, and say what became of it."""
         if erased_before(write, record, lambda run: True):
             return "erased before"
@@ -217,7 +217,7 @@ class Merge:
     def _take_over_the_rest(self, write: Write) -> None:
         """Take over what is not a record and can be told again."""
         brought, tx = self.brought, write.tx
-        report(tx, brought.interactions, write.now)
+        store_interactions(tx, brought.interactions, write.now)
         tx.log_calls(brought.calls)
         tx.set_recalled({ref: at for ref, at in brought.recalled.items() if tx.get(ref) is not None})
         if brought.carried:
@@ -261,7 +261,7 @@ def take_back(person: UserMemory, run: str, details: dict[str, Any], name: str) 
             if entry.before is None and record is not None and record.status == "archived":
                 gone.append(record)
         if gone:
-            erase(write, person.files, gone, bury=False)
+            erase_records(write, person.files, gone, bury=False)
         _restore_state(write, details)
         if is_first:
             write.mark("unjoin", "", reason=f"no longer joined with {name}")
@@ -275,7 +275,7 @@ def _ends_with(write: Write, run: str, op: str) -> bool:
 
 def _take_back(write: Write, entry: JournalEntry) -> bool:
     try:
-        undo(write, entry.seq)
+        undo_target(write, entry.seq)
     except (UndoError, NotFoundError):
         return False
     return True
@@ -321,7 +321,7 @@ def secret_of(person: UserMemory) -> str:
         return reader.state().secret.hex()
 
 
-def _same(write: Write, stored: Stored, record: Record) -> Record | None:
+def _same(write: Write, stored: StoredRecords, record: Record) -> Record | None:
     """The same thing at the same place, for the kinds that the write path does not compare."""
     if record.kind in ("observation", "episode") and write.known.has_exactly(record):
         found = write.tx.find(Query(kinds=(record.kind,)))
@@ -332,4 +332,4 @@ def _same(write: Write, stored: Stored, record: Record) -> Record | None:
 
 
 def _clean(record: Record) -> Record:
-    return replace(record, excerpt=record.excerpt and mask(record.excerpt), metadata=masked(record.metadata))
+    return replace(record, excerpt=record.excerpt and mask(record.excerpt), metadata=mask_data(record.metadata))

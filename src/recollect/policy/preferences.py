@@ -152,7 +152,7 @@ def speaks_against(value: str | None) -> bool:
 
 
 @lru_cache(maxsize=1)
-def _signs() -> dict[str, str]:
+def _word_roles() -> dict[str, str]:
     """What each word does in a clause. Of a word in several tables the last one says."""
     found: dict[str, str] = {}
     denying = {word for code in _LANGUAGES for word, kind in grammar(code).kinds.items() if kind == NEGATION}
@@ -168,7 +168,7 @@ def _signs() -> dict[str, str]:
 @lru_cache(maxsize=1)
 def against_words() -> frozenset[str]:
     """Folded words without one of which hardly anything is said against a thing, in scripts that have spaces."""
-    return frozenset(word for word, role in _signs().items() if role in ("against", "denies"))
+    return frozenset(word for word, role in _word_roles().items() if role in ("against", "denies"))
 
 
 @lru_cache(maxsize=1)
@@ -199,19 +199,19 @@ def likings(statement: str, code: str = "") -> list[Liking]:
         if _compiled(_HINTS, re.IGNORECASE).search(sentence):
             for pattern, said in _SAID_OTHERWISE:
                 sentence = _compiled(pattern, re.IGNORECASE).sub(said, sentence)
-        found += _read(sentence, code)
+        found += _read_sentence(sentence, code)
     return list(dict.fromkeys(found))[:_MOST_THINGS]
 
 
-def _read(sentence: str, code: str) -> list[Liking]:
+def _read_sentence(sentence: str, code: str) -> list[Liking]:
     """The clauses of a sentence: a new one begins where the sign turns."""
     tokens = text.tokens(sentence)
-    code = code or text.language([token.lower() for token in tokens])
-    kinds, signs = grammar(code).kinds, _signs()
+    code = code or text.detect_language([token.lower() for token in tokens])
+    kinds, signs = grammar(code).kinds, _word_roles()
     found: list[Liking] = []
-    clause = _Clause()
+    clause = _PreferenceClause()
     for place, token in enumerate(tokens):
-        pieces = text.cut(token)
+        pieces = text.token_words(token)
         word = pieces[-1] if pieces else ""
         role = "denies" if word.endswith("n't") else signs.get(word, "")
         if role == "busy" and clause.things[-1]:
@@ -220,19 +220,19 @@ def _read(sentence: str, code: str) -> list[Liking]:
             clause.denied = True  # n'aime
         if role == "turns" or (role in ("for", "against") and clause.has_things and clause.is_whole):
             found += clause.things_liked()
-            clause = _Clause(denied=clause.denied_last, verb=clause.verb if role == "turns" else "")
+            clause = _PreferenceClause(denied=clause.denied_last, verb=clause.verb if role == "turns" else "")
         clause.denied_last = False
         if clause.ended or role == "turns":
             continue
         if role == "ends" and clause.has_things:
             clause.ended = True
         elif role == "denies":
-            clause.bare = word in _words_of(_BARE) and not clause.has_things and not clause.verb
+            clause.bare = word in _word_table(_BARE) and not clause.has_things and not clause.verb
             clause.denied = clause.denied_last = True
             clause.next_thing()  # neither tea nor coffee
         elif role:
             clause.note(role)
-        elif not pieces or word in _words_of(_JOINING) or kinds.get(word) == JOIN:
+        elif not pieces or word in _word_table(_JOINING) or kinds.get(word) == JOIN:
             if token in ",/&" or pieces:
                 clause.next_thing()
         elif not clause.things[-1] and kinds.get(word) in _SMALL:
@@ -244,7 +244,7 @@ def _read(sentence: str, code: str) -> list[Liking]:
 
 
 @lru_cache(maxsize=4)
-def _words_of(table: str) -> frozenset[str]:
+def _word_table(table: str) -> frozenset[str]:
     return frozenset(map(text.fold, table.split()))
 
 
@@ -265,7 +265,7 @@ def _is_small(token: str, code: str) -> bool:
     return text.terms(f"{token} zzz", code) == ("zzz",)
 
 
-class _Clause:
+class _PreferenceClause:
     """A clause while it is read."""
 
     def __init__(self, *, denied: bool = False, verb: str = "") -> None:

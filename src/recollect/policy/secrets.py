@@ -111,12 +111,12 @@ _LINK = (
 
 
 @lru_cache(maxsize=64)
-def _compiled(shape: str) -> re.Pattern[str]:
+def _compile_pattern(shape: str) -> re.Pattern[str]:
     return re.compile(shape)
 
 
 @lru_cache(maxsize=1)
-def _given() -> re.Pattern[str]:
+def _password_pattern() -> re.Pattern[str]:
     """A word for a password and what follows it."""
     return re.compile(
         rf"(?:(?<!\w)|(?<=[\u3040-\u9fff\uac00-\ud7af]))(?:{_CALLED})(?![a-zа-яіїєё-])"
@@ -202,7 +202,7 @@ _TAIL = ".,;:)]}>\"'»”`"
 
 def find_secrets(text: str) -> list[Secret]:
     """The secrets in a text, in order and without overlaps."""
-    found = _all(text)
+    found = _detect_all(text)
     if len(found) < 2:
         return found
     found.sort(key=lambda secret: (secret.start, -secret.end))
@@ -225,38 +225,38 @@ def mask(text: str) -> str:
     return "".join((*parts, text[at:])) if parts else text
 
 
-def _all(text: str) -> list[Secret]:
+def _detect_all(text: str) -> list[Secret]:
     """Every detector, behind a plain search for what it needs: most texts pass them all at once."""
     lower = text.lower()
     found: list[Secret] = []
-    if _compiled(_DIGITS).search(text):
+    if _compile_pattern(_DIGITS).search(text):
         found += _cards(text)
         found += _accounts(text)
     for kind, hint, shape in _SHAPES:
         if hint in lower:
-            for match in _compiled(shape).finditer(text):
+            for match in _compile_pattern(shape).finditer(text):
                 found.append(Secret(kind, *match.span(match.lastindex or 0)))
     foreign = not text.isascii()
     if "-----begin" in lower:
         found += _key_blocks(text)
     if "akia" in lower or "aws" in lower:
-        for match in _compiled(_AWS_SECRET).finditer(text):
+        for match in _compile_pattern(_AWS_SECRET).finditer(text):
             if _is_random(match[0]):
                 found.append(Secret("API key", *match.span()))
-    if _has(lower, _CODES) or (foreign and _has(lower, _CODES_ELSEWHERE)):
+    if _contains_any(lower, _CODES) or (foreign and _contains_any(lower, _CODES_ELSEWHERE)):
         found += [Secret("PIN", *match.span("value")) for match in _codes().finditer(text)]
-    if _has(lower, _PHRASES):
+    if _contains_any(lower, _PHRASES):
         found += _phrases(text)
-    if _has(lower, _PASSWORDS) or (foreign and _has(lower, _PASSWORDS_ELSEWHERE)):
-        for match in _given().finditer(text):
+    if _contains_any(lower, _PASSWORDS) or (foreign and _contains_any(lower, _PASSWORDS_ELSEWHERE)):
+        for match in _password_pattern().finditer(text):
             if span := _password(text, match):
                 found.append(Secret("password", *span))
-    if _has(lower, _CREDENTIALS) or (foreign and _has(lower, _CREDENTIALS_ELSEWHERE)):
+    if _contains_any(lower, _CREDENTIALS) or (foreign and _contains_any(lower, _CREDENTIALS_ELSEWHERE)):
         found += _credentials(text)
     return found
 
 
-def _has(lower: str, hints: tuple[str, ...]) -> bool:
+def _contains_any(lower: str, hints: tuple[str, ...]) -> bool:
     for hint in hints:  # noqa: SIM110 - a generator would cost as much as the search
         if hint in lower:
             return True
@@ -280,15 +280,15 @@ def _credentials(text: str) -> Iterator[Secret]:
 
 
 def _accounts(text: str) -> Iterator[Secret]:
-    for match in _compiled(_IBAN).finditer(text):
+    for match in _compile_pattern(_IBAN).finditer(text):
         if _is_iban(match[0].replace(" ", "")):
             yield Secret("bank account", *match.span())
 
 
 def _key_blocks(text: str) -> Iterator[Secret]:
     at = 0
-    while begin := _compiled(_KEY_BLOCK).search(text, at):
-        end = _compiled(_KEY_END).search(text, begin.end())
+    while begin := _compile_pattern(_KEY_BLOCK).search(text, at):
+        end = _compile_pattern(_KEY_END).search(text, begin.end())
         # A block that was cut off still gives the key away.
         at = end.end() if end else len(text)
         yield Secret("private key", begin.start(), at)
@@ -341,12 +341,12 @@ def _is_random(value: str) -> bool:
 
 
 def _cards(text: str) -> Iterator[Secret]:
-    for match in _compiled(_NUMBER).finditer(text):
+    for match in _compile_pattern(_NUMBER).finditer(text):
         digits = re.sub(r"\D", "", match[0])
         if not _is_card(digits, re.split(r"[ -]", match[0])):
             continue
         before = text[max(0, match.start() - 30) : match.start()]
-        if match[0].isdigit() and _compiled(_NUMBERED).search(before):
+        if match[0].isdigit() and _compile_pattern(_NUMBERED).search(before):
             continue  # one order number in ten has the check digit of a card
         yield Secret("card number", *match.span())
 

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 from recollect import text
-from recollect.policy.duplicates.words import skeleton, words_of
+from recollect.policy.duplicates.words import compared_words, skeleton
 
 PREFIX = 5
 INSIDE = 8
@@ -36,15 +36,15 @@ class Topic:
         cleaned = text.clean(topic)
         self.text = topic
         self._runs = [text.fold(token) for token in text.tokens(cleaned) if text.unspaced(token)]
-        given = [word for token in text.tokens(cleaned) if not text.unspaced(token) for word in text.cut(token)]
+        given = [word for token in text.tokens(cleaned) if not text.unspaced(token) for word in text.token_words(token)]
         own = text.language_of(topic)
         said = [word.removesuffix("'s") for word in text.without_stop_words(given, own)]
         wanted = list(dict.fromkeys(word for word in said if word))
         self._literal = [_bounded(word) for word in wanted if not word.isalnum()]
-        self._words = [_Word(word, own, {own, "en", *languages}) for word in wanted if word.isalnum()]
+        self._words = [_TopicWord(word, own, {own, "en", *languages}) for word in wanted if word.isalnum()]
         self._seen: dict[str, frozenset[int]] = {}
         whole = text.fold(topic)
-        one_word = text.joined(whole)
+        one_word = text.join_compounds(whole)
         self._joined = None if one_word == whole else Topic(one_word, languages)
         """The same with its compounds in one word: "e-mail" is told as email, too."""
 
@@ -63,9 +63,9 @@ class Topic:
         if not all(run in folded for run in self._runs) or not all(word.search(folded) for word in self._literal):
             return False
         missing = set(range(len(self._words)))
-        whole = text.joined(folded)
+        whole = text.join_compounds(folded)
         for told in (folded,) if whole == folded else (folded, whole):
-            for word in text.runs(told) if missing else ():
+            for word in text.letter_runs(told) if missing else ():
                 missing -= self._met(word)
                 if not missing:
                     return True
@@ -92,7 +92,7 @@ class Topic:
         return found
 
 
-class _Word:
+class _TopicWord:
     """One word of a topic, as it is looked for."""
 
     def __init__(self, word: str, own: str, languages: set[str]) -> None:
@@ -102,7 +102,7 @@ class _Word:
             for code in languages
             if len(stem := text.stem(word, code)) >= _SHORTEST_FOREIGN or code in (own, "en")
         }
-        self._names = _names(word, languages)
+        self._names = _cross_script_names(word, languages)
 
     def is_met_by(self, word: str) -> bool:
         if word == self._word or self._is_part_of(word):
@@ -111,21 +111,21 @@ class _Word:
             return True
         if word.isascii() and self._word.isascii():
             return False
-        return not self._names.isdisjoint(_names(word, self._stems.keys()))
+        return not self._names.isdisjoint(_cross_script_names(word, self._stems.keys()))
 
     def _is_part_of(self, word: str) -> bool:
         size = len(self._word)
         return (size >= PREFIX and word.startswith(self._word)) or (size >= INSIDE and self._word in word)
 
 
-def _names(word: str, languages: Iterable[str]) -> set[str]:
+def _cross_script_names(word: str, languages: Iterable[str]) -> set[str]:
     """What is the same for a word in different scripts: a name by its table, and the bones of its stems."""
     found = set()
     for code in {*languages, *text.languages_of_script(word)}:
         bones = skeleton(text.stem(word, code))
         if len(bones) >= _SHORTEST_FOREIGN:
             found.add(bones)
-        found.update(f"={one.plain}" for one in words_of(word, code) if one.known)
+        found.update(f"={one.plain}" for one in compared_words(word, code) if one.known)
     return found
 
 

@@ -16,7 +16,7 @@ from recollect.search import dates
 from recollect.search.dates import Span
 from recollect.search.index.index import Index
 from recollect.search.question import Question
-from recollect.search.ranking import moved, rank
+from recollect.search.ranking import rank_documents, shift_within_calendar
 from recollect.search.weights import Weights
 
 _DISTANCE = re.compile(
@@ -39,7 +39,7 @@ def with_event(
     distance, event = found
     place = question.text.find(event)
     sought = Question.of(event, now, index.names(), code)
-    best = rank(index, sought, fits, 1, weights=weights).numbers
+    best = rank_documents(index, sought, fits, 1, weights=weights).numbers
     if not len(best) or not sought.words or index.matching(best, sought.words).mean() < 0.5:
         return question
     begin, end = _time_of(index, int(best[0]))
@@ -55,8 +55,8 @@ def _stretch(begin: datetime, end: datetime, distance: timedelta) -> tuple[datet
     near = timedelta(0) if abs(distance) <= timedelta(days=7) else distance * 0.6
     far = distance if not near else distance * 1.2
     if distance < timedelta(0):
-        return moved(begin, far), moved(begin, near)
-    return moved(end, near), moved(end, far)
+        return shift_within_calendar(begin, far), shift_within_calendar(begin, near)
+    return shift_within_calendar(end, near), shift_within_calendar(end, far)
 
 
 def _time_of(index: Index, number: int) -> tuple[datetime, datetime]:
@@ -65,4 +65,4 @@ def _time_of(index: Index, number: int) -> tuple[datetime, datetime]:
         return _EPOCH + timedelta(microseconds=first), _EPOCH + timedelta(microseconds=last)
     said = _EPOCH + timedelta(microseconds=int(index.said_at[number]))
     day = said.replace(hour=0, minute=0, second=0, microsecond=0)
-    return day, moved(day, timedelta(days=1))
+    return day, shift_within_calendar(day, timedelta(days=1))

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 
 from recollect.search.concepts import related
-from recollect.text import clean, cut, fold, language, stem, terms, tokens, unspaced, words
+from recollect.text import clean, detect_language, fold, folded_words, stem, terms, token_words, tokens, unspaced
 
 __all__ = ["excerpt", "marks"]
 
@@ -36,12 +36,12 @@ def marks(text: str, query: str, code: str = "") -> Spans:
     >>> marks("Her sister drinks tea.", "siblings and teas")
     [(4, 10), (18, 21)]
     """
-    asked_in = code or language(words(query))
+    asked_in = code or detect_language(folded_words(query))
     wanted = _wanted(query, asked_in)
     if not wanted:
         return []
     found = list(_located(text))
-    codes = {asked_in, code or language([word for word, _, _ in found[:_SAMPLE]])}
+    codes = {asked_in, code or detect_language([word for word, _, _ in found[:_SAMPLE]])}
     spans: Spans = []
     for word, begin, end in found:
         if any(stem(word, each) in wanted for each in codes):
@@ -86,7 +86,7 @@ def _located(text: str) -> Iterator[tuple[str, int, int]]:
     here = 0
     for token in tokens(cleaned):
         here = cleaned.index(token, here)
-        for word, begin, end in _within(token):
+        for word, begin, end in _words_in_token(token):
             yield word, starts[here + begin], ends[here + end - 1]
         here += len(token)
 
@@ -126,10 +126,10 @@ def _sticks(character: str) -> bool:
     return unicodedata.category(character)[0] == "M" or _compiled(_STICKING).match(character) is not None
 
 
-def _within(token: str) -> Iterator[tuple[str, int, int]]:
+def _words_in_token(token: str) -> Iterator[tuple[str, int, int]]:
     """The words a token is indexed by, folded, each with its span in the token."""
     size = len(token)
-    folded = cut(token)
+    folded = token_words(token)
     if not folded:
         return
     if unspaced(token):

@@ -61,7 +61,7 @@ def passages(text: str, most_words: int = MOST_WORDS) -> list[tuple[int, int]]:
     cuts = [0]
     while (left := len(starts) - cuts[-1]) > most_words:
         even = -(-left // -(-left // most_words))
-        cuts.append(_cut(cuts[-1], even, min(most_words, even * 3 // 2), (paragraphs, sentences)))
+        cuts.append(_choose_cut(cuts[-1], even, min(most_words, even * 3 // 2), (paragraphs, sentences)))
     borders = [0, *(starts[cut] for cut in cuts[1:]), len(text)]
     return list(pairwise(borders))
 
@@ -71,7 +71,7 @@ def _words_after(starts: list[int], pattern: re.Pattern[str], text: str) -> list
     return [bisect_left(starts, found.end()) for found in pattern.finditer(text)]
 
 
-def _cut(begin: int, even: int, most: int, boundaries: tuple[list[int], ...]) -> int:
+def _choose_cut(begin: int, even: int, most: int, boundaries: tuple[list[int], ...]) -> int:
     """The word before which to cut: at the best kind of boundary, and there the nearest to an even share."""
     ideal = begin + even
     least, last = begin + max(1, (even + 1) // 2), begin + most

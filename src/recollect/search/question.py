@@ -18,7 +18,7 @@ from functools import lru_cache
 from recollect.search import dates
 from recollect.search.concepts import related
 from recollect.search.dates import Span
-from recollect.text import clean, fold, language, stem, stems, terms, words
+from recollect.text import clean, detect_language, fold, folded_words, stem, stems, terms
 
 _MOST_TEXT = 10_000
 """A longer query is a document; its beginning says what it is about."""
@@ -71,7 +71,7 @@ class Question:
     def of(cls, text: str, now: datetime, speakers: Collection[str] = (), code: str = "") -> Question:
         """Take a query apart. ``speakers`` are the folded names, word by word, of everyone who speaks."""
         text = text[:_MOST_TEXT]
-        code = code or language(words(text))
+        code = code or detect_language(folded_words(text))
         spans = tuple(dates.spans(text, now))
         about = text
         for at, length in sorted({(span.at, len(span.text)) for span in spans}, reverse=True):
@@ -88,7 +88,7 @@ class Question:
             words=asked,
             related=_related(asked, code),
             otherwise=_otherwise(asked, about),
-            spelled={stem(word, code): word for word in reversed(words(text))},
+            spelled={stem(word, code): word for word in reversed(folded_words(text))},
             names=names,
             name_words=terms(" ".join(names), code) if names else (),
             spans=spans,
@@ -137,7 +137,7 @@ def _without_names(text: str, speakers: Collection[str]) -> tuple[str, tuple[str
 
 def _otherwise(asked: tuple[str, ...], about: str) -> dict[str, tuple[str, ...]]:
     found = {}
-    for word in words(about)[:_MOST_OTHERWISE]:
+    for word in folded_words(about)[:_MOST_OTHERWISE]:
         if word.isalpha() and (own := [term for term in asked if term in stems(word)]):
             found[own[0]] = tuple(stems(word) - {own[0]})
     return found

@@ -48,7 +48,7 @@ class Ranking:
     signals: dict[str, Floats]
 
 
-def rank(
+def rank_documents(
     index: Index,
     question: Question,
     fits: NDArray[np.bool_],
@@ -73,7 +73,7 @@ def rank(
         around *= fits
     unit = float(around.max(initial=0.0)) or 1.0
     base, content = _about_content(index, question, fits, around, unit, similarity, usual, weights)
-    beside = _Beside(index, question, lexical, unit, weights, talks)
+    beside = _ContextSignals(index, question, lexical, unit, weights, talks)
     rows = _contenders(base, most, beside)
     found = {"words": lexical[rows]}
     if talks:
@@ -120,7 +120,7 @@ def _about_content(
     return base * (speaks & fits), signals
 
 
-class _Beside:
+class _ContextSignals:
     """The signals beside content: who said it, where, and how much it matters. Worked out only where it counts."""
 
     def __init__(
@@ -182,7 +182,7 @@ class _Beside:
         return self._best_of
 
 
-def _contenders(base: Floats, most: int, beside: _Beside) -> Numbers:
+def _contenders(base: Floats, most: int, beside: _ContextSignals) -> Numbers:
     """The documents that can be among the best: no signal beside content could lift another one above them."""
     best = float(base.max(initial=0.0))
     least = best / 2
@@ -236,10 +236,10 @@ def _slack(span: Span) -> float:
 def reach(span: Span) -> tuple[datetime, datetime]:
     """The time outside of which nothing is close to a span any more."""
     far = timedelta(microseconds=-math.log(_FAR) * _slack(span))
-    return moved(span.start, -far), moved(span.end, far)
+    return shift_within_calendar(span.start, -far), shift_within_calendar(span.end, far)
 
 
-def moved(moment: datetime, distance: timedelta) -> datetime:
+def shift_within_calendar(moment: datetime, distance: timedelta) -> datetime:
     """A moment that far away, or the end of the calendar."""
     try:
         return moment + distance

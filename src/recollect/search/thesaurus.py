@@ -36,7 +36,7 @@ _Group = tuple[str, list[str], list[str]]
 """A line of the table: its sign, and the stems on either side of it."""
 
 
-class _Table(NamedTuple):
+class _LanguageTable(NamedTuple):
     """The lines of one language."""
 
     forms: dict[str, list[str]]
@@ -62,7 +62,7 @@ class _Table(NamedTuple):
                 yield from heads
 
 
-def relations(table: _Table, stem: str) -> list[tuple[str, float]]:
+def relations(table: _LanguageTable, stem: str) -> list[tuple[str, float]]:
     """Other stems for a stem, each with a weight up to 1, strongest first."""
     weights: dict[str, float] = {}
 
@@ -88,12 +88,12 @@ def relations(table: _Table, stem: str) -> list[tuple[str, float]]:
     return sorted(list(weights.items())[:MOST], key=lambda pair: -pair[1])
 
 
-def compiled() -> str:
+def compile_concepts() -> str:
     """The content of concepts.json."""
     content = (_HERE / "concepts.txt").read_text(encoding="utf-8")
     found: dict[str, dict[str, list[tuple[str, float]]]] = {}
     for language in LANGUAGES:
-        table = parsed(content, language)
+        table = parse_language(content, language)
         stems = sorted({*table.forms, *table.groups, *(form for forms in table.forms.values() for form in forms)})
         found[language] = {stem: rounded for stem in stems if (rounded := _rounded(relations(table, stem)))}
     return json.dumps(found, ensure_ascii=False, separators=(",", ":")) + "\n"
@@ -116,7 +116,7 @@ class _Stems(dict[str, str]):
         # Most words are plain letters, and folding and cutting them would cost more than all the rest.
         if not (word.isascii() and word.isalpha() and word.islower()):
             folded = text.fold(word)
-            if text.words(word) != [folded] or word != word.lower():
+            if text.folded_words(word) != [folded] or word != word.lower():
                 raise ValueError(f"{word!r} is not one word in lower case")
             self[word] = found = text.stem(folded, self.language)
         else:
@@ -124,7 +124,7 @@ class _Stems(dict[str, str]):
         return found
 
 
-def parsed(content: str, language: str) -> _Table:
+def parse_language(content: str, language: str) -> _LanguageTable:
     """The table of one language. A line that cannot be meant so is a ValueError naming it."""
     forms: dict[str, list[str]] = {}
     groups: dict[str, list[_Group]] = defaultdict(list)
@@ -152,7 +152,7 @@ def parsed(content: str, language: str) -> _Table:
                 side[:] = [forms[word][0] if word in forms else word for word in side]
             for word in side:
                 groups[word].append(group)
-    return _Table(forms, dict(groups))
+    return _LanguageTable(forms, dict(groups))
 
 
 def _group(body: str, stemmed: Callable[[str], str]) -> _Group:
@@ -180,4 +180,4 @@ def _unite(forms: dict[str, list[str]], words: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    (_HERE / "concepts.json").write_text(compiled(), encoding="utf-8")
+    (_HERE / "concepts.json").write_text(compile_concepts(), encoding="utf-8")

@@ -146,7 +146,7 @@ wh wi win wind wise with wo work world writ ya ye year yo za ze zi
 
 
 @lru_cache(maxsize=1)
-def _words() -> frozenset[str]:
+def _common_words() -> frozenset[str]:
     return frozenset(_WORDS.split())
 
 
@@ -157,12 +157,12 @@ def _everywhere() -> frozenset[str]:
 
 
 @lru_cache(maxsize=1)
-def _names() -> frozenset[str]:
+def _common_names() -> frozenset[str]:
     return frozenset(_NAMES.split())
 
 
 @lru_cache(maxsize=1)
-def _parts() -> frozenset[str]:
+def _word_parts() -> frozenset[str]:
     return frozenset(_PARTS.split())
 
 
@@ -183,7 +183,7 @@ def count(text: str) -> int:
     """
     if not text:
         return 0
-    spaced, anywhere, names = _words(), _everywhere(), _names()
+    spaced, anywhere, names = _common_words(), _everywhere(), _common_names()
     total = 1  # some put a mark before the text
     for match in _compiled(_PIECE).finditer(text):
         kind = match.lastindex
@@ -215,7 +215,7 @@ def _letters(word: str, spaced: bool) -> int:
     length = len(word)
     if length < 3 and not word.islower():
         return length
-    words, parts = _words(), _parts()
+    words, parts = _common_words(), _word_parts()
     word = word.lower() if word[1:].islower() else word
     least = [0]
     for end in range(1, length + 1):

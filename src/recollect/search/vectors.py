@@ -36,7 +36,7 @@ class Vectors:
                 self._grown(array, max(256, needed * 3 // 2)) for array in (self._rows, self._signs)
             )
         self._rows[first:needed] = rows
-        self._signs[first:needed] = _signs(rows)
+        self._signs[first:needed] = _sign_bits(rows)
         self.size = needed
         return first
 
@@ -51,7 +51,7 @@ class Vectors:
         if self.size <= EXACT:
             return rows.astype(np.float32) @ query
         differing = np.zeros(self.size, dtype=np.uint16)
-        for column, own in zip(self._signs[: self.size].T, _signs(query[None])[0], strict=True):
+        for column, own in zip(self._signs[: self.size].T, _sign_bits(query[None])[0], strict=True):
             differing += np.bitwise_count(column ^ own)
         angles = np.arange(self.dimensions + 1) * (math.pi / self.dimensions)
         estimated: NDArray[np.float32] = np.cos(angles).astype(np.float32)[differing]
@@ -60,7 +60,7 @@ class Vectors:
         return estimated
 
 
-def _signs(rows: NDArray[np.float32]) -> NDArray[np.uint64]:
+def _sign_bits(rows: NDArray[np.float32]) -> NDArray[np.uint64]:
     """The sign of each number as a bit, in words of 64."""
     padded = np.zeros((len(rows), -(-rows.shape[1] // 64) * 64), dtype=np.bool_)
     padded[:, : rows.shape[1]] = rows > 0

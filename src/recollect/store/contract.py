@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, Required, TypedDict, Unpack
 
 from recollect.records import ExtractionRun, Interaction, JournalEntry, Record, Session, Spending, ToolCall
 from recollect.usage_metrics import Tally
@@ -138,6 +138,68 @@ class VectorRow:
     """The passages one after another, each as many float16 numbers, little-endian, as the embedder has dimensions."""
 
 
+class EntryFilter(TypedDict, total=False):
+    """Which journal entries: behind ``after`` and before ``before``, by sequence number."""
+
+    record_id: str | None
+    run: str | None
+    call: str | None
+    undoes: int | None
+    after: int
+    before: int | None
+    newest_first: bool
+    limit: int | None
+    offset: int
+
+
+class CallFilter(TypedDict, total=False):
+    """Which tool calls: from ``since`` on and before ``until``, by time and then id; ``call`` is an id."""
+
+    since: datetime | None
+    until: datetime | None
+    tool: str | None
+    session: str | None
+    call: str | None
+    after: tuple[datetime, str] | None
+    newest_first: bool
+    limit: int | None
+
+
+class InteractionFilter(TypedDict, total=False):
+    """Which interactions: from ``since`` on and before ``until``, by time and then id.
+
+    ``after`` is the time and id of the last one seen: only what comes behind it, in the order asked for.
+    """
+
+    since: datetime | None
+    until: datetime | None
+    kinds: Sequence[str]
+    session: str | None
+    ids: Sequence[str] | None
+    after: tuple[datetime, str] | None
+    reported_after: datetime | None
+    newest_first: bool
+    limit: int | None
+
+
+class RunFilter(TypedDict, total=False):
+    """Which extraction runs: from a day on, by day and then kind."""
+
+    since: date | None
+    kind: str | None
+    newest_first: bool
+    limit: int | None
+
+
+class SessionPage(TypedDict, total=False):
+    """Which conversations: behind the one that ended at ``after`` with its id; only what was stored at ``as_of``."""
+
+    limit: Required[int]
+    offset: int
+    after: tuple[datetime, str] | None
+    as_of: datetime | None
+
+
 class Reader(Protocol):
     """One consistent view of one user's memory."""
 
@@ -177,20 +239,8 @@ class Reader(Protocol):
         """One journal entry."""
         ...
 
-    def entries(
-        self,
-        *,
-        record_id: str | None = None,
-        run: str | None = None,
-        call: str | None = None,
-        undoes: int | None = None,
-        after: int = 0,
-        before: int | None = None,
-        newest_first: bool = False,
-        limit: int | None = None,
-        offset: int = 0,
-    ) -> list[JournalEntry]:
-        """Journal entries by sequence number, behind ``after`` and before ``before``."""
+    def entries(self, **wanted: Unpack[EntryFilter]) -> list[JournalEntry]:
+        """Journal entries, by sequence number."""
         ...
 
     def numbers(self, record_ids: Sequence[str]) -> dict[str, int]:
@@ -216,28 +266,12 @@ class Reader(Protocol):
         """When each record was last recalled; records never recalled are not in it."""
         ...
 
-    def sessions(
-        self, *, limit: int, offset: int = 0, after: tuple[datetime, str] | None = None, as_of: datetime | None = None
-    ) -> list[Session]:
-        """Conversations with active messages, by when the last of them was said, the latest first, and then by id.
-
-        ``after`` is when the last one seen ended, and its id. Only what was stored at ``as_of`` counts.
-        """
+    def sessions(self, **page: Unpack[SessionPage]) -> list[Session]:
+        """Conversations with active messages, by when the last of them was said, the latest first, and then by id."""
         ...
 
-    def calls(
-        self,
-        *,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        tool: str | None = None,
-        session: str | None = None,
-        call: str | None = None,
-        after: tuple[datetime, str] | None = None,
-        newest_first: bool = False,
-        limit: int | None = None,
-    ) -> list[ToolCall]:
-        """The log of tool calls from ``since`` on and before ``until``, by time and then id; ``call`` is an id."""
+    def calls(self, **wanted: Unpack[CallFilter]) -> list[ToolCall]:
+        """The log of tool calls."""
         ...
 
     def spending(self, *, since: date | None = None, until: date | None = None) -> list[Spending]:
@@ -248,23 +282,8 @@ class Reader(Protocol):
         """What the person consented to, and when. What they withdrew is not in it."""
         ...
 
-    def interactions(
-        self,
-        *,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        kinds: Sequence[str] = (),
-        session: str | None = None,
-        ids: Sequence[str] | None = None,
-        after: tuple[datetime, str] | None = None,
-        reported_after: datetime | None = None,
-        newest_first: bool = False,
-        limit: int | None = None,
-    ) -> list[Interaction]:
-        """Interactions from ``since`` on and before ``until``, by time and then id.
-
-        ``after`` is the time and id of the last one seen: only what comes behind it, in the order asked for.
-        """
+    def interactions(self, **wanted: Unpack[InteractionFilter]) -> list[Interaction]:
+        """What was reported."""
         ...
 
     def last_reported(self) -> datetime | None:
@@ -275,15 +294,8 @@ class Reader(Protocol):
         """The extraction run of a day."""
         ...
 
-    def runs(
-        self,
-        *,
-        since: date | None = None,
-        kind: str | None = None,
-        newest_first: bool = False,
-        limit: int | None = None,
-    ) -> list[ExtractionRun]:
-        """Extraction runs from a day on, by day and then kind, or of one kind."""
+    def runs(self, **wanted: Unpack[RunFilter]) -> list[ExtractionRun]:
+        """Extraction runs."""
         ...
 
     def vectors(self, embedder: str, *, after: int = 0, limit: int | None = None) -> list[VectorRow]:

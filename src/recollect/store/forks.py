@@ -29,7 +29,7 @@ _SECONDS = 5.0
 """How long a fork waits for a transaction of another thread."""
 
 
-class Files(Protocol):
+class OpenFiles(Protocol):
     """Something with open files."""
 
     def hold(self, seconds: float) -> bool:
@@ -45,12 +45,12 @@ class Files(Protocol):
         ...
 
 
-_watched: WeakSet[Files] = WeakSet()
+_watched: WeakSet[OpenFiles] = WeakSet()
 _renewals: WeakKeyDictionary[Any, Callable[[Any], None]] = WeakKeyDictionary()
-_held: list[Files] = []
+_held: list[OpenFiles] = []
 
 
-def close_before_forks(files: Files) -> None:
+def close_before_forks(files: OpenFiles) -> None:
     """Close these whenever the process forks, for as long as they exist."""
     _watched.add(files)
     _register()
@@ -68,10 +68,10 @@ def renew_after_forks(threaded: _T, renew: Callable[[_T], None]) -> None:
 @cache
 def _register() -> None:
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(before=_close, after_in_parent=_let_go, after_in_child=_begin_child)
+        os.register_at_fork(before=_close_watched, after_in_parent=_let_go, after_in_child=_begin_child)
 
 
-def _close() -> None:
+def _close_watched() -> None:
     for files in list(_watched):
         if files.hold(_SECONDS):
             files.close()

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from recollect.errors import InvalidInputError, MissingExtraError, NotFoundError
 from recollect.store.rows import load_queries, readable
-from recollect.store.service_tables import Nowhere, ServiceTables, Tables
+from recollect.store.service_tables import NoServiceTables, ServiceTables, Tables
 from recollect.times import Clock, from_text, to_text, utc_now
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ _WRITTEN = re.compile(r"rk_([0-9a-f]{16})_([0-9a-f]{48})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Key:
+class ApiKey:
     """A key, without what would let anybody in."""
 
     id: str
@@ -70,7 +70,7 @@ def check_tenant(tenant: str) -> str:
     return tenant
 
 
-class Keys:
+class ApiKeys:
     """The keys of a deployment. All is looked up anew each time: what is revoked lets nobody in any more."""
 
     def __init__(self, store: ServiceTables, clock: Clock = utc_now) -> None:
@@ -78,14 +78,14 @@ class Keys:
         self._clock = clock
         self._secret: bytes | None = None
 
-    def create(self, tenant: str = DEFAULT_TENANT, *, scope: str = "write", name: str = "") -> tuple[Key, str]:
+    def create(self, tenant: str = DEFAULT_TENANT, *, scope: str = "write", name: str = "") -> tuple[ApiKey, str]:
         """A new key, and its text, which is told here and never again."""
         check_tenant(tenant)
         if scope not in SCOPES:
             raise InvalidInputError("scope", f"must be one of {', '.join(SCOPES)}")
         if len(name) > 100 or not name.isprintable():
             raise InvalidInputError("name", "must be at most 100 printable characters")
-        key = Key(id=secrets.token_hex(8), tenant=tenant, name=name, scope=cast(Scope, scope), made_at=self._clock())
+        key = ApiKey(id=secrets.token_hex(8), tenant=tenant, name=name, scope=cast(Scope, scope), made_at=self._clock())
         secret = secrets.token_hex(24)
         with self._store.write() as view:
             view.run(
@@ -99,10 +99,10 @@ class Keys:
             )
         return key, f"rk_{key.id}_{secret}"
 
-    def all(self) -> list[Key]:
+    def all(self) -> list[ApiKey]:
         """Every key there ever was, the oldest first."""
         with self._store.read() as view:
-            return [] if view is None else [_key(row)[0] for row in view.rows("keys")]
+            return [] if view is None else [_key_from_row(row)[0] for row in view.rows("keys")]
 
     def any(self) -> bool:
         """Whether there ever was a key: then nobody is let in without one."""
@@ -116,11 +116,11 @@ class Keys:
                 raise NotFoundError(f"there is no key {key_id[:40]!r}")
             view.run("revoke_key", id=key_id, now=to_text(self._clock()))
 
-    def get(self, key_id: str) -> Key | None:
+    def get(self, key_id: str) -> ApiKey | None:
         """The key with this id, revoked or not."""
         return self._found(key_id)[0]
 
-    def named_by(self, text: str) -> Key | None:
+    def named_by(self, text: str) -> ApiKey | None:
         """The key with this text, if there is one and it was not revoked."""
         written = _WRITTEN.fullmatch(text)
         if written is None:
@@ -142,21 +142,21 @@ class Keys:
             self._secret = bytes.fromhex(rows[0][0])
         return self._secret
 
-    def _found(self, key_id: str) -> tuple[Key | None, str]:
+    def _found(self, key_id: str) -> tuple[ApiKey | None, str]:
         with self._store.read() as view:
             rows = [] if view is None else view.rows("key", id=key_id)
-        return _key(rows[0]) if rows else (None, _hash(""))
+        return _key_from_row(rows[0]) if rows else (None, _hash(""))
 
     # answers
 
     def renew_secret(self) -> None:
-        """Sign with another secret: tokens, links and visits of before end, in each process that begins anew."""
+        """Sign with another secret: earlier tokens, links and login sessions end, in each process that starts."""
         with self._store.write() as view:
             view.run("drop_secret")
             view.run("add_secret", secret=secrets.token_hex(32))
         self._secret = None
 
-    def answer(self, repeated: Repeated) -> tuple[str, int, bytes | None] | None:
+    def answer(self, repeated: IdempotentRequest) -> tuple[str, int, bytes | None] | None:
         """What was answered: the request it was made to, the status, and the body; None if that was forgotten."""
         since = to_text(self._clock() - KEPT)
         with self._store.read() as view:
@@ -166,9 +166,9 @@ class Keys:
         request, status, encrypted = rows[0]
         return request, status, repeated.decrypt(bytes(encrypted)) if encrypted else None
 
-    def keep_answer(self, repeated: Repeated, request: str, status: int, body: bytes) -> None:
+    def keep_answer(self, repeated: IdempotentRequest, request: str, status: int, body: bytes) -> None:
         """Keep an answer for a day; durable when this returns."""
-        if isinstance(self._store, Nowhere):
+        if isinstance(self._store, NoServiceTables):
             return  # the journal alone has to tell what was done
         now = self._clock()
         with self._store.write() as view:
@@ -202,7 +202,7 @@ class Keys:
 
 
 @dataclass(frozen=True, slots=True)
-class Repeated:
+class IdempotentRequest:
     """A request that may be sent again, known by the idempotency key that its sender made up for it."""
 
     user: str
@@ -253,9 +253,9 @@ def _hash(secret: str) -> str:
 
 
 @readable
-def _key(row: tuple[Any, ...]) -> tuple[Key, str]:
+def _key_from_row(row: tuple[Any, ...]) -> tuple[ApiKey, str]:
     key_id, tenant, name, scope, known, made, revoked = row
-    key = Key(
+    key = ApiKey(
         id=key_id,
         tenant=tenant,
         name=name,

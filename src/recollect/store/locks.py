@@ -89,14 +89,14 @@ class FileLock:
 
     def noted(self) -> str:
         """The line that was noted last; empty if none was. Hold the lock."""
-        return _text(self._at(_NOTE, lambda: os.read(self._fd, _NOTE_SIZE)))
+        return _decode_note(self._at(_NOTE, lambda: os.read(self._fd, _NOTE_SIZE)))
 
     def noted_by_others(self) -> str:
         """`noted`, for who does not hold the lock; empty if it cannot be read."""
         try:
             with open(self.path, "rb") as file:
                 file.seek(_NOTE)
-                return _text(file.read(_NOTE_SIZE))
+                return _decode_note(file.read(_NOTE_SIZE))
         except OSError:
             return ""
 
@@ -135,5 +135,5 @@ class FileLock:
         return (there.st_ino, there.st_dev) == (here.st_ino, here.st_dev)
 
 
-def _text(note: bytes) -> str:
+def _decode_note(note: bytes) -> str:
     return note.decode("ascii", errors="replace").strip()

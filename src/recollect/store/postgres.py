@@ -95,7 +95,7 @@ class PostgresStore:
         """A connection for reading; None if nothing was ever written, so that reading creates no tables."""
         here = self.here()
         with here.lend() as db:
-            here.migrated = here.migrated or _migrate(db, reading=True)
+            here.migrated = here.migrated or _migrate_schema(db, reading=True)
             yield db if here.migrated else None
 
     @contextmanager
@@ -103,7 +103,7 @@ class PostgresStore:
         """A connection to a database that has all its tables."""
         here = self.here()
         with here.lend() as db:
-            here.migrated = here.migrated or _migrate(db, reading=False)
+            here.migrated = here.migrated or _migrate_schema(db, reading=False)
             yield db
 
 
@@ -204,7 +204,7 @@ class PostgresUser:
         """Connections belong to the store."""
 
 
-def _migrate(db: Connection, *, reading: bool) -> bool:
+def _migrate_schema(db: Connection, *, reading: bool) -> bool:
     """Bring the schema forward, one numbered file after another. For reading, an empty schema stays empty."""
     import psycopg
     from psycopg import sql

@@ -163,7 +163,7 @@ ORDER BY ts_rank(to_tsvector('english', content), wanted) DESC, created_at DESC,
 SELECT kind, status, count(*) FROM memory WHERE user_id = %s AND latest GROUP BY kind, status
 
 -- name: ids_ending
-SELECT id FROM memory WHERE user_id = %s AND latest AND right(id, length(%s)) = %s ORDER BY id LIMIT 10
+SELECT id FROM memory WHERE user_id = %(user_id)s AND latest AND right(id, length(%(ending)s)) = %(ending)s ORDER BY id LIMIT 10
 
 -- name: entries
 SELECT seq, at, actor, op, record_id, before, after, reason, source, run, call, undoes, erased
@@ -187,7 +187,8 @@ FROM (SELECT session, valid_from FROM memory AS one
 ORDER BY ended.valid_from DESC, ended.session COLLATE "C"
 
 -- name: numbers
-SELECT record_id, min(seq) FROM memory_journal WHERE user_id = %s AND record_id = ANY(%s) GROUP BY record_id
+-- The rest is appended.
+SELECT record_id, min(seq) FROM memory_journal WHERE user_id = %s
 
 -- name: changed
 SELECT seq, record_id FROM memory_journal WHERE user_id = %s AND seq > %s ORDER BY seq
@@ -357,7 +358,7 @@ UPDATE users SET memory_last_extracted_at = ended.last FROM ended WHERE id = %(u
 
 -- name: vectors
 SELECT number, record_id, version, data FROM memory_vectors
-WHERE user_id = %s AND embedder = %s AND number > %s ORDER BY number LIMIT %s
+WHERE user_id = %s AND number > %s AND embedder = %s ORDER BY number LIMIT %s
 
 -- name: last_vector
 SELECT last FROM memory_embedders WHERE user_id = %s AND name = %s
@@ -379,9 +380,9 @@ ON CONFLICT (user_id, name) DO UPDATE SET last = excluded.last
 -- name: put_vector
 -- Unless the record was erased meanwhile.
 INSERT INTO memory_vectors (user_id, embedder, number, record_id, version, data)
-SELECT %(user_id)s::text, %(embedder)s::text, %(number)s::bigint, %(record_id)s::text, %(version)s::bigint,
-    %(data)s::bytea
-WHERE EXISTS (SELECT 1 FROM memory WHERE user_id = %(user_id)s AND id = %(record_id)s)
+SELECT one.* FROM (SELECT %s::text, %s::text, %s::bigint, %s::text, %s::bigint, %s::bytea)
+    AS one (user_id, embedder, number, record_id, version, data)
+WHERE EXISTS (SELECT 1 FROM memory WHERE memory.user_id = one.user_id AND memory.id = one.record_id)
 ON CONFLICT (user_id, record_id, embedder) DO UPDATE SET number = excluded.number, version = excluded.version,
     data = excluded.data
 

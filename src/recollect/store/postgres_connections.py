@@ -110,7 +110,7 @@ def _mapped(error: Error) -> StoreError:
     return StoreError(f"PostgreSQL refused a statement: {type(error).__name__} {code} {where}".rstrip())
 
 
-class _Queue:
+class _FairSemaphore:
     """So many at a time, first come, first served: a semaphore lets in whoever is quick, again and again."""
 
     def __init__(self, places: int) -> None:
@@ -158,7 +158,7 @@ class _Queue:
             return True
 
 
-class _Turn(_Queue):
+class _WriteTurn(_FairSemaphore):
     """Writing for one user in this process: one thread at a time."""
 
     owner: int | None = None
@@ -196,9 +196,9 @@ class Connections:
         self._conninfo = conninfo
         self._size = size
         self._idle: list[Connection] = []
-        self._places = [_Queue(max(size >> depth, 1)) for depth in range(_DEEPEST)]
+        self._places = [_FairSemaphore(max(size >> depth, 1)) for depth in range(_DEEPEST)]
         self._lent = threading.local()
-        self._turns: WeakValueDictionary[str, _Turn] = WeakValueDictionary()
+        self._turns: WeakValueDictionary[str, _WriteTurn] = WeakValueDictionary()
         self._guard = threading.Lock()
         self._closed = False
 
@@ -211,7 +211,7 @@ class Connections:
         with self._guard:
             turn = self._turns.get(user_id)
             if turn is None:
-                turn = self._turns[user_id] = _Turn(1)
+                turn = self._turns[user_id] = _WriteTurn(1)
         if not wait and not turn.enter_if_free():
             yield False
             return

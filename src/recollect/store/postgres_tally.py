@@ -30,7 +30,7 @@ _MOST_TENANTS = 64
 
 
 @dataclass(slots=True)
-class _Day:
+class _DayCounts:
     """What was counted of one day."""
 
     number: int
@@ -44,7 +44,7 @@ class PostgresTally:
 
     def __init__(self, reading: Callable[[], AbstractContextManager[Connection | None]]) -> None:
         self._reading = reading
-        self._known: OrderedDict[str | None, dict[str, _Day]] = OrderedDict()
+        self._known: OrderedDict[str | None, dict[str, _DayCounts]] = OrderedDict()
         self._guard = threading.Lock()
         renew_after_forks(self, PostgresTally._renew)
 
@@ -57,16 +57,18 @@ class PostgresTally:
                 return Tally()
             with db.transaction():
                 db.execute(_SQL["one_view"])
-                ask = _Asking(db, tenant)
+                ask = _TallyQueries(db, tenant)
                 numbers = dict(ask("days", since, until))
                 recent = (utc_now().date() - timedelta(days=1)).isoformat()
                 days = {
-                    day: known[day] if day < recent and day in known and known[day].number == number else _Day(number)
+                    day: known[day]
+                    if day < recent and day in known and known[day].number == number
+                    else _DayCounts(number)
                     for day, number in numbers.items()
                 }
                 if anew := [day for day, counted in days.items() if not counted.calls]:
                     span = date.fromisoformat(min(anew)), date.fromisoformat(max(anew))
-                    days |= {day: _Day(numbers[day]) for day in numbers if min(anew) <= day <= max(anew)}
+                    days |= {day: _DayCounts(numbers[day]) for day in numbers if min(anew) <= day <= max(anew)}
                     for *group, number in ask("calls", *span):
                         days[group[0]].calls[CallGroup(*group)] = number
                     for day, talks, facts in ask("talks", *span):
@@ -91,7 +93,7 @@ class PostgresTally:
         self._guard = threading.Lock()
 
 
-class _Asking:
+class _TallyQueries:
     """The queries, about the users of one tenant."""
 
     def __init__(self, db: Connection, tenant: str | None) -> None:

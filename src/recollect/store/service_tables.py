@@ -38,7 +38,7 @@ class Tables:
         return Path(__file__).parent / f"{self.name}_{database}_migrations"
 
 
-def checked(values: Mapping[str, Any]) -> Mapping[str, Any]:
+def check_values(values: Mapping[str, Any]) -> Mapping[str, Any]:
     """The values, if every database can hold them: a caller's odd one is no failure of the storage."""
     for name, value in values.items():
         if isinstance(value, str):
@@ -89,7 +89,7 @@ class ServiceTables(Protocol):
         ...
 
 
-class Nowhere:
+class NoServiceTables:
     """For a store of one's own: nothing is there, and nothing can be kept."""
 
     def __init__(self, tables: Tables) -> None:

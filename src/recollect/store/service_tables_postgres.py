@@ -13,7 +13,7 @@ from recollect.errors import StoreError
 from recollect.store.postgres import PostgresStore
 from recollect.store.postgres_connections import mapped_errors
 from recollect.store.rows import for_postgres, load_migrations
-from recollect.store.service_tables import Tables, checked
+from recollect.store.service_tables import Tables, check_values
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -29,10 +29,10 @@ class PostgresView:
         self._queries = queries
 
     def rows(self, query: str, **values: Any) -> list[tuple[Any, ...]]:
-        return self._db.execute(self._queries[query], checked(values)).fetchall()
+        return self._db.execute(self._queries[query], check_values(values)).fetchall()
 
     def run(self, query: str, **values: Any) -> int:
-        return self._db.execute(self._queries[query], checked(values)).rowcount
+        return self._db.execute(self._queries[query], check_values(values)).rowcount
 
 
 class PostgresServiceTables:

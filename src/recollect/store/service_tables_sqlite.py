@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from recollect.store.service_tables import Tables, checked
+from recollect.store.service_tables import Tables, check_values
 from recollect.store.sqlite_file import SqliteFile
 
 
@@ -24,10 +24,10 @@ class SqliteView:
         self._queries = queries
 
     def rows(self, query: str, **values: Any) -> list[tuple[Any, ...]]:
-        return self._db.execute(self._queries[query], checked(values)).fetchall()
+        return self._db.execute(self._queries[query], check_values(values)).fetchall()
 
     def run(self, query: str, **values: Any) -> int:
-        return self._db.execute(self._queries[query], checked(values)).rowcount
+        return self._db.execute(self._queries[query], check_values(values)).rowcount
 
 
 class SqliteServiceTables:

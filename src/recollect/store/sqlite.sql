@@ -1,4 +1,5 @@
--- Every statement the SQLite store runs. Lists of values are passed as JSON arrays.
+-- Every statement the SQLite store runs. Lists of values are passed as JSON arrays. Conditions can be appended to those that
+-- end with WHERE true.
 
 -- name: state
 -- The one row about the user. The last sequence number is the journal's; writing it down twice would cost a page.
@@ -39,16 +40,22 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)
 -- Conditions and order are appended by the store from a fixed list.
 SELECT id, version, seq, kind, status, key, category, type, tier, session, source, content, confidence,
     created_at, updated_at, valid_from, valid_until, expires_at, extra
-FROM records
+FROM records WHERE true
+
+-- name: held_at
+-- A condition of find: the highest version that held at a moment, unless the record is archived by now.
+version = (SELECT max(held.version) FROM records AS held WHERE held.id = records.id AND held.status <> 'archived'
+    AND held.valid_from <= ? AND (held.valid_until IS NULL OR held.valid_until > ?))
+AND id NOT IN (SELECT gone.id FROM records AS gone WHERE gone.latest = 1 AND gone.status = 'archived')
 
 -- name: count
 SELECT kind, status, count(*) FROM records WHERE latest = 1 GROUP BY kind, status
 
 -- name: ids_ending
-SELECT id FROM records WHERE latest = 1 AND substr(id, -length(?1)) = ?1 ORDER BY id LIMIT 10
+SELECT id FROM records WHERE latest = 1 AND substr(id, -length(:ending)) = :ending ORDER BY id LIMIT 10
 
 -- name: entries
-SELECT seq, at, actor, op, record_id, before, after, reason, source, run, call, undoes, erased FROM journal
+SELECT seq, at, actor, op, record_id, before, after, reason, source, run, call, undoes, erased FROM journal WHERE true
 
 -- name: sessions
 -- Each conversation by its last message. The plus sign keeps the index of another order out.
@@ -68,7 +75,8 @@ WHERE last.latest = 1 AND last.kind = 'message' AND last.status = 'active' AND l
 ORDER BY last.valid_from DESC, last.session LIMIT :limit OFFSET :offset
 
 -- name: numbers
-SELECT record_id, min(seq) FROM journal WHERE record_id IN (SELECT value FROM json_each(?)) GROUP BY record_id
+-- The rest is appended.
+SELECT record_id, min(seq) FROM journal WHERE true
 
 -- name: changed
 SELECT seq, record_id FROM journal WHERE seq > ? ORDER BY seq
@@ -78,7 +86,7 @@ INSERT INTO journal (seq, at, actor, op, record_id, before, after, reason, sourc
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: files
-SELECT name, fingerprint, seq, previous_fingerprint, previous_seq, boot, versions FROM files
+SELECT name, fingerprint, seq, previous_fingerprint, previous_seq, boot, versions FROM files WHERE true
 
 -- name: set_file
 INSERT OR REPLACE INTO files (name, fingerprint, seq, previous_fingerprint, previous_seq, boot, versions)
@@ -88,7 +96,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?)
 DELETE FROM files WHERE name = ?
 
 -- name: tombstones
-SELECT hash, record_id, at FROM tombstones
+SELECT hash, record_id, at FROM tombstones WHERE true
 
 -- name: bury
 INSERT OR IGNORE INTO tombstones (hash, record_id, at) VALUES (?, ?, ?)
@@ -100,7 +108,7 @@ SELECT record_id, at FROM recalls
 INSERT OR REPLACE INTO recalls (record_id, at) VALUES (?, ?)
 
 -- name: calls
-SELECT id, at, tool, suite, status, outcome, latency_ms, tokens_in, tokens_out, session, agent FROM calls
+SELECT id, at, tool, suite, status, outcome, latency_ms, tokens_in, tokens_out, session, agent FROM calls WHERE true
 
 -- name: log_call
 -- A call that outlived its time-out is logged again when it ends.
@@ -108,8 +116,7 @@ INSERT OR REPLACE INTO calls (id, at, tool, suite, status, outcome, latency_ms, 
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: drop_calls
--- Without a moment, all of them: a letter comes after every moment.
-DELETE FROM calls WHERE at < coalesce(?, 'Z')
+DELETE FROM calls WHERE at < ?
 
 -- name: erase_calls
 DELETE FROM calls WHERE id IN (SELECT value FROM json_each(?))
@@ -127,7 +134,7 @@ FROM calls WHERE session IS NOT NULL GROUP BY 1
 SELECT substr(created_at, 1, 10), count(*) FROM records WHERE latest = 1 AND kind = 'episode' GROUP BY 1
 
 -- name: spending
-SELECT day, operation, calls, tokens_in, tokens_out, cost FROM spending
+SELECT day, operation, calls, tokens_in, tokens_out, cost FROM spending WHERE true
 
 -- name: charge
 INSERT INTO spending (day, operation, calls, tokens_in, tokens_out, cost) VALUES (?, ?, ?, ?, ?, ?)
@@ -145,7 +152,7 @@ INSERT OR REPLACE INTO consents (name, at) VALUES (?, ?)
 DELETE FROM consents WHERE name = ?
 
 -- name: interactions
-SELECT id, at, kind, item, title, value, topics, text, session, metadata, reported_at FROM interactions
+SELECT id, at, kind, item, title, value, topics, text, session, metadata, reported_at FROM interactions WHERE true
 
 -- name: last_reported
 SELECT max(reported_at) FROM interactions
@@ -156,8 +163,7 @@ INSERT INTO interactions (id, at, kind, item, title, value, topics, text, sessio
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING
 
 -- name: drop_interactions
--- Without a moment, all of them: a letter comes after every moment.
-DELETE FROM interactions WHERE at < coalesce(?, 'Z')
+DELETE FROM interactions WHERE at < ?
 
 -- name: erase_interactions
 DELETE FROM interactions WHERE id IN (SELECT value FROM json_each(?))
@@ -165,7 +171,7 @@ DELETE FROM interactions WHERE id IN (SELECT value FROM json_each(?))
 -- name: runs
 SELECT id, run_date, interactions_processed, memories_written, memories_updated, tokens_used, duration_ms, status,
     error_message, created_at, kind, tier, details
-FROM extraction_runs
+FROM extraction_runs WHERE true
 
 -- name: drop_run
 -- Before one is put: those that have its id, or its day and kind.

@@ -64,7 +64,7 @@ class Handle:
         self._inode = inode
         # connecting has read from the database, so SQLite has the log open: it is the one that is there now
         self._log = _Log.of(path) if has_log else _Log(None, None)
-        self.close = finalize(self, _close, db, self._pid)
+        self.close = finalize(self, _close_own, db, self._pid)
         """Closes the connection, at the latest when nobody holds the handle any more."""
         renew_after_forks(self, Handle._leave_to_parent)
 
@@ -74,10 +74,10 @@ class Handle:
 
         Hold the lock of the file, so that only one process creates it, and the file opened is the one that stays.
         """
-        create(path, migrations)
+        create_database(path, migrations)
         db = connect(path)
         try:
-            migrate(db, migrations)
+            migrate_database(db, migrations)
             return cls(path, db, _inode(path), has_log=True)
         except BaseException:
             db.close()
@@ -140,7 +140,7 @@ def _unusable(path: Path) -> StoreError:
     )
 
 
-def _close(db: sqlite3.Connection, pid: int) -> None:
+def _close_own(db: sqlite3.Connection, pid: int) -> None:
     if pid == os.getpid():
         with suppress(sqlite3.Error):
             db.close()
@@ -153,7 +153,7 @@ def _inode(path: Path | str) -> int | None:
         return None
 
 
-def create(path: Path, migrations: Path) -> None:
+def create_database(path: Path, migrations: Path) -> None:
     """Make a database with the newest schema, unless there is one. Hold the lock of the file.
 
     It is made aside, and appears in its place complete, synced and ready to be read: whoever is killed in here leaves
@@ -164,7 +164,7 @@ def create(path: Path, migrations: Path) -> None:
     if path.exists():
         aside.unlink(missing_ok=True)  # who made it may have been killed before; it is the same file by another name
         return
-    for part in _parts(aside):  # what a killed process left
+    for part in _database_files(aside):  # what a killed process left
         part.unlink(missing_ok=True)
     try:
         # opened and closed only here, where it has no connection yet; and nobody else's, whatever the umask says
@@ -173,7 +173,7 @@ def create(path: Path, migrations: Path) -> None:
         try:
             db.execute("PRAGMA journal_mode = OFF")  # if anything fails here, the file is thrown away
             db.execute("PRAGMA synchronous = OFF")
-            migrate(db, migrations)
+            migrate_database(db, migrations)
             db.execute("PRAGMA journal_mode = WAL")
         finally:
             db.close()
@@ -186,12 +186,12 @@ def create(path: Path, migrations: Path) -> None:
             os.rename(aside, path)
         sync_folder(path.parent)
     finally:
-        for part in _parts(aside):
+        for part in _database_files(aside):
             with suppress(OSError):
                 part.unlink(missing_ok=True)
 
 
-def _parts(path: Path) -> list[Path]:
+def _database_files(path: Path) -> list[Path]:
     return [path.with_name(path.name + ending) for ending in ("", "-journal", "-wal", "-shm")]
 
 
@@ -278,7 +278,7 @@ def _may_write(path: Path) -> bool:
 
 def _empty(migrations: Path) -> sqlite3.Connection:
     db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-    migrate(db, migrations)
+    migrate_database(db, migrations)
     return db
 
 
@@ -288,7 +288,7 @@ def is_empty(path: Path) -> bool:
     return not any(part.exists() and part.stat().st_size for part in (path, log))
 
 
-def migrate(db: sqlite3.Connection, folder: Path) -> None:
+def migrate_database(db: sqlite3.Connection, folder: Path) -> None:
     """Bring the schema forward, one numbered file after another, each all or nothing."""
     migrations = load_migrations(folder)
     version = _check_version(db, len(migrations))

@@ -39,7 +39,7 @@ class Cell:
 
 
 @dataclass(slots=True)
-class Tree:
+class PageTree:
     """What was found below a root page."""
 
     rows: list[tuple[int | None, list[Value]]] = field(default_factory=list)
@@ -81,9 +81,9 @@ class PageFile:
             raise UnreadablePageError(number)
         return found
 
-    def tree(self, root: int) -> Tree:
+    def tree(self, root: int) -> PageTree:
         """Every row below a root page that can be read."""
-        found = Tree()
+        found = PageTree()
         waiting = [root]
         while waiting:
             number = waiting.pop()
@@ -104,7 +104,7 @@ class PageFile:
                 found.rows += self.rows(number, found)
         return found
 
-    def rows(self, number: int, within: Tree) -> Iterator[tuple[int | None, list[Value]]]:
+    def rows(self, number: int, within: PageTree) -> Iterator[tuple[int | None, list[Value]]]:
         """The rows of one page; those that do not make sense are left out, and the tree is not complete."""
         data = self.page(number)
 
@@ -133,10 +133,10 @@ class PageFile:
             pass
         return free
 
-    def _children(self, data: bytes, number: int, kind: int, found: Tree) -> list[int]:
+    def _children(self, data: bytes, number: int, kind: int, found: PageTree) -> list[int]:
         start = _HEADER if number == 1 else 0
         children = [int.from_bytes(data[start + 8 : start + 12], "big")]
-        for place in _places(data, start, 12):
+        for place in _cell_offsets(data, start, 12):
             if not start + 12 <= place <= self.usable - 4:
                 found.complete = False
                 self.unreadable.add(number)
@@ -209,7 +209,7 @@ def cells(data: bytes, number: int, usable: int, failed: Callable[[], None]) -> 
     interior = kind == INDEX_INTERIOR
     most = usable - 35 if kind == TABLE_LEAF else (usable - 12) * 64 // 255 - 23
     least = (usable - 12) * 32 // 255 - 23
-    for place in _places(data, start, 12 if interior else 8):
+    for place in _cell_offsets(data, start, 12 if interior else 8):
         try:
             position = place + 4 if interior else place
             size, position = _varint(data, position)
@@ -264,7 +264,7 @@ def decode_row(payload: bytes) -> list[Value]:
     return values
 
 
-def _places(data: bytes, start: int, header: int) -> tuple[int, ...]:
+def _cell_offsets(data: bytes, start: int, header: int) -> tuple[int, ...]:
     number = int.from_bytes(data[start + 3 : start + 5], "big")
     room = (len(data) - start - header) // 2
     return struct.unpack_from(f">{min(number, room)}H", data, start + header)

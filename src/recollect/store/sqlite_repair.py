@@ -23,7 +23,7 @@ from recollect.store.contract import LOST, FileState, Salvage
 from recollect.store.rows import entry_from_row, entry_to_row, file_to_row, from_row, load_queries, to_row
 from recollect.store.sqlite_copies import copies
 from recollect.store.sqlite_pages import PageFile, Value
-from recollect.store.sqlite_salvage import Rows, Table, all_tables, empty_database, read_rows
+from recollect.store.sqlite_salvage import SalvagedRows, TableSchema, all_tables, empty_database, read_rows
 from recollect.times import to_text, utc_now
 
 _SQL = load_queries(Path(__file__).parent / "sqlite.sql")
@@ -51,7 +51,7 @@ def repair(path: Path, user_id: str) -> Salvage:
     new.unlink(missing_ok=True)
     if not aside.is_file():  # a folder, or a pipe that nobody would ever write to
         return Salvage(aside=aside, lost=True)
-    salvage = _rebuild(PageFile(aside), new, user_id)
+    salvage = _rebuild_database(PageFile(aside), new, user_id)
     os.replace(new, path)
     _sync(path.parent)
     return replace(salvage, aside=aside)
@@ -98,7 +98,7 @@ class _History:
     """Records of which only an earlier state is left, or perhaps only that."""
 
 
-def _rebuild(pages: PageFile, new: Path, user_id: str) -> Salvage:
+def _rebuild_database(pages: PageFile, new: Path, user_id: str) -> Salvage:
     """A new database from what the pages hold, and what is not in it."""
     tables = all_tables()
     found = read_rows(pages, tables)
@@ -113,10 +113,10 @@ def _rebuild(pages: PageFile, new: Path, user_id: str) -> Salvage:
     records, files = found["records"], found["files"]
     whole = records.counted and files.complete and not history.older and not _lost_records(found, history, erased)
     _write(new, tables, found, history, (user_id, state, now), keep_files=whole)
-    return _tell(pages, found, history, erased, state)
+    return _report_salvage(pages, found, history, erased, state)
 
 
-def _last_number(found: dict[str, Rows], state: Any, most: int) -> int:
+def _last_number(found: dict[str, SalvagedRows], state: Any, most: int) -> int:
     """The last number that was given. Entries are never removed, so the size of the file bounds it."""
     numbers: list[Any] = [*found["journal"].rows, *(row[3] for row in found["records"].rows.values())]
     numbers += found["journal"].known
@@ -125,7 +125,7 @@ def _last_number(found: dict[str, Rows], state: Any, most: int) -> int:
     return max((number for number in numbers if number <= most), default=0)
 
 
-def _complete(found: dict[str, Rows], erased: set[Any], last: int, now: datetime) -> _History:
+def _complete(found: dict[str, SalvagedRows], erased: set[Any], last: int, now: datetime) -> _History:
     rows: list[Any] = [row for seq, row in sorted(found["journal"].rows.items()) if 0 < seq <= last]
     entries = {entry.seq: entry for entry in map(entry_from_row, rows)}
     stored: list[Any] = sorted(row for row in found["records"].rows.values() if _number_of(row) <= last)
@@ -217,7 +217,7 @@ def _fill_gaps(history: _History, now: datetime) -> None:
         )
 
 
-def _lost_records(found: dict[str, Rows], history: _History, erased: set[Any]) -> dict[str, int]:
+def _lost_records(found: dict[str, SalvagedRows], history: _History, erased: set[Any]) -> dict[str, int]:
     """Records that an index knows and that are not restored, by kind."""
     known = set() if found["records"].complete else {key[0] for key in found["records"].known}
     return dict(Counter(_kind_of(record_id) for record_id in known - history.latest.keys() - erased))
@@ -227,7 +227,7 @@ def _kind_of(record_id: str) -> str:
     return record_id.partition("-")[0]
 
 
-def _restore_consents(consents: Rows, history: _History) -> None:
+def _restore_consents(consents: SalvagedRows, history: _History) -> None:
     """If their table cannot be read, the journal tells them too."""
     if consents.complete or history.lost:
         return
@@ -244,8 +244,8 @@ def _restore_consents(consents: Rows, history: _History) -> None:
 
 def _write(
     path: Path,
-    tables: dict[str, Table],
-    found: dict[str, Rows],
+    tables: dict[str, TableSchema],
+    found: dict[str, SalvagedRows],
     history: _History,
     about: tuple[str, Any, datetime],
     *,
@@ -285,14 +285,14 @@ def _write(
         os.close(fd)
 
 
-def _insert(db: sqlite3.Connection, table: Table, rows: Iterable[tuple[Value, ...]]) -> None:
+def _insert(db: sqlite3.Connection, table: TableSchema, rows: Iterable[tuple[Value, ...]]) -> None:
     names, marks = ", ".join(table.columns), ", ".join("?" * len(table.columns))
     db.executemany(f"INSERT OR IGNORE INTO {table.name} ({names}) VALUES ({marks})", rows)
     if table.name == "interactions" and "reported_at" in table.columns:
         db.execute("UPDATE interactions SET reported_at = at WHERE reported_at = ''")
 
 
-def _doubt_files(db: sqlite3.Connection, found: dict[str, Rows], history: _History, last: int) -> None:
+def _doubt_files(db: sqlite3.Connection, found: dict[str, SalvagedRows], history: _History, last: int) -> None:
     """Have the files read again, as ones that may be older or newer: then a line they lack is not a deletion."""
     days = {record.key for record in history.latest.values() if record.kind == "daily" and record.status == "active"}
     names: set[Any] = {"MEMORY.md", *(f"memory/{day}.md" for day in days)}
@@ -306,7 +306,9 @@ def _doubt_files(db: sqlite3.Connection, found: dict[str, Rows], history: _Histo
 # telling
 
 
-def _tell(pages: PageFile, found: dict[str, Rows], history: _History, erased: set[Any], state: Any) -> Salvage:
+def _report_salvage(
+    pages: PageFile, found: dict[str, SalvagedRows], history: _History, erased: set[Any], state: Any
+) -> Salvage:
     missing = {name: rows.missing() for name, rows in found.items() if name not in _DERIVED}
     for name in ("records", "journal", "state"):
         missing.pop(name, None)

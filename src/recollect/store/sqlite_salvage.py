@@ -21,8 +21,8 @@ from recollect.store.rows import (
     run_from_row,
     spending_from_row,
 )
-from recollect.store.sqlite_connections import migrate
-from recollect.store.sqlite_pages import TABLE_INTERIOR, PageFile, Tree, UnreadablePageError, Value, page_kind
+from recollect.store.sqlite_connections import migrate_database
+from recollect.store.sqlite_pages import TABLE_INTERIOR, PageFile, PageTree, UnreadablePageError, Value, page_kind
 from recollect.times import from_text
 
 _MIGRATIONS = Path(__file__).parent / "sqlite_migrations"
@@ -30,7 +30,7 @@ _TYPES: dict[str, type | tuple[type, ...]] = {"TEXT": str, "INTEGER": int, "REAL
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TableSchema:
     """What rows of a table look like."""
 
     name: str
@@ -72,7 +72,7 @@ class Table:
 
 
 @dataclass(slots=True)
-class Rows:
+class SalvagedRows:
     """What was read of one table."""
 
     rows: dict[Any, tuple[Value, ...]] = field(default_factory=dict)
@@ -86,7 +86,7 @@ class Rows:
         return 0 if self.complete else len(self.known - self.rows.keys())
 
 
-def all_tables() -> dict[str, Table]:
+def all_tables() -> dict[str, TableSchema]:
     """The tables of the schema."""
     db = empty_database(":memory:")
     try:
@@ -96,7 +96,7 @@ def all_tables() -> dict[str, Table]:
         db.close()
 
 
-def _table(db: sqlite3.Connection, name: str, without_rowid: bool) -> Table:
+def _table(db: sqlite3.Connection, name: str, without_rowid: bool) -> TableSchema:
     columns = db.execute('SELECT name, type, "notnull", dflt_value, pk FROM pragma_table_info(?)', (name,)).fetchall()
     key = tuple(place for place, _ in sorted(((p, c[4]) for p, c in enumerate(columns) if c[4]), key=lambda e: e[1]))
     alias = key[0] if not without_rowid and len(key) == 1 and columns[key[0]][1] == "INTEGER" else None
@@ -107,7 +107,7 @@ def _table(db: sqlite3.Connection, name: str, without_rowid: bool) -> Table:
         latest = partial and name == "records" and index in ("records_by_kind", "records_by_time")
         if (not partial or latest) and not (without_rowid and len(cids) == len(columns)):
             indexes[index] = tuple(cids.index(place) for place in key) if without_rowid else (len(cids) - 1,)
-    return Table(
+    return TableSchema(
         name=name,
         columns=tuple(column[0] for column in columns),
         types=tuple(column[1] for column in columns),
@@ -123,9 +123,9 @@ def _table(db: sqlite3.Connection, name: str, without_rowid: bool) -> Table:
     )
 
 
-def read_rows(pages: PageFile, tables: dict[str, Table]) -> dict[str, Rows]:
+def read_rows(pages: PageFile, tables: dict[str, TableSchema]) -> dict[str, SalvagedRows]:
     """All rows of all tables: down their trees as far as these hold together, then from pages no tree leads to."""
-    found = {name: Rows() for name in tables}
+    found = {name: SalvagedRows() for name in tables}
     roots = _roots(pages)
     for name, table in tables.items():
         if name in roots:
@@ -150,7 +150,7 @@ def read_rows(pages: PageFile, tables: dict[str, Table]) -> dict[str, Rows]:
     return found
 
 
-def _key_in(values: list[Value], places: tuple[int, ...], table: Table) -> Any:
+def _key_in(values: list[Value], places: tuple[int, ...], table: TableSchema) -> Any:
     """The key that a row of an index leads to; None if it makes no sense."""
     if max(places) >= len(values):
         return None
@@ -170,7 +170,7 @@ def _roots(pages: PageFile) -> dict[str, int]:
     return roots
 
 
-def _read_strays(pages: PageFile, tables: dict[str, Table], found: dict[str, Rows]) -> None:
+def _read_strays(pages: PageFile, tables: dict[str, TableSchema], found: dict[str, SalvagedRows]) -> None:
     """Rows of pages that no tree leads to, because the page above them is damaged."""
     free = pages.free_pages()
     for number in range(1, pages.count + 1):
@@ -182,13 +182,13 @@ def _read_strays(pages: PageFile, tables: dict[str, Table], found: dict[str, Row
             continue
         if kind == TABLE_INTERIOR:
             continue
-        for rowid, values in list(pages.rows(number, Tree())):
+        for rowid, values in list(pages.rows(number, PageTree())):
             for name, table in tables.items():
                 if not found[name].complete and _take([(rowid, values)], table, found[name]):
                     break
 
 
-def _take(rows: Iterable[tuple[int | None, list[Value]]], table: Table, found: Rows) -> bool:
+def _take(rows: Iterable[tuple[int | None, list[Value]]], table: TableSchema, found: SalvagedRows) -> bool:
     """Take rows over; whether all of them are rows of this table."""
     whole = True
     for rowid, values in rows:
@@ -204,27 +204,27 @@ def _moments(*places: int) -> Callable[[tuple[Any, ...]], object]:
     return lambda row: [from_text(row[place]) for place in places]
 
 
-def _consent(row: tuple[Any, ...]) -> None:
+def _check_consent(row: tuple[Any, ...]) -> None:
     from_text(row[1])
     if row[0] not in CONSENTS:
         raise ValueError(row[0])
 
 
-def _state(row: tuple[Any, ...]) -> None:
+def _check_state(row: tuple[Any, ...]) -> None:
     from_text(row[2])
     if row[4] not in MODES or not row[5]:
         raise ValueError
 
 
 _LOADERS: dict[str, Callable[[Any], object]] = {
-    "state": _state,
+    "state": _check_state,
     "records": lambda row: from_row((row[0], row[1], *row[3:])),
     "journal": entry_from_row,
     "tombstones": _moments(2),
     "recalls": _moments(1),
     "calls": call_from_row,
     "spending": spending_from_row,
-    "consents": _consent,
+    "consents": _check_consent,
     "interactions": lambda row: interaction_from_row(row if len(row) > 10 and row[10] else (*row[:10], row[1])),
     "extraction_runs": run_from_row,
 }
@@ -244,5 +244,5 @@ def empty_database(path: str) -> sqlite3.Connection:
     """A new database of the present schema, without a row."""
     db = sqlite3.connect(path, isolation_level=None)
     db.execute("PRAGMA synchronous = FULL")
-    migrate(db, _MIGRATIONS)
+    migrate_database(db, _MIGRATIONS)
     return db

@@ -31,7 +31,7 @@ _DOUBTFUL = 2 * 10**9
 _MOST_KEYS = 1_000_000
 
 
-class _Key(NamedTuple):
+class _CountKey(NamedTuple):
     """What is counted: calls by group, and by day the rest."""
 
     what: str
@@ -39,7 +39,7 @@ class _Key(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Counted:
+class _UserCounts:
     """One user: the files that were read, and pairs of a key and a number. None if they could not be read."""
 
     files: tuple[int, ...]
@@ -53,8 +53,8 @@ class SqliteTally:
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
-        self._keys: dict[_Key, int] = {}
-        self._groups: dict[str | None, _Group] = {}
+        self._keys: dict[_CountKey, int] = {}
+        self._groups: dict[str | None, _TenantTally] = {}
         close_before_forks(self)
         renew_after_forks(self, SqliteTally._renew)
 
@@ -74,7 +74,7 @@ class SqliteTally:
                     continue
                 end = min(end, math.inf if seconds is None else time.monotonic() + seconds)
                 lasting = max(files[0], files[3]) < time.time_ns() - _DOUBTFUL
-                self._group(tenant).put(user_id, _Counted(files, self._read(path), lasting))
+                self._group(tenant).put(user_id, _UserCounts(files, self._read(path), lasting))
         with self._guard:
             group = self._group(tenant)
             for user_id in group.users.keys() - seen:
@@ -100,8 +100,8 @@ class SqliteTally:
         self._guard = threading.Lock()
         self._keys, self._groups = {}, {}
 
-    def _group(self, tenant: str | None) -> _Group:
-        return self._groups.setdefault(tenant, _Group())
+    def _group(self, tenant: str | None) -> _TenantTally:
+        return self._groups.setdefault(tenant, _TenantTally())
 
     def _read(self, path: Path) -> array[int] | None:
         try:
@@ -117,7 +117,7 @@ class SqliteTally:
         except StoreError:
             return None
 
-    def _told(self, group: _Group) -> Tally:
+    def _told(self, group: _TenantTally) -> Tally:
         parts: dict[str, dict[Any, int]] = {"calls": {}, "talks": {}, "facts": {}, "episodes": {}}
         for key, at in self._keys.items():
             if number := group.sums.get(at):
@@ -127,14 +127,14 @@ class SqliteTally:
         return Tally(calls=calls, talks=talks, facts=facts, episodes=episodes, unread=unread)
 
 
-class _Group:
+class _TenantTally:
     """The users of one tenant, and their sum."""
 
     def __init__(self) -> None:
-        self.users: dict[str, _Counted] = {}
+        self.users: dict[str, _UserCounts] = {}
         self.sums: dict[int, int] = {}
 
-    def put(self, user_id: str, counted: _Counted) -> None:
+    def put(self, user_id: str, counted: _UserCounts) -> None:
         self.drop(user_id)
         self.users[user_id] = counted
         self._add(counted, 1)
@@ -143,21 +143,21 @@ class _Group:
         if (known := self.users.pop(user_id, None)) is not None:
             self._add(known, -1)
 
-    def _add(self, counted: _Counted, sign: int) -> None:
+    def _add(self, counted: _UserCounts, sign: int) -> None:
         pairs = counted.pairs or ()
         for key, number in zip(pairs[::2], pairs[1::2], strict=True):
             self.sums[key] = self.sums.get(key, 0) + sign * number
 
 
-def _rows(db: sqlite3.Connection) -> Iterator[tuple[_Key, int]]:
+def _rows(db: sqlite3.Connection) -> Iterator[tuple[_CountKey, int]]:
     db.execute("BEGIN")
     for day, number in db.execute(_SQL["tally_episodes"]):
-        yield _Key("episodes", day), number
+        yield _CountKey("episodes", day), number
     for *group, number in db.execute(_CALLS):
-        yield _Key("calls", CallGroup(*group)), number
+        yield _CountKey("calls", CallGroup(*group)), number
     for day, talks, facts in db.execute(_TALKS):
-        yield _Key("talks", day), talks
-        yield _Key("facts", day), facts
+        yield _CountKey("talks", day), talks
+        yield _CountKey("facts", day), facts
 
 
 def _files(path: Path) -> tuple[int, ...]:

@@ -29,7 +29,7 @@ class KeptWords:
 
 
 @dataclass(frozen=True, slots=True)
-class Worded:
+class PassageWords:
     """A passage of a record as its words. They are hashed by the caller: letters and digits only."""
 
     record: Record
@@ -54,7 +54,7 @@ class Worded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Holding:
+class WordQuery:
     """Which records to find by their words, and how their passages are compared: by BM25, roughly."""
 
     gains: Mapping[str, float]
@@ -89,11 +89,11 @@ class WordReader(Reader, Protocol):
         """The names of everyone who speaks."""
         ...
 
-    def worded(self, record_ids: Sequence[str]) -> list[Worded]:
+    def worded(self, record_ids: Sequence[str]) -> list[PassageWords]:
         """What is kept of these records, passage by passage. The records come without their content."""
         ...
 
-    def holding(self, wanted: Holding, where: Query, limit: int) -> list[str]:
+    def holding(self, wanted: WordQuery, where: Query, limit: int) -> list[str]:
         """The kept records that fit and have these words, the best first."""
         ...
 
@@ -138,7 +138,7 @@ class WordWriter(WordReader, Transaction, Protocol):
         """Keep words of this user from now on; those that were kept are dropped."""
         ...
 
-    def put_words(self, record_ids: Sequence[str], rows: Sequence[Worded], *, seq: int, complete: bool) -> None:
+    def put_words(self, record_ids: Sequence[str], rows: Sequence[PassageWords], *, seq: int, complete: bool) -> None:
         """Keep these words of these records instead of what was kept of them."""
         ...
 
@@ -152,7 +152,7 @@ class WordWriter(WordReader, Transaction, Protocol):
 
 
 @runtime_checkable
-class WordKeeper(UserStore, Protocol):
+class WordStore(UserStore, Protocol):
     """One user's part of a store that can search by itself."""
 
     def write_if_free(self) -> AbstractContextManager[WordWriter | None]:

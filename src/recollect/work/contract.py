@@ -20,7 +20,7 @@ from typing import Any, Literal, Self
 
 from recollect.errors import NotFoundError, RecollectError
 from recollect.times import Clock, utc_now
-from recollect.usage_metrics import QueueFigures
+from recollect.usage_metrics import QueueMetrics
 from recollect.work.lease_owners import is_dead
 from recollect.work.wakeup import Watcher, Watchers
 
@@ -102,7 +102,7 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class FailedAttempt:
     """The attempt failed; the next one in so many seconds, or, with None, never."""
 
     lease: Lease
@@ -117,11 +117,11 @@ class Returned:
     lease: Lease
 
 
-Outcome = Done | Failed | Returned
+Outcome = Done | FailedAttempt | Returned
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class TakenJobs:
     """What an exchange gave: new leases, and the ids of jobs that were in other hands by then."""
 
     leases: tuple[Lease, ...] = ()
@@ -129,7 +129,7 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Keeping:
+class Retention:
     """How long finished jobs are kept: done ones with their results, ``once`` ones without, and dead letters."""
 
     done: timedelta = timedelta(days=1)
@@ -154,7 +154,7 @@ class Settlement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class JobRequest:
     """What a worker would take: so many, of these names (None: all), until then unless it renews the lease."""
 
     worker: str
@@ -181,9 +181,9 @@ class Queue(ABC):
     Public methods that are not abstract are the same for all queues.
     """
 
-    def __init__(self, *, size: int, clock: Clock | None, keeping: Keeping | None) -> None:
+    def __init__(self, *, size: int, clock: Clock | None, keeping: Retention | None) -> None:
         self.size = size
-        self.keeping = keeping or Keeping()
+        self.keeping = keeping or Retention()
         self._clock = clock or utc_now
         self.watchers = Watchers()
         self._waiting = Watchers()
@@ -208,10 +208,10 @@ class Queue(ABC):
         names: Sequence[str] | None = None,
         seconds: float = LEASE_SECONDS,
         finished: Sequence[Outcome] = (),
-    ) -> Taken:
+    ) -> TakenJobs:
         """Record what is finished, and take up to so many jobs, all in one transaction."""
         now = self.now()
-        wanted = Wanted(
+        wanted = JobRequest(
             worker=worker,
             limit=limit,
             names=None if names is None else tuple(names),
@@ -229,7 +229,7 @@ class Queue(ABC):
         return self.take("", 0, finished=outcomes).lost
 
     @abstractmethod
-    def exchange(self, settlements: Sequence[Settlement], wanted: Wanted) -> Taken:
+    def exchange(self, settlements: Sequence[Settlement], wanted: JobRequest) -> TakenJobs:
         """`take`, worked out. A settlement counts only with the fence of the present lease; repeating it is fine."""
 
     @abstractmethod
@@ -253,10 +253,10 @@ class Queue(ABC):
             if owner not in dead:
                 dead[owner] = is_dead(owner)
             if dead[owner] or until <= now:
-                freed.append(settlement(Failed(lease, "the worker that ran it died", 0.0), now, revoked=True))
+                freed.append(settlement(FailedAttempt(lease, "the worker that ran it died", 0.0), now, revoked=True))
         if not freed:
             return 0
-        lost = self.exchange(freed, Wanted(worker="", limit=0, names=(), until=now)).lost
+        lost = self.exchange(freed, JobRequest(worker="", limit=0, names=(), until=now)).lost
         self.announce()
         return len(freed) - len(lost)
 
@@ -306,7 +306,7 @@ class Queue(ABC):
     # dead letters, and what else an operator does
 
     @abstractmethod
-    def figures(self, tenant: str | None = None) -> QueueFigures:
+    def metrics(self, tenant: str | None = None) -> QueueMetrics:
         """How much waits and how long things took, of all jobs or of a tenant's. Those of no user are the default's."""
 
     @abstractmethod
@@ -383,7 +383,7 @@ def settlement(outcome: Outcome, now: datetime, *, revoked: bool = False) -> Set
             return Settlement(**plain, state="done", finished_at=now, result=result)
         case Returned():
             return Settlement(**plain | {"attempts": job.attempts - 1}, state="ready", error=job.error)
-        case Failed(error=error, retry_in=seconds):
+        case FailedAttempt(error=error, retry_in=seconds):
             if seconds is None or job.attempts >= job.max_attempts:
                 return Settlement(**plain, state="dead", finished_at=now, error=error)
             return Settlement(**plain, state="ready", run_at=now + timedelta(seconds=seconds), error=error)

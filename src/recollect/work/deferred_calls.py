@@ -19,7 +19,7 @@ from typing import Any
 
 from recollect.errors import StoreError
 from recollect.store.forks import renew_after_forks
-from recollect.tools.deferred import Late
+from recollect.tools.deferred import DeferredCall
 from recollect.tools.suite import Result, Suite
 from recollect.work.contract import GiveUpError, Job, Queue, RetryLaterError, Task
 from recollect.work.worker import Worker
@@ -33,25 +33,25 @@ _AGAIN_SECONDS = 5.0
 _MOST_TALKS, _MOST_RESULTS = 1000, 50
 
 
-class LateCalls:
+class DeferredCalls:
     """The `Backlog` of one process."""
 
-    def __init__(self, open_queue: Callable[[], Queue], tools: Callable[[Late], Suite]) -> None:
+    def __init__(self, open_queue: Callable[[], Queue], tools: Callable[[DeferredCall], Suite]) -> None:
         self._open_queue = open_queue
         self._tools = tools
         self._guard = threading.Lock()
         self._queue: Queue | None = None
         self._worker: Worker | None = None
         self._results: OrderedDict[tuple[str, str | None, str | None], list[Result]] = OrderedDict()
-        renew_after_forks(self, LateCalls._renew)
+        renew_after_forks(self, DeferredCalls._renew)
 
-    def keep(self, late: Late) -> str:
+    def keep(self, late: DeferredCall) -> str:
         """Durable when this returns."""
         queue = self._opened()
         task = Task(name=TOOL, user_id=late.user, payload=late.to_dict(), run_at=queue.now() + _GRACE, key=late.call)
         return queue.put(task).id
 
-    def done(self, kept: str, late: Late, result: Result) -> None:
+    def done(self, kept: str, late: DeferredCall, result: Result) -> None:
         """Keep it no longer, but its result until somebody asks."""
         self._tell(late, result)
         self.drop(kept)
@@ -97,7 +97,7 @@ class LateCalls:
 
     def do(self, job: Job) -> dict[str, Any]:
         """The handler: do a call, unless it was done. What fails is tried again."""
-        late = Late.from_dict(job.payload)
+        late = DeferredCall.from_dict(job.payload)
         suite = self._tools(late)
         if suite.find(late.tool) is None:
             raise GiveUpError("the tool is not one of Recollect's own, and only the host can call it")
@@ -117,7 +117,7 @@ class LateCalls:
         if queue is not None:
             queue.close()
 
-    def _tell(self, late: Late, result: Result) -> None:
+    def _tell(self, late: DeferredCall, result: Result) -> None:
         with self._guard:
             # by the conversation, and so by the user it is with: the call may be about another who takes part
             whose = late.people[0] if late.people else late.user

@@ -27,17 +27,17 @@ from recollect.work.contract import (
     QUEUE_SIZE,
     Accepted,
     Job,
-    Keeping,
+    JobRequest,
     Lease,
+    Retention,
     Settlement,
-    Taken,
+    TakenJobs,
     Task,
-    Wanted,
 )
 from recollect.work.rows import (
-    Row,
+    JobRow,
     lease_from_row,
-    refusal,
+    retry_refusal,
     settlement_to_row,
     to_rows,
 )
@@ -79,7 +79,7 @@ class DistributedQueue(SqlQueue):
         *,
         size: int = QUEUE_SIZE,
         clock: Clock | None = None,
-        keeping: Keeping | None = None,
+        keeping: Retention | None = None,
         pool: Pool | None = None,
     ) -> None:
         super().__init__(size=size, clock=clock, keeping=keeping)
@@ -116,7 +116,7 @@ class DistributedQueue(SqlQueue):
         with mapped_errors(), self._lent():
             pass
 
-    def exchange(self, settlements: Sequence[Settlement], wanted: Wanted) -> Taken:
+    def exchange(self, settlements: Sequence[Settlement], wanted: JobRequest) -> TakenJobs:
         rows = [settlement_to_row(settled) for settled in settlements]
         # in one order always: two who settle the same jobs must not wait for each other
         rows.sort(key=lambda row: str(row["id"]))
@@ -130,7 +130,7 @@ class DistributedQueue(SqlQueue):
                 db.execute(_SQL["one_taker"])
                 leases = self._take(db, wanted)
         leases.sort(key=lambda row: (-row[4], row[-1]))  # by priority, then as they were put
-        return Taken(tuple(lease_from_row(row[:-1]) for row in leases), tuple(lost))
+        return TakenJobs(tuple(lease_from_row(row[:-1]) for row in leases), tuple(lost))
 
     def renew(self, leases: Sequence[Lease], seconds: float = LEASE_SECONDS) -> tuple[str, ...]:
         values = {
@@ -156,7 +156,7 @@ class DistributedQueue(SqlQueue):
             db.execute(_SQL["notify"])
         job = self.job(job_id)
         if not done or job is None:
-            raise refusal(job)
+            raise retry_refusal(job)
         return job
 
     def advance(self, schedule: str, slot: datetime, tasks: Sequence[Task] = ()) -> bool:
@@ -181,7 +181,7 @@ class DistributedQueue(SqlQueue):
         if self._own_pool:
             self._pool.close()
 
-    def _put(self, db: Connection[Any], row: Row) -> Accepted:
+    def _put(self, db: Connection[Any], row: JobRow) -> Accepted:
         for _ in range(10):
             # asked for a row and not for a count, because the store's transactions are pipelines
             if db.execute(_SQL["put"], asdict(row)).fetchone():
@@ -225,7 +225,7 @@ class DistributedQueue(SqlQueue):
         here = self._pool.here()
         with here.lend() as db:
             if not here.migrated:
-                _migrate(db)
+                _migrate_queue(db)
                 here.migrated = True
             if self._ahead is None:
                 self._ahead = _ahead(db)
@@ -295,7 +295,7 @@ def _ahead(db: Connection[Any]) -> timedelta:
     return from_text(text) - (before + (utc_now() - before) / 2)
 
 
-def _migrate(db: Connection[Any]) -> None:
+def _migrate_queue(db: Connection[Any]) -> None:
     """Bring the schema forward, one numbered file after another."""
     from psycopg import sql
 

@@ -26,18 +26,18 @@ from recollect.work.contract import (
     QUEUE_SIZE,
     Accepted,
     Job,
-    Keeping,
+    JobRequest,
     Lease,
+    Retention,
     Settlement,
-    Taken,
+    TakenJobs,
     Task,
-    Wanted,
 )
 from recollect.work.rows import (
-    Row,
+    JobRow,
     from_row,
     lease_from_row,
-    refusal,
+    retry_refusal,
     settlement_to_row,
     to_rows,
 )
@@ -65,7 +65,7 @@ class EmbeddedQueue(SqlQueue):
     sql = _SQL
 
     def __init__(
-        self, root: Path, *, size: int = QUEUE_SIZE, clock: Clock | None = None, keeping: Keeping | None = None
+        self, root: Path, *, size: int = QUEUE_SIZE, clock: Clock | None = None, keeping: Retention | None = None
     ) -> None:
         super().__init__(size=size, clock=clock, keeping=keeping)
         self._file = SqliteFile(
@@ -81,7 +81,7 @@ class EmbeddedQueue(SqlQueue):
         self.watchers.wake()
         return accepted
 
-    def exchange(self, settlements: Sequence[Settlement], wanted: Wanted) -> Taken:
+    def exchange(self, settlements: Sequence[Settlement], wanted: JobRequest) -> TakenJobs:
         rows = [settlement_to_row(settled) for settled in settlements]
         with self._file.write() as db:
             lost = [
@@ -94,7 +94,7 @@ class EmbeddedQueue(SqlQueue):
             if wanted.limit > 0:
                 leases = self._take(db, wanted)
         leases.sort(key=lambda row: (-row[4], row[-1]))  # by priority, then as they were put
-        return Taken(tuple(lease_from_row(row[:-1]) for row in leases), tuple(lost))
+        return TakenJobs(tuple(lease_from_row(row[:-1]) for row in leases), tuple(lost))
 
     def renew(self, leases: Sequence[Lease], seconds: float = LEASE_SECONDS) -> tuple[str, ...]:
         until = to_text(self.now() + timedelta(seconds=seconds))
@@ -111,7 +111,7 @@ class EmbeddedQueue(SqlQueue):
             row = db.execute(_SQL["job"], {"id": job_id}).fetchone()
         job = None if row is None else from_row(row)
         if not done or job is None:
-            raise refusal(job)
+            raise retry_refusal(job)
         self.watchers.wake()
         return job
 
@@ -140,7 +140,7 @@ class EmbeddedQueue(SqlQueue):
     def close(self) -> None:
         self._file.finish_and_close()
 
-    def _put(self, db: sqlite3.Connection, rows: Sequence[Row]) -> list[Accepted]:
+    def _put(self, db: sqlite3.Connection, rows: Sequence[JobRow]) -> list[Accepted]:
         accepted = []
         for row in rows:
             if db.execute(_SQL["put"], asdict(row)).fetchall():

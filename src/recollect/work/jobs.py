@@ -11,7 +11,7 @@ from datetime import date
 from itertools import islice
 from typing import Any
 
-from recollect.agents.conclude import conclude, idle
+from recollect.agents.conclude import conclude, idle_sessions
 from recollect.agents.extract import NOT_YET, Extracted, Extractor, by_rules, extract
 from recollect.config import Config
 from recollect.errors import QueueFullError
@@ -19,7 +19,7 @@ from recollect.memory.memory import Memory
 from recollect.policy.topics import Topic, strings_in
 from recollect.times import Clock, from_text, utc_now
 from recollect.work.contract import GiveUpError, Handler, Job, Queue, RetryLaterError, Task
-from recollect.work.schedule import Cron, Entry, Schedule
+from recollect.work.schedule import Cron, Schedule, ScheduleEntry
 
 EXTRACT, EXTRACT_EVERYONE = "extract", "extract everyone"
 UPKEEP, UPKEEP_EVERYONE = "upkeep", "upkeep everyone"
@@ -88,10 +88,10 @@ class Jobs:
         """End the discussions that fell silent, then learn from the day."""
         memory = self._of(job)
         if memory.mode == "on" and memory.exists:
-            for session in idle(memory, clock=self._clock):
+            for session in idle_sessions(memory, clock=self._clock):
                 conclude(memory, session, extractor=self._extractor, clock=self._clock)
         day = date.fromisoformat(str(job.payload["day"]))
-        return _told(extract(memory, day, extractor=self._extractor, clock=self._clock))
+        return _extraction_result(extract(memory, day, extractor=self._extractor, clock=self._clock))
 
     def conclude(self, job: Job) -> dict[str, Any]:
         """Keep what a discussion brought."""
@@ -102,7 +102,7 @@ class Jobs:
             extractor=self._extractor,
             clock=self._clock,
         )
-        return {"status": "nothing was said"} if done is None else _told(done)
+        return {"status": "nothing was said"} if done is None else _extraction_result(done)
 
     def upkeep(self, job: Job) -> dict[str, Any]:
         """Remove what has expired, keep MEMORY.md short."""
@@ -123,7 +123,7 @@ class Jobs:
     def _put(self, tasks: Iterable[Task]) -> dict[str, Any]:
         """Put many, some at a time. If the queue is full, later again: what was put is not put twice."""
         fresh = 0
-        for some in _parts(tasks):
+        for some in _task_batches(tasks):
             try:
                 fresh += sum(accepted.fresh for accepted in self._queue.put_many(some))
             except QueueFullError:
@@ -140,13 +140,13 @@ def schedule(queue: Queue, config: Config) -> Schedule:
     """Learning every day as MEMORY_EXTRACTION_SCHEDULE says, upkeep in the early morning (UTC)."""
     nightly = Cron(config.extraction_schedule, "MEMORY_EXTRACTION_SCHEDULE")
     entries = [
-        Entry(name="extraction", cron=nightly, task=EXTRACT_EVERYONE),
-        Entry(name="upkeep", cron=Cron("30 3 * * *"), task=UPKEEP_EVERYONE),
+        ScheduleEntry(name="extraction", cron=nightly, task=EXTRACT_EVERYONE),
+        ScheduleEntry(name="upkeep", cron=Cron("30 3 * * *"), task=UPKEEP_EVERYONE),
     ]
     return Schedule(queue, entries)
 
 
-def _told(done: Extracted) -> dict[str, Any]:
+def _extraction_result(done: Extracted) -> dict[str, Any]:
     if done.skipped == NOT_YET:  # a clock that went back, or is behind that of who put it
         raise RetryLaterError(_FAILED_SECONDS, "the day has not begun")
     if done.skipped is not None or done.run is None:
@@ -156,7 +156,7 @@ def _told(done: Extracted) -> dict[str, Any]:
     return {"status": "done", "written": done.run.memories_written, "updated": done.run.memories_updated}
 
 
-def _parts(tasks: Iterable[Task]) -> Iterator[list[Task]]:
+def _task_batches(tasks: Iterable[Task]) -> Iterator[list[Task]]:
     remaining = iter(tasks)
     while some := list(islice(remaining, _AT_ONCE)):
         yield some

@@ -15,7 +15,7 @@ from recollect.errors import InvalidInputError, NotFoundError
 from recollect.records import new_id
 from recollect.store.tenants import prefix_of
 from recollect.times import from_text, parse_moment, to_text
-from recollect.usage_metrics import QueueFigures, spread
+from recollect.usage_metrics import QueueMetrics, latency_of
 from recollect.userid import check_user_id
 from recollect.work.contract import Job, Lease, Settlement, Task
 
@@ -32,7 +32,7 @@ _SAID = {"ready": "waiting", "running": "running", "done": "done", "dead": "dead
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class JobRow:
     """A task as it is stored."""
 
     id: str
@@ -47,7 +47,7 @@ class Row:
     created_at: str
 
 
-def to_row(task: Task, now: datetime) -> Row:
+def to_row(task: Task, now: datetime) -> JobRow:
     """The row of a new job, or `InvalidInputError`."""
     _check_text("name", task.name, _NAME)
     if task.key is not None:
@@ -61,7 +61,7 @@ def to_row(task: Task, now: datetime) -> Row:
         if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
             raise InvalidInputError(field, f"must be a whole number from {low} to {high}")
     run_at = now if task.run_at is None else parse_moment("run_at", task.run_at)
-    return Row(
+    return JobRow(
         id=new_id("job"),
         name=task.name,
         user_id=None if task.user_id is None else check_user_id(task.user_id),
@@ -75,7 +75,7 @@ def to_row(task: Task, now: datetime) -> Row:
     )
 
 
-def to_rows(tasks: Sequence[Task], now: datetime) -> list[Row]:
+def to_rows(tasks: Sequence[Task], now: datetime) -> list[JobRow]:
     """`to_row` of each, before the first is stored."""
     return [to_row(task, now) for task in tasks]
 
@@ -121,7 +121,7 @@ def settlement_to_row(settled: Settlement) -> dict[str, Any]:
     }
 
 
-def whose(queries: Mapping[str, str], tenant: str | None) -> tuple[str, dict[str, str | None]]:
+def tenant_condition(queries: Mapping[str, str], tenant: str | None) -> tuple[str, dict[str, str | None]]:
     """A condition for the jobs of a tenant, or for all, and its value."""
     if tenant is None:
         return "1 = 1", {}
@@ -129,18 +129,18 @@ def whose(queries: Mapping[str, str], tenant: str | None) -> tuple[str, dict[str
     return queries["of_no_tenant" if prefix is None else "of_tenant"].format(), {"prefix": prefix}
 
 
-def told(counts: Iterable[Sequence[Any]], completion: Iterable[tuple[int, int]]) -> QueueFigures:
+def queue_metrics(counts: Iterable[Sequence[Any]], completion: Iterable[tuple[int, int]]) -> QueueMetrics:
     """What was counted: rows of state, number and the oldest, and of steps and numbers."""
     numbers = {state: (number, oldest) for state, number, oldest in counts}
     oldest = numbers.get("ready", (0, None))[1]
-    return QueueFigures(
+    return QueueMetrics(
         **{name: numbers.get(state, (0, None))[0] for state, name in _SAID.items()},
         oldest=None if oldest is None else from_text(oldest),
-        completion=spread(dict(completion)),
+        completion=latency_of(dict(completion)),
     )
 
 
-def refusal(job: Job | None) -> Exception:
+def retry_refusal(job: Job | None) -> Exception:
     """Why a job cannot be begun anew."""
     if job is None or job.state != "dead":
         return NotFoundError("there is no such dead letter")

@@ -43,7 +43,7 @@ class Cron:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class ScheduleEntry:
     """A task and when it is to be done. ``name`` is what is remembered by: keep it."""
 
     name: str
@@ -56,7 +56,7 @@ class Entry:
 class Schedule:
     """Puts the tasks of its entries when their time has come."""
 
-    def __init__(self, queue: Queue, entries: Sequence[Entry]) -> None:
+    def __init__(self, queue: Queue, entries: Sequence[ScheduleEntry]) -> None:
         names = [entry.name for entry in entries]
         if len(set(names)) != len(names):
             raise ConfigError("two entries of a schedule have the same name")
@@ -70,7 +70,7 @@ class Schedule:
         """
         return min((self._tick(entry) for entry in self._entries), default=None)
 
-    def _tick(self, entry: Entry) -> datetime:
+    def _tick(self, entry: ScheduleEntry) -> datetime:
         queue, now = self._queue, self._queue.now()
         last = queue.slot(entry.name)
         if last is None:

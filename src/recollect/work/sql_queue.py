@@ -16,9 +16,9 @@ from typing import Any, ClassVar
 
 from recollect.store.rows import load_queries
 from recollect.times import from_text, to_text
-from recollect.usage_metrics import BOUNDS, QueueFigures
-from recollect.work.contract import STATES, Job, Lease, Queue, State, Wanted
-from recollect.work.rows import COLUMNS, SOME, from_row, lease_from_row, told, whose
+from recollect.usage_metrics import BOUNDS, QueueMetrics
+from recollect.work.contract import STATES, Job, JobRequest, Lease, Queue, State
+from recollect.work.rows import COLUMNS, SOME, from_row, lease_from_row, queue_metrics, tenant_condition
 
 _HERE = Path(__file__).parent
 
@@ -86,14 +86,14 @@ class SqlQueue(Queue):
         counts: dict[State, int] = dict(self._rows("depth"))
         return {state: counts.get(state, 0) for state in STATES}
 
-    def figures(self, tenant: str | None = None) -> QueueFigures:
-        condition, values = whose(self.sql, tenant)
+    def metrics(self, tenant: str | None = None) -> QueueMetrics:
+        condition, values = tenant_condition(self.sql, tenant)
         given = {"now": to_text(self.now()), "bounds": list(BOUNDS), **values}
         counts, took = (self._rows(name, condition, **given) for name in ("count", "completion"))
-        return told(counts, took)
+        return queue_metrics(counts, took)
 
     def dead(self, *, user_id: str | None = None, tenant: str | None = None, limit: int = 100) -> list[Job]:
-        condition, values = whose(self.sql, tenant)
+        condition, values = tenant_condition(self.sql, tenant)
         return [from_row(row) for row in self._rows("dead", condition, user_id=user_id, limit=limit, **values)]
 
     def drop(self, job_id: str) -> bool:
@@ -120,7 +120,7 @@ class SqlQueue(Queue):
         rows = self._rows("slot", name=schedule)
         return from_text(rows[0][0]) if rows else None
 
-    def _take(self, db: Any, wanted: Wanted) -> list[Any]:
+    def _take(self, db: Any, wanted: JobRequest) -> list[Any]:
         values = {
             "now": to_text(self.now()),
             "until": to_text(wanted.until),

@@ -25,7 +25,7 @@ from recollect.store.forks import renew_after_forks
 from recollect.work.contract import (
     LEASE_SECONDS,
     Done,
-    Failed,
+    FailedAttempt,
     GiveUpError,
     Handler,
     Lease,
@@ -312,10 +312,10 @@ class Worker:
             text = describe(error)
             _log.warning("attempt %d of job %s (%s) failed: %s", job.attempts, job.id, job.name, text)
             if isinstance(error, GiveUpError):
-                return Failed(lease, text)
+                return FailedAttempt(lease, text)
             if isinstance(error, RetryLaterError):
-                return Failed(lease, text, max(error.seconds, 0.0))
-            return Failed(lease, text, self._backoff.seconds(job.attempts))
+                return FailedAttempt(lease, text, max(error.seconds, 0.0))
+            return FailedAttempt(lease, text, self._backoff.seconds(job.attempts))
 
 
 def describe(error: BaseException) -> str:

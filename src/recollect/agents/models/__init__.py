@@ -3,13 +3,13 @@ module that names their library, which is loaded when a model is opened and not 
 """
 
 from recollect.agents.models.budget import Account, check_budget, spend
-from recollect.agents.models.model import Limits, Model, Reply, Turn, configured_model, open_model
+from recollect.agents.models.model import Model, ModelLimits, Reply, Turn, configured_model, open_model
 from recollect.agents.models.structured import json_in
 
 __all__ = [
     "Account",
-    "Limits",
     "Model",
+    "ModelLimits",
     "Reply",
     "Turn",
     "check_budget",

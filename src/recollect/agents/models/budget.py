@@ -10,7 +10,7 @@ from recollect.errors import ModelError
 from recollect.memory.memory import Memory
 
 
-class Used(Protocol):
+class HasTokens(Protocol):
     """Whatever carries tokens: a `Reply`, or a `ModelError` that came after some were used."""
 
     @property
@@ -32,7 +32,7 @@ def check_budget(memory: Memory, config: Config) -> None:
         raise ModelError("budget", f"the budget of {config.daily_cost:g} for today is used up")
 
 
-def spend(memory: Memory, operation: str, used: Used, config: Config) -> None:
+def spend(memory: Memory, operation: str, used: HasTokens, config: Config) -> None:
     """Enter what a model used into the ledger, at the prices of the settings."""
     cost = (used.tokens_in * config.price_in + used.tokens_out * config.price_out) / 1e6
     memory.spend(operation, tokens_in=used.tokens_in, tokens_out=used.tokens_out, cost=cost)
@@ -49,6 +49,6 @@ class Account:
     def check(self) -> None:
         check_budget(self.memory, self.config)
 
-    def charge(self, used: Used) -> None:
+    def charge(self, used: HasTokens) -> None:
         if used.tokens_in or used.tokens_out:
             spend(self.memory, self.operation, used, self.config)

@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import Any, Literal
 
 from recollect.agents.models.budget import Account
-from recollect.agents.models.provider import Called, Failed, Offered, Provider, Said
+from recollect.agents.models.provider import ModelCall, OfferedTool, Provider, ProviderAnswer, ProviderFailure
 from recollect.agents.models.structured import as_arguments, json_in, missing
 from recollect.config import Config, model_parts
 from recollect.errors import InvalidInputError, ModelError
@@ -49,7 +49,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class ModelLimits:
     """How far one conversation or extraction may go. The final answer, without tools, comes on top."""
 
     turns: int = 8
@@ -80,7 +80,7 @@ class Reply:
     """What `Model.extract` found."""
 
 
-class _TimeIsOverError(Exception):
+class _TimeoutReachedError(Exception):
     """The seconds are used up."""
 
 
@@ -121,7 +121,7 @@ class Model:
         messages: Sequence[Turn],
         *,
         suite: Suite | None = None,
-        limits: Limits | None = None,
+        limits: ModelLimits | None = None,
         on_text: Callable[[str], None] | None = None,
         account: Account | None = None,
     ) -> Reply:
@@ -131,9 +131,11 @@ class Model:
         of the reply is what it said last. When a limit is reached, the model is asked once more for an answer without
         tools; when time is over, the reply is what there is.
         """
-        talk = _Talk(self, system, limits or Limits(), account, on_text)
+        talk = _ModelConversation(self, system, limits or ModelLimits(), account, on_text)
         talk.history = self._history(messages)
-        tools = [] if suite is None else [Offered(n, t.description, suite.schema(n)) for n, t in suite.tools.items()]
+        tools = (
+            [] if suite is None else [OfferedTool(n, t.description, suite.schema(n)) for n, t in suite.tools.items()]
+        )
         stopped: Stopped | None = None
         try:
             while stopped is None:
@@ -146,7 +148,7 @@ class Model:
                     return talk.reply("tokens" if said.ending == "length" else "done")
                 stopped = talk.limit_reached()
             talk.ask(tools, use="may not")
-        except _TimeIsOverError:
+        except _TimeoutReachedError:
             if not talk.text and not talk.results:
                 raise talk.error("timeout", "did not answer in time") from None
             stopped = "time"
@@ -159,14 +161,14 @@ class Model:
         schema: Mapping[str, Any],
         *,
         check: Callable[[Any], object] | None = None,
-        limits: Limits | None = None,
+        limits: ModelLimits | None = None,
         account: Account | None = None,
     ) -> Reply:
         """Data that fits the schema, as `Reply.data`.
 
         ``check`` raises ValueError with a sentence about what is wrong; the model reads it and may correct itself.
         """
-        talk = _Talk(self, system, limits or Limits(), account)
+        talk = _ModelConversation(self, system, limits or ModelLimits(), account)
         talk.history = self._history([Turn("user", prompt)])
         by_text = self._by_text
         try:
@@ -178,17 +180,17 @@ class Model:
                         raise
                     by_text = True  # perhaps it takes no tools; if it is something else, it will say so again
                     continue
-                problem, data = _read(said, schema, check)
+                problem, data = _read_answer(said, schema, check)
                 if not problem:
                     self._by_text = by_text
                     return talk.reply("done", data)
                 if talk.turns > talk.limits.corrections or talk.limit_reached():
                     raise talk.error("garbage", "did not give what was asked for, also when told what was wrong")
                 talk.history.append(self._corrected(said, problem))
-        except _TimeIsOverError:
+        except _TimeoutReachedError:
             raise talk.error("timeout", "did not answer in time") from None
 
-    def _corrected(self, said: Said, problem: str) -> Any:
+    def _corrected(self, said: ProviderAnswer, problem: str) -> Any:
         if said.calls:
             return self._provider.results([(call, f"Error: {problem}", True) for call in said.calls])
         return self._provider.from_user(f"This cannot be used: {problem}. Give the whole answer again, corrected.")
@@ -204,12 +206,12 @@ class Model:
 
 
 @dataclass(slots=True)
-class _Talk:
+class _ModelConversation:
     """One conversation or extraction under way: its history, and what it has used of its limits."""
 
     model: Model
     system: str
-    limits: Limits
+    limits: ModelLimits
     account: Account | None
     on_text: Callable[[str], None] | None = None
     history: list[Any] = field(default_factory=list)
@@ -220,7 +222,7 @@ class _Talk:
     tokens_in: int = 0
     tokens_out: int = 0
     deadline: float = 0.0
-    failed: Failed | None = None
+    failed: ProviderFailure | None = None
     told: bool = False
     """Whether a piece of the answer under way was handed on, which cannot be taken back."""
 
@@ -248,7 +250,7 @@ class _Talk:
     def limit_reached(self) -> Stopped | None:
         """The limit that keeps the loop from going on; time first, because then nothing more can be asked."""
         if self.model._clock() >= self.deadline:
-            raise _TimeIsOverError
+            raise _TimeoutReachedError
         if self.turns >= self.limits.turns:
             return "turns"
         if len(self.results) >= self.limits.calls:
@@ -257,13 +259,13 @@ class _Talk:
             return "tokens"
         return None
 
-    def results_of(self, calls: Sequence[Called], suite: Suite) -> list[tuple[Called, str, bool]]:
+    def results_of(self, calls: Sequence[ModelCall], suite: Suite) -> list[tuple[ModelCall, str, bool]]:
         """Run the calls of one answer, in order: what one writes the next one finds."""
         bounded = suite if suite.is_response else suite.response()
         answers = []
         for call in calls:
             if self.model._clock() >= self.deadline:
-                raise _TimeIsOverError
+                raise _TimeoutReachedError
             if not call.whole:
                 answers.append((call, _CUT_OFF, True))
             elif len(self.results) >= self.limits.calls:
@@ -274,27 +276,27 @@ class _Talk:
                 answers.append((call, result.text, result.is_error))
         return answers
 
-    def ask_for(self, schema: Mapping[str, Any], by_text: bool) -> Said:
+    def ask_for(self, schema: Mapping[str, Any], by_text: bool) -> ProviderAnswer:
         """Ask for data: as the arguments of a tool, or as text."""
         if by_text:
             shape = json.dumps(schema, ensure_ascii=False)
             return self.ask((), system=f"{self.system}\n\n{_BY_TEXT}{shape}")
-        tool = Offered("answer", "Give the answer in this form.", as_arguments(schema))
+        tool = OfferedTool("answer", "Give the answer in this form.", as_arguments(schema))
         return self.ask([tool], use="must")
 
-    def ask(self, tools: Sequence[Offered], *, use: str = "may", system: str | None = None) -> Said:
+    def ask(self, tools: Sequence[OfferedTool], *, use: str = "may", system: str | None = None) -> ProviderAnswer:
         """Ask, again if that may help. What comes is entered in the account and in the history."""
         self.told = False
         attempt = 0
         while True:
             attempt += 1
             outcome = self._once(tools, use, self.system if system is None else system)
-            if isinstance(outcome, Said):
+            if isinstance(outcome, ProviderAnswer):
                 return outcome
             left = self.deadline - self.model._clock()
             if left <= 0:
-                raise _TimeIsOverError
-            pause = _pause(attempt, outcome.after)
+                raise _TimeoutReachedError
+            pause = _retry_delay(attempt, outcome.after)
             if not outcome.again or self.told or attempt >= self.limits.attempts or pause >= left:
                 LOGGER.warning("the model %s %s (%s)", self.model.name, outcome.problem, outcome.kind)
                 self.failed = outcome
@@ -303,13 +305,13 @@ class _Talk:
             LOGGER.info("the model %s %s; asking again in %.1f s", self.model.name, outcome.problem, pause)
             self.model._sleep(pause)
 
-    def _once(self, tools: Sequence[Offered], use: str, system: str) -> Said | Failed:
+    def _once(self, tools: Sequence[OfferedTool], use: str, system: str) -> ProviderAnswer | ProviderFailure:
         seconds = min(self.model._timeout, self.deadline - self.model._clock())
         if seconds <= 0:
-            raise _TimeIsOverError
+            raise _TimeoutReachedError
         hand_on = None if self.on_text is None else self._hand_on
         outcome = self.model._provider.ask(system, self.history, tools, use=use, seconds=seconds, on_text=hand_on)
-        if isinstance(outcome, Failed):
+        if isinstance(outcome, ProviderFailure):
             return outcome
         self.tokens_in += outcome.tokens_in
         self.tokens_out += outcome.tokens_out
@@ -317,7 +319,7 @@ class _Talk:
             self.account.charge(outcome)
         usable = outcome.text or (outcome.calls and tools) or outcome.ending == "malformed"
         if not usable and not self.text and not self.results:
-            return Failed("garbage", "gave an empty answer", again=outcome.ending != "length")
+            return ProviderFailure("garbage", "gave an empty answer", again=outcome.ending != "length")
         self.turns += 1
         self.text = outcome.text or self.text
         if outcome.text or outcome.calls:
@@ -368,7 +370,9 @@ def configured_model(config: Config, *, extraction: bool = False, local: bool = 
     return open_model(spec, key=key, url=url, timeout=config.model_timeout_ms / 1000, variable=variable)
 
 
-def _read(said: Said, schema: Mapping[str, Any], check: Callable[[Any], object] | None) -> tuple[str, Any]:
+def _read_answer(
+    said: ProviderAnswer, schema: Mapping[str, Any], check: Callable[[Any], object] | None
+) -> tuple[str, Any]:
     """What is wrong with an answer, in a sentence for the model, and the data."""
     try:
         if said.ending == "length":
@@ -391,7 +395,7 @@ def _read(said: Said, schema: Mapping[str, Any], check: Callable[[Any], object] 
     return "", data
 
 
-def _pause(attempt: int, after: float | None) -> float:
+def _retry_delay(attempt: int, after: float | None) -> float:
     """Seconds to wait: what the provider asked for, or twice as long each time; and not all clients at once."""
     if after is not None:
         return after * random.uniform(1.0, 1.1)

@@ -30,7 +30,7 @@ _ANTHROPIC_TOKENS = 16_000
 """The longest answer, where one must be given; the library would allow the most that the model can write."""
 
 
-class Offered(NamedTuple):
+class OfferedTool(NamedTuple):
     """A tool that the model may call."""
 
     name: str
@@ -38,7 +38,7 @@ class Offered(NamedTuple):
     schema: dict[str, Any]
 
 
-class Called(NamedTuple):
+class ModelCall(NamedTuple):
     """A call that the model made; the arguments as they came. One that was cut off in its middle is not whole."""
 
     id: str
@@ -48,11 +48,11 @@ class Called(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ProviderAnswer:
     """What the model answered. ``message`` is the library's own, for the history."""
 
     text: str
-    calls: tuple[Called, ...]
+    calls: tuple[ModelCall, ...]
     message: Any
     tokens_in: int
     tokens_out: int
@@ -61,7 +61,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class ProviderFailure:
     """Why there is no answer, in words that are fit for a log."""
 
     kind: str
@@ -83,7 +83,7 @@ class Provider:
             raise ConfigError(f"{variable} is empty: there is no model")
         self._key, self._url, self._timeout, self._variable = key, place or url, timeout, variable
         self._guard = threading.Lock()
-        self._running: _Running | None = None
+        self._running: _RunningClient | None = None
         self._start()  # what is wrong with the settings is for the operator to know, and now
         renew_after_forks(self, Provider._renew)
 
@@ -92,21 +92,23 @@ class Provider:
     def from_user(self, text: str) -> Any:
         from pydantic_ai.messages import ModelRequest
 
-        return ModelRequest.user_text_prompt(_writable(text))
+        return ModelRequest.user_text_prompt(_without_surrogates(text))
 
     def from_model(self, text: str) -> Any:
         from pydantic_ai.messages import ModelResponse, TextPart
 
-        return ModelResponse(parts=[TextPart(_writable(text))])
+        return ModelResponse(parts=[TextPart(_without_surrogates(text))])
 
-    def results(self, answers: Sequence[tuple[Called, str, bool]]) -> Any:
+    def results(self, answers: Sequence[tuple[ModelCall, str, bool]]) -> Any:
         """The results of calls: the call, what came of it, and whether that is an error."""
         from pydantic_ai.messages import ModelRequest, ToolReturnPart
 
         native = self.kind in ("anthropic", "gemini")  # the others have no field for it, and the text says it too
         return ModelRequest(
             parts=[
-                ToolReturnPart(call.name, _writable(text), call.id, outcome="failed" if wrong and native else "success")
+                ToolReturnPart(
+                    call.name, _without_surrogates(text), call.id, outcome="failed" if wrong and native else "success"
+                )
                 for call, text, wrong in answers
             ]
         )
@@ -117,12 +119,12 @@ class Provider:
         self,
         system: str,
         messages: Sequence[Any],
-        tools: Sequence[Offered] = (),
+        tools: Sequence[OfferedTool] = (),
         *,
         use: str = "may",
         seconds: float,
         on_text: Callable[[str], None] | None = None,
-    ) -> Said | Failed:
+    ) -> ProviderAnswer | ProviderFailure:
         """Ask once. Tools ``may`` be used, ``must`` be or ``may not`` be, which keeps them known to the model."""
         running = self._start()
         pieces: SimpleQueue[str | None] = SimpleQueue()
@@ -132,7 +134,7 @@ class Provider:
             future = asyncio.run_coroutine_threadsafe(asking, running.loop)
         except RuntimeError:  # closed at this moment
             asking.close()
-            return Failed("unavailable", "was closed")
+            return ProviderFailure("unavailable", "was closed")
         try:
             if on_text is not None:
                 future.add_done_callback(lambda _: pieces.put(None))
@@ -140,20 +142,20 @@ class Provider:
                     on_text(piece)
             return future.result()
         except CancelledError:
-            return Failed("unavailable", "was closed")
+            return ProviderFailure("unavailable", "was closed")
         finally:
             future.cancel()  # the caller was interrupted, or does not want the rest
 
     async def _asking(
         self,
-        running: _Running,
+        running: _RunningClient,
         system: str,
         messages: Sequence[Any],
-        tools: Sequence[Offered],
+        tools: Sequence[OfferedTool],
         use: str,
         seconds: float,
         send: Callable[[str], None] | None,
-    ) -> Said | Failed:
+    ) -> ProviderAnswer | ProviderFailure:
         from pydantic_ai import direct
         from pydantic_ai.messages import InstructionPart
         from pydantic_ai.models import ModelRequestParameters
@@ -179,7 +181,7 @@ class Provider:
             parameters = ModelRequestParameters(function_tools=declared)
             if declared and use == "may not":
                 settings["tool_choice"] = "none"
-        parameters.instruction_parts = [InstructionPart(content=_writable(system))] if system else []
+        parameters.instruction_parts = [InstructionPart(content=_without_surrogates(system))] if system else []
         given: dict[str, Any] = {
             "model_settings": settings,
             "model_request_parameters": parameters,
@@ -191,15 +193,15 @@ class Provider:
                     response = await direct.model_request(running.model, list(messages), **given)
                 else:
                     async with direct.model_request_stream(running.model, list(messages), **given) as stream:
-                        aloud = _Aloud(send)
+                        aloud = _SpokenText(send)
                         async for event in stream:
-                            if piece := _text_of(event):
+                            if piece := _event_text(event):
                                 aloud.say(piece)
                         aloud.end()
                         response = stream.get()
                     if self.kind and response.finish_reason is None:  # others need not say how an answer ends
-                        return Failed("unavailable", "was cut off in its answer", again=True)
-            return _said(system, messages, response)
+                        return ProviderFailure("unavailable", "was cut off in its answer", again=True)
+            return _answer_from_response(system, messages, response)
         except Exception as error:  # the outermost handler: the library raises whatever its libraries raise
             return _failure(error)
 
@@ -212,10 +214,10 @@ class Provider:
         if running is not None:
             running.stop()
 
-    def _start(self) -> _Running:
+    def _start(self) -> _RunningClient:
         with self._guard:
             if self._running is None:
-                self._running = _Running(*self._build())
+                self._running = _RunningClient(*self._build())
                 weakref.finalize(self, self._running.stop)
             return self._running
 
@@ -257,7 +259,7 @@ class Provider:
         raise ConfigError(f"{self._variable} cannot be used: {problem}; check the URL and the key")
 
 
-class _Running:
+class _RunningClient:
     """A client and the thread whose event loop it lives on."""
 
     def __init__(self, http: Any, model: Any) -> None:
@@ -293,7 +295,7 @@ class _Running:
         await self.loop.shutdown_asyncgens()
 
 
-class _Aloud:
+class _SpokenText:
     """Hands on what a model says aloud. Local servers leave what it thought in the text, between marks."""
 
     def __init__(self, send: Callable[[str], None]) -> None:
@@ -313,7 +315,7 @@ class _Aloud:
             self._send(self._held)
 
 
-def _text_of(event: Any) -> str:
+def _event_text(event: Any) -> str:
     """The piece of text in an event of a stream, if there is one."""
     match event.event_kind:
         case "part_start" if event.part.part_kind == "text":
@@ -323,13 +325,13 @@ def _text_of(event: Any) -> str:
     return ""
 
 
-def _said(system: str, messages: Sequence[Any], response: Any) -> Said | Failed:
+def _answer_from_response(system: str, messages: Sequence[Any], response: Any) -> ProviderAnswer | ProviderFailure:
     finish = response.finish_reason
     if finish == "content_filter":
-        return Failed("refused", "did not answer: the provider's filter stopped it")
+        return ProviderFailure("refused", "did not answer: the provider's filter stopped it")
     made = [part for part in response.parts if part.part_kind == "tool-call"]
     cut = response.parts[-1] if response.parts and finish == "length" else None
-    calls = tuple(Called(one.tool_call_id, one.tool_name, one.args, one is not cut) for one in made)
+    calls = tuple(ModelCall(one.tool_call_id, one.tool_name, one.args, one is not cut) for one in made)
     text = "".join(part.content for part in response.parts if part.part_kind == "text")
     text = re.sub(r"^\s*<think>.*?(</think>|\Z)", "", text, flags=re.DOTALL).strip()
     details = response.provider_details or {}
@@ -340,10 +342,10 @@ def _said(system: str, messages: Sequence[Any], response: Any) -> Said | Failed:
     if not tokens_in and not tokens_out:  # many servers do not count; budgets need a number all the same
         tokens_in = count(system) + sum(count(_content(message)) for message in messages)
         tokens_out = count(_content(response))
-    return Said(text, calls, response, tokens_in, tokens_out, ending)
+    return ProviderAnswer(text, calls, response, tokens_in, tokens_out, ending)
 
 
-def _writable(text: str) -> str:
+def _without_surrogates(text: str) -> str:
     """Half a character, as careless cutting leaves it, cannot be sent."""
     return text.encode("utf-8", errors="replace").decode("utf-8")
 
@@ -353,7 +355,7 @@ def _content(message: Any) -> str:
     return "\n".join(str(part) for part in parts if part)
 
 
-def _failure(error: Exception) -> Failed:
+def _failure(error: Exception) -> ProviderFailure:
     """What an exception means. Of its text nothing is told: providers repeat what they were sent."""
     from pydantic_ai import exceptions as known
 
@@ -364,30 +366,30 @@ def _failure(error: Exception) -> Failed:
     after = getattr(error, "retry_after", None)
     match error:
         case known.ContentFilterError():
-            return Failed("refused", "did not answer: the provider's filter stopped it")
+            return ProviderFailure("refused", "did not answer: the provider's filter stopped it")
         case known.ModelRequestTimeout() | known.ModelTimeoutError() | TimeoutError():
-            return Failed("timeout", "did not answer in time", again=True)
+            return ProviderFailure("timeout", "did not answer in time", again=True)
         case known.ModelRateLimitError():
-            return Failed("rate_limited", f"is asked too often{said}", again=True, after=after)
+            return ProviderFailure("rate_limited", f"is asked too often{said}", again=True, after=after)
         case known.ModelQuotaExceededError():
-            return Failed("rejected", f"has no quota or credit left{said}")
+            return ProviderFailure("rejected", f"has no quota or credit left{said}")
         case known.ModelAuthenticationError():
-            return Failed("rejected", f"does not take the key{said}; check MEMORY_MODEL_KEY")
+            return ProviderFailure("rejected", f"does not take the key{said}; check MEMORY_MODEL_KEY")
         case known.ModelNotFoundError():
-            return Failed("rejected", f"is not known there{said}; check MEMORY_MODEL")
+            return ProviderFailure("rejected", f"is not known there{said}; check MEMORY_MODEL")
         case known.ModelContextWindowExceededError():
-            return Failed("rejected", f"was given more than it can read{said}")
+            return ProviderFailure("rejected", f"was given more than it can read{said}")
         case known.ModelUnavailableError() | known.ModelServerError():
-            return Failed("unavailable", f"is not available{said}", again=True, after=after)
+            return ProviderFailure("unavailable", f"is not available{said}", again=True, after=after)
         case known.ModelConnectionError() | OSError():
-            return Failed("unavailable", "cannot be reached, or the connection was cut", again=True)
+            return ProviderFailure("unavailable", "cannot be reached, or the connection was cut", again=True)
         case known.ModelHTTPError():
             again = status in (408, 409, 425) or (status or 0) >= 500
             kind = "unavailable" if again else "rejected"
             form = status in (400, 422)
-            return Failed(kind, f"did not take the request{said}", again=again, after=after, form=form)
+            return ProviderFailure(kind, f"did not take the request{said}", again=again, after=after, form=form)
         case known.ModelRequestRejectedError() | known.UserError():
-            return Failed("rejected", f"did not take the request{said}")
+            return ProviderFailure("rejected", f"did not take the request{said}")
     if type(error).__module__.partition(".")[0] in ("httpx", "httpx2", "httpcore", "httpcore2", "anyio"):
-        return Failed("unavailable", "cannot be reached, or the connection was cut", again=True)
-    return Failed("garbage", "answered with something that cannot be read", again=True)
+        return ProviderFailure("unavailable", "cannot be reached, or the connection was cut", again=True)
+    return ProviderFailure("garbage", "answered with something that cannot be read", again=True)

@@ -10,9 +10,9 @@ below `languages`, how a message is read in `reading`, what may fill a gap of a 
 
 from __future__ import annotations
 
-from recollect.agents.rules.explicit import explicit
+from recollect.agents.rules.explicit import find_explicit
 from recollect.agents.rules.extractor import learn
-from recollect.agents.rules.interests import interests
-from recollect.agents.rules.learned import Event, Explicit, Learned
+from recollect.agents.rules.interests import learn_interests
+from recollect.agents.rules.learned import Explicit, Learned, ReadingEvent
 
-__all__ = ["Event", "Explicit", "Learned", "explicit", "interests", "learn"]
+__all__ = ["Explicit", "Learned", "ReadingEvent", "find_explicit", "learn", "learn_interests"]

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from recollect.agents.rules.amendments import amended
-from recollect.agents.rules.explicit import Asked, asked
-from recollect.agents.rules.learned import TOLD, Learned, storable
+from recollect.agents.rules.amendments import learn_amendments
+from recollect.agents.rules.explicit import ExplicitRequest, explicit_requests
+from recollect.agents.rules.learned import TOLD, Learned, passes_policy
 from recollect.agents.rules.sentences import sentences
-from recollect.agents.rules.statements import Manner, learned_from
+from recollect.agents.rules.statements import Manner, learn_from_sentence
 from recollect.agents.rules.tables import rewrites, union
 from recollect.text import fold
 
@@ -39,45 +39,45 @@ def learn(
     if role != "user":
         return []
     said = sentences(text, speaker)
-    shouted = _shouted(text)
+    shouted = _is_shouted(text)
     lower = shouted or not any(character.isupper() for character in text)
     greeted = union("greeting", r"^\W*").match(text) is not None
     found: list[Learned] = []
     done: set[int] = set()
-    requests = {min(each.sentences): each for each in asked(text, said, language)}
+    requests = {min(each.sentences): each for each in explicit_requests(text, said, language)}
     for each in requests.values():
         done |= each.sentences
     for number, sentence in enumerate(said):
-        words = _plainly(sentence.text, shouted)
+        words = _simplify(sentence.text, shouted)
         if number not in done and _introduces(words):
             break
         if number in requests:
-            found += _told(requests[number], Manner(lower, shouted=shouted), language)
+            found += _learn_requested(requests[number], Manner(lower, shouted=shouted), language)
         elif number not in done:
             excerpt = text[sentence.start : sentence.end]
             manner = Manner(lower, greeted and number <= 1, shouted)
             asks = sentence.asks and "?" in words
-            found += learned_from(words, excerpt, manner, asks=asks, code=language)
+            found += learn_from_sentence(words, excerpt, manner, asks=asks, code=language)
     if not found and before and len(said) == 1 and not said[0].asks:
-        found = amended(text[said[0].start : said[0].end], before, language)
+        found = learn_amendments(text[said[0].start : said[0].end], before, language)
     return _distinct(found)
 
 
-def _plainly(said: str, shouted: bool) -> str:
+def _simplify(said: str, shouted: bool) -> str:
     """What was said in a roundabout way, as the rules know it: "I don't … anymore" is "I no longer …"."""
     lower = said.lower()
     for each in rewrites():
         if each.hint in lower:
             said = each.pattern.sub(each.plainly, said)
-    return _lowered(said) if shouted else said
+    return _lower_shouting(said) if shouted else said
 
 
-def _shouted(text: str) -> bool:
+def _is_shouted(text: str) -> bool:
     """Whether somebody wrote all of a message in capitals."""
     return text.isupper() and " " in text.strip() and sum(map(str.isalpha, text)) >= _FEW_LETTERS
 
 
-def _lowered(said: str) -> str:
+def _lower_shouting(said: str) -> str:
     return "".join(small if len(small := character.lower()) == 1 else character for character in said)
 
 
@@ -89,12 +89,12 @@ def _introduces(said: str) -> bool:
     return not any(union(name, r"^\W*").match(head) for name in ("openers", "corrections", "hedges", "announcing"))
 
 
-def _told(request: Asked, manner: Manner, code: str | None) -> list[Learned]:
+def _learn_requested(request: ExplicitRequest, manner: Manner, code: str | None) -> list[Learned]:
     told = request.explicit
     if told.refers_back or union("secretive").search(told.content):
         return []
     if not told.reminder:
-        known = learned_from(_plainly(request.said, manner.shouted), told.excerpt, manner, code=code)
+        known = learn_from_sentence(_simplify(request.said, manner.shouted), told.excerpt, manner, code=code)
         if known:
             return [each.told() for each in known]
     return [
@@ -115,6 +115,6 @@ def _told(request: Asked, manner: Manner, code: str | None) -> list[Learned]:
 def _distinct(found: list[Learned]) -> list[Learned]:
     kept: dict[tuple[str | None, str], Learned] = {}
     for each in found:
-        if storable(each):
+        if passes_policy(each):
             kept.setdefault((each.key, fold(each.content)), each)
     return list(kept.values())

@@ -21,7 +21,18 @@ from recollect.policy.code import looks_like_code
 from recollect.policy.secrets import find_secrets
 from recollect.records import CATEGORY_OF_TYPE
 
-__all__ = ["ANYTHING", "CLEAR", "SOFT", "TOLD", "Event", "Explicit", "Learned", "Sort", "sort_of", "storable"]
+__all__ = [
+    "ANYTHING",
+    "CLEAR",
+    "SOFT",
+    "TOLD",
+    "Explicit",
+    "Learned",
+    "ReadingEvent",
+    "Sort",
+    "passes_policy",
+    "sort_of",
+]
 
 Action = Literal["add", "update", "remove"]
 LearnedKind = Literal["fact", "insight"]
@@ -93,7 +104,7 @@ class Explicit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class ReadingEvent:
     """One thing a person did with something to read: ``positive`` False for a thumbs down."""
 
     kind: EventKind
@@ -136,7 +147,7 @@ def sort_of(name: str) -> Sort:
     return _SORTS[name]
 
 
-def storable(learned: Learned) -> bool:
+def passes_policy(learned: Learned) -> bool:
     """Whether the policy of the memory would have it: no secrets, no code, one short line."""
     shown = (learned.content, learned.excerpt, learned.previous or "")
     return (

@@ -17,7 +17,7 @@ from typing import Final
 from recollect.agents.rules.tables import union
 from recollect.policy.code import looks_like_code
 
-__all__ = ["HIDDEN", "Sentence", "plain", "sentences"]
+__all__ = ["HIDDEN", "Sentence", "plain_punctuation", "sentences"]
 
 HIDDEN: Final = "\ufffc"
 """Stands for a character that the author of the message only quotes."""
@@ -73,11 +73,11 @@ class Sentence:
 
 
 @lru_cache(maxsize=4)
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile_ignoring_case(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.IGNORECASE)
 
 
-def plain(text: str) -> str:
+def plain_punctuation(text: str) -> str:
     """The same text, character for character, with the simplest form of quotes, dashes and spaces."""
     return text.translate(_PLAIN)
 
@@ -86,7 +86,7 @@ def sentences(text: str, speaker: str | None = None) -> list[Sentence]:
     """The sentences of a message that its author says in earnest, in order."""
     if len(text) > _LONGEST_MESSAGE or not text.strip():
         return []
-    shown = _FENCE.sub(_hide, plain(text))
+    shown = _FENCE.sub(_hide, plain_punctuation(text))
     if union("irony").search(shown) or union("irony_marks", "", "").search(shown) or union("injection").search(shown):
         return []
     for quoted in _QUOTED:
@@ -124,9 +124,9 @@ def _paragraphs(shown: str) -> list[tuple[int, int]]:
         if said and not verse and len(paragraph) <= _LONGEST_PARAGRAPH and not looks_like_code(paragraph):
             place = at
             for line in lines:
-                if _compiled(_MAIL).match(line):
+                if _compile_ignoring_case(_MAIL).match(line):
                     return found
-                if line.strip() and not _compiled(_FOREIGN).match(line):
+                if line.strip() and not _compile_ignoring_case(_FOREIGN).match(line):
                     found.append((place, place + len(line)))
                 place += len(line) + 1
         at += len(paragraph)
@@ -138,7 +138,7 @@ def _split(shown: str, start: int, end: int, speaker: str | None, *, first: bool
     if speaker and shown[start:end].lower().startswith(f"{speaker.lower()}:"):
         start += len(speaker) + 1
     begin = start
-    stops = [match.end() for match in _END.finditer(shown, start, end) if not _within(shown, match)]
+    stops = [match.end() for match in _END.finditer(shown, start, end) if not _ends_abbreviation(shown, match)]
     for stop in [*stops, end]:
         left, right = begin, stop
         while left < right and shown[left].isspace():
@@ -153,7 +153,7 @@ def _split(shown: str, start: int, end: int, speaker: str | None, *, first: bool
     return found
 
 
-def _within(shown: str, stop: re.Match[str]) -> bool:
+def _ends_abbreviation(shown: str, stop: re.Match[str]) -> bool:
     """Whether a stop only ends a short form."""
     if stop[0] != ".":
         return False

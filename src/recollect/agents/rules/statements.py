@@ -1,4 +1,4 @@
-"""What a sentence says about the person who says it: `learned_from`.
+"""What a sentence says about the person who says it: `learn_from_sentence`.
 
 A sentence is cut into clauses, each with a subject of its own. What only leads up to a statement is taken off the
 beginning of a clause; then a rule must match it from its first word to its last, so that nothing unknown stands before,
@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from recollect.agents.rules.learned import SOFT, Action, Learned, sort_of
 from recollect.agents.rules.sentences import HIDDEN
 from recollect.agents.rules.slots import capitalized, fill, phrase, without_owner
-from recollect.agents.rules.tables import CODES, Language, Rule, language, union, wordings
+from recollect.agents.rules.tables import CODES, Language, Rule, language_tables, union, wordings
 from recollect.document.labels import key_of
 
-__all__ = ["Manner", "in_order", "learned_from"]
+__all__ = ["Manner", "in_order", "learn_from_sentence"]
 
 _TAG = 2
 _END = " \t.!…,;:-–—"
@@ -42,7 +42,7 @@ class Manner:
 
 
 @dataclass(frozen=True, slots=True)
-class _Clause:
+class _StatementClause:
     """A clause without what leads up to it."""
 
     text: str
@@ -62,21 +62,21 @@ def in_order(text: str, code: str | None) -> tuple[str, ...]:
     return tuple(sorted(fitting, key=lambda each: each != code))
 
 
-def learned_from(
+def learn_from_sentence(
     said: str, excerpt: str, manner: Manner, *, asks: bool = False, code: str | None = None
 ) -> list[Learned]:
     """What one sentence says."""
     if union("opening", r"^\W*").match(said) or union("reported_end", "", r"\W*$").search(said) or HIDDEN in said:
         return []
     for each in in_order(said, code):
-        tables = language(each)
-        found = _in_language(_answered(said, tables) if asks else said, excerpt, tables, manner)
+        tables = language_tables(each)
+        found = _in_language(_before_question(said, tables) if asks else said, excerpt, tables, manner)
         if found:
             return found
     return []
 
 
-def _answered(said: str, tables: Language) -> str:
+def _before_question(said: str, tables: Language) -> str:
     """What stands before the question that a sentence ends with."""
     question = tables.asking.search(said)
     if question is None or len(question[0].split()) <= _TAG:
@@ -128,7 +128,7 @@ def _led(said: str, tables: Language) -> bool:
     return any(each.match(said) is not None for each in (tables.openers, tables.corrections, tables.hedges))
 
 
-def _clause(piece: str, tables: Language, *, whole: bool = False) -> _Clause:
+def _clause(piece: str, tables: Language, *, whole: bool = False) -> _StatementClause:
     text = piece.strip(_END + "()")
     soft = corrects = False
     changed = tables.now.search(text) is not None
@@ -153,10 +153,10 @@ def _clause(piece: str, tables: Language, *, whole: bool = False) -> _Clause:
         soft = soft or union("doubts").search(match[0]) is not None
     text = re.sub(r"[\s\U0001f000-\U0001faff\u2600-\u27bf\ufe0f]+$", "", text)
     shorter = text if whole or tables.instead.search(text) else tables.cuts.sub("", text).strip(_END)
-    return _Clause(shorter if " " in shorter else text.strip(_END), soft, corrects, changed)
+    return _StatementClause(shorter if " " in shorter else text.strip(_END), soft, corrects, changed)
 
 
-def _matched(clause: _Clause, excerpt: str, tables: Language, manner: Manner) -> list[Learned]:
+def _matched(clause: _StatementClause, excerpt: str, tables: Language, manner: Manner) -> list[Learned]:
     corrected = clause
     previous = None
     if instead := tables.instead.search(clause.text):
@@ -167,9 +167,12 @@ def _matched(clause: _Clause, excerpt: str, tables: Language, manner: Manner) ->
             if rule.contrasted and found.key == "name" and not (previous and _misheard(found.content, previous)):
                 continue  # "it's Lviv, not Kyiv"
             if previous and not found.several:
-                found = replace(found, previous=_bare(previous))
+                found = replace(found, previous=_without_preposition(previous))
             elif previous:
-                found = replace(found, ends=(*found.ends, *_worded(tables, (_sort(rule),), _bare(previous))))
+                found = replace(
+                    found,
+                    ends=(*found.ends, *_opposite_wordings(tables, (_sort(rule),), _without_preposition(previous))),
+                )
             return _employed(found, tables, manner)
     return []
 
@@ -179,7 +182,7 @@ def _misheard(name: str, other: str) -> bool:
     return name[:1].casefold() == other[:1].casefold()
 
 
-def _apply(rule: Rule, clause: _Clause, excerpt: str, tables: Language, manner: Manner) -> Learned | None:
+def _apply(rule: Rule, clause: _StatementClause, excerpt: str, tables: Language, manner: Manner) -> Learned | None:
     match = rule.pattern.fullmatch(clause.text)
     if match is None or (rule.greeted and not manner.greeted):
         return None
@@ -243,15 +246,15 @@ def _ends(rule: Rule, values: dict[str, str], tables: Language) -> tuple[str, ..
     value = values.get(gaps[0], "") if len(gaps) == 1 else ""
     sort = _sort(rule)
     if rule.action == "remove":
-        lines += _worded(tables, _ALIKE.get(sort, (sort,)), value)
+        lines += _opposite_wordings(tables, _ALIKE.get(sort, (sort,)), value)
     else:
-        lines += _worded(tables, _OPPOSITE.get(sort, ()), value)
+        lines += _opposite_wordings(tables, _OPPOSITE.get(sort, ()), value)
     if rule.sort.several and (previous := values.get("previous") or values.get("from")):
-        lines += _worded(tables, (sort,), previous)
+        lines += _opposite_wordings(tables, (sort,), previous)
     return tuple(dict.fromkeys(lines))
 
 
-def _worded(tables: Language, sorts: tuple[str, ...], value: str) -> list[str]:
+def _opposite_wordings(tables: Language, sorts: tuple[str, ...], value: str) -> list[str]:
     if not value:
         return []
     codes = ("uk", "ru") if tables.code in ("uk", "ru") else (tables.code,)  # which of them is often a guess
@@ -287,7 +290,7 @@ def _employed(found: Learned, tables: Language, manner: Manner) -> list[Learned]
     return [replace(found, content=found.content[: where.start()]), company]
 
 
-def _formerly(clause: _Clause, excerpt: str, tables: Language, manner: Manner) -> list[Learned]:
+def _formerly(clause: _StatementClause, excerpt: str, tables: Language, manner: Manner) -> list[Learned]:
     """What "I used to live in Kyiv" says; "now Lviv", if it follows, makes it an update."""
     told = ""
     for then, today in tables.formerly:
@@ -332,5 +335,5 @@ def _value_of(former: Learned, found: Learned) -> str:
     return former.previous or former.content
 
 
-def _bare(previous: str) -> str:
+def _without_preposition(previous: str) -> str:
     return capitalized(re.sub(r"^(?:at|in|for|an?|the|bei|chez|en|un|une|una) ", "", previous, flags=re.IGNORECASE))

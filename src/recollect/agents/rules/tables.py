@@ -34,7 +34,7 @@ __all__ = [
     "Language",
     "Rule",
     "Triggers",
-    "language",
+    "language_tables",
     "rewrites",
     "triggers",
     "union",
@@ -178,7 +178,7 @@ def _table(name: str) -> dict[str, list[str]]:
     return _sections(name)
 
 
-def _items(section: list[str]) -> list[str]:
+def _section_items(section: list[str]) -> list[str]:
     return [item for line in section for part in line.split(" | ") if (item := part.strip())]
 
 
@@ -197,14 +197,14 @@ def _cuts(items: list[str]) -> re.Pattern[str]:
     )
 
 
-def _words(section: list[str]) -> frozenset[str]:
+def _section_words(section: list[str]) -> frozenset[str]:
     return frozenset(" ".join(section).split())
 
 
 @lru_cache(maxsize=8)
 def word_set(name: str) -> frozenset[str]:
     """A list that belongs to no language, such as the technologies."""
-    return frozenset(item.lower() for item in _items(_table("common")[name]))
+    return frozenset(item.lower() for item in _section_items(_table("common")[name]))
 
 
 _GAP = re.compile(r"\{([a-z]\w*)(?::(\w+))?\}")
@@ -246,7 +246,7 @@ def _rule(line: str, macros: dict[str, str], code: str) -> Rule:
 
 
 @lru_cache(maxsize=len(CODES))
-def language(code: str) -> Language:
+def language_tables(code: str) -> Language:
     """The tables of a language that is one of `CODES`."""
     table = _table(code)
 
@@ -255,7 +255,7 @@ def language(code: str) -> Language:
 
     def items(name: str) -> list[str]:
         shared = _table(near).get(name, []) if near and name in ("not_first", "nowhere") else []
-        return _items([*table.get(name, []), *shared])
+        return _section_items([*table.get(name, []), *shared])
 
     macros: dict[str, str] = {}
     for line in table.get("macros", []):
@@ -299,17 +299,17 @@ def language(code: str) -> Language:
         nowhere=_any(items("nowhere"), r"(?<!\w)", r"(?!\w)"),
         times=_any(items("times"), r"(?<!\w)", r"(?!\w)"),
         tails=_any(items("tails"), r"\s*[,(]?\s*", r"(?!\w)"),
-        professions=_words(table.get("professions", [])),
-        foods=_words(table.get("foods", [])),
-        tongues=_words(table.get("tongues", [])),
-        nationalities=_words(table.get("nationalities", [])),
-        no_place=_words(table.get("no_place", [])),
-        no_name=_words(table.get("no_name", [])),
+        professions=_section_words(table.get("professions", [])),
+        foods=_section_words(table.get("foods", [])),
+        tongues=_section_words(table.get("tongues", [])),
+        nationalities=_section_words(table.get("nationalities", [])),
+        no_place=_section_words(table.get("no_place", [])),
+        no_name=_section_words(table.get("no_name", [])),
         verbs={pair[0]: pair[-1] for pair in pairs},
         asking=_any(
             items("asking"), r"(?:\s*[,;:–—-]\s*(?:(?:" + joins + r")\s+)*|\s+(?:" + joins + r")\s+)", r"(?!\w).*$"
         ),
-        habits=_words(table.get("habits", [])),
+        habits=_section_words(table.get("habits", [])),
         no_habit=_any(items("no_habit"), r"(?<!\w)", r"(?!\w)"),
         frames=_any(items("frames"), r"\s*", r"(?!\w)"),
         subjects=re.compile(rf"(?<!\w)(?:{subjects})(?!\w)", re.IGNORECASE),
@@ -354,7 +354,9 @@ def rewrites() -> tuple[Rewrite, ...]:
 @lru_cache(maxsize=128)
 def wordings(code: str, sort: str) -> tuple[str, ...]:
     """The contents that the rules of a language write for a sort, each with a single gap, called ``{}``."""
-    written = (rule for rule in language(code).rules if rule.name == f"{code}:{sort}" and rule.action != "remove")
+    written = (
+        rule for rule in language_tables(code).rules if rule.name == f"{code}:{sort}" and rule.action != "remove"
+    )
     gaps = ((rule.content, re.findall(r"\{\w+\}", rule.content)) for rule in written)
     return tuple(dict.fromkeys(content.replace(gap[0], "{}") for content, gap in gaps if len(gap) == 1))
 
@@ -362,7 +364,9 @@ def wordings(code: str, sort: str) -> tuple[str, ...]:
 @lru_cache(maxsize=16)
 def union(name: str, before: str = r"(?<!\w)", after: str = r"(?!\w)") -> re.Pattern[str]:
     """One list of all languages as one pattern: for signs that count whatever the language of a message."""
-    return _any([item for code in (*CODES, "common") for item in _items(_table(code).get(name, []))], before, after)
+    return _any(
+        [item for code in (*CODES, "common") for item in _section_items(_table(code).get(name, []))], before, after
+    )
 
 
 @lru_cache(maxsize=len(TRIGGER_CODES))
@@ -375,7 +379,7 @@ def triggers(code: str) -> Triggers:
     phrases: dict[str, list[str]] = {}
     for line in _table("triggers")[code]:
         kind, _, listed = line.partition(": ")
-        phrases.setdefault(kind, []).extend(_items([listed]))
+        phrases.setdefault(kind, []).extend(_section_items([listed]))
     spaced = code not in ("zh", "ja")
     end = r"(?:(?!\w)|(?<='))" if spaced else ""
 

@@ -19,7 +19,7 @@ from functools import lru_cache
 from recollect.policy.duplicates.statements import Form, Statement
 from recollect.policy.duplicates.vocabulary import CONFUSABLE
 from recollect.policy.duplicates.word_order import order_agrees
-from recollect.policy.duplicates.words import PAST, Word, skeleton
+from recollect.policy.duplicates.words import PAST, ComparedWord, skeleton
 
 __all__ = ["Relation", "Statement", "relation", "signature"]
 
@@ -58,10 +58,10 @@ def relation(new: Statement, known: Statement) -> Relation:
                 return Relation.SAME
     if _same(a, b):
         return Relation.SAME
-    return Relation.NEAR if _close(a, b) else Relation.DIFFERENT
+    return Relation.NEAR if _share_topic(a, b) else Relation.DIFFERENT
 
 
-def _close(a: Form, b: Form) -> bool:
+def _share_topic(a: Form, b: Form) -> bool:
     """Whether they share a topic: most of their stems, or all of the shorter one's if it has several."""
     shared = len(a.stems & b.stems)
     if not shared:
@@ -167,7 +167,7 @@ def _distance() -> Callable[..., int]:
 _VOWELS = frozenset("aeiouy")
 
 
-def _slip(one: Word, two: Word) -> bool:
+def _slip(one: ComparedWord, two: ComparedWord) -> bool:
     """Whether two long words are one with a typing error inside.
 
     Beginnings and ends must agree: that is where words of one family differ (Christian, Christina). A name

@@ -32,7 +32,15 @@ from recollect.policy.duplicates.vocabulary import (
     phrases,
 )
 from recollect.policy.duplicates.word_order import arranged
-from recollect.policy.duplicates.words import COMPLETING, PAST, Word, date_or_time, is_date, skeleton, words_of
+from recollect.policy.duplicates.words import (
+    COMPLETING,
+    PAST,
+    ComparedWord,
+    compared_words,
+    date_or_time,
+    is_date,
+    skeleton,
+)
 
 __all__ = ["Form", "Statement"]
 
@@ -46,7 +54,7 @@ class Form(NamedTuple):
     order: tuple[str, ...]  # the forms in an order that does not depend on the writer's, where that is safe
     bag: tuple[str, ...]  # the forms that must all have a counterpart, sorted
     links: tuple[str, ...]  # prepositions that may be missing, sorted
-    words: tuple[Word, ...]  # the words behind the forms, in order
+    words: tuple[ComparedWord, ...]  # the words behind the forms, in order
     forms: tuple[str, ...]  # the forms of these words, in the same order
     stems: frozenset[str]
     names: frozenset[str]  # as written, in languages that decline names
@@ -109,34 +117,36 @@ def _form(content: str) -> Form:
     if not said.isascii():
         said = compiled(UNSPACED_PERSON).sub("", said)
     tokens = text.tokens(said)
-    code = text.language([token.lower() for token in tokens] if "'" not in said else _pieces(tokens))
-    found: list[Word] = []
+    code = text.detect_language([token.lower() for token in tokens] if "'" not in said else _split_elisions(tokens))
+    found: list[ComparedWord] = []
     for token in tokens:
-        found += words_of(token, code)
+        found += compared_words(token, code)
     by_first_word = phrases()
     if not by_first_word.keys().isdisjoint([word.surface for word in found]):
         found = _with_phrases(found, by_first_word)
     form = _assembled(found, code)
     if not form.bag and not form.emoji and found:
         # Nothing but small words ("I am"): then they are what it says.
-        small = [Word.content(w.surface or w.form, w.surface) for w in found if w.surface != ","]
+        small = [ComparedWord.content(w.surface or w.form, w.surface) for w in found if w.surface != ","]
         form = _assembled(small, code)
     return form
 
 
-def _pieces(tokens: list[str]) -> list[str]:
+def _split_elisions(tokens: list[str]) -> list[str]:
     """Tokens in lower case, with j'habite in two: its first half tells the language."""
-    return [piece for token in tokens for piece in (text.cut(token) if "'" in token else (token.lower(),))]
+    return [piece for token in tokens for piece in (text.token_words(token) if "'" in token else (token.lower(),))]
 
 
-def _with_phrases(found: list[Word], by_first_word: dict[str, list[tuple[tuple[str, ...], str]]]) -> list[Word]:
+def _with_phrases(
+    found: list[ComparedWord], by_first_word: dict[str, list[tuple[tuple[str, ...], str]]]
+) -> list[ComparedWord]:
     """The words with every known phrase replaced by the one word it stands for."""
-    result: list[Word] = []
+    result: list[ComparedWord] = []
     at = 0
     while at < len(found):
         for parts, name in by_first_word.get(found[at].surface, ()):
             if tuple(word.surface for word in found[at : at + len(parts)]) == parts:
-                result.append(Word.content(name, name, stem=text.stem(name, "en"), known=True))
+                result.append(ComparedWord.content(name, name, stem=text.stem(name, "en"), known=True))
                 at += len(parts)
                 break
         else:
@@ -145,13 +155,13 @@ def _with_phrases(found: list[Word], by_first_word: dict[str, list[tuple[tuple[s
     return result
 
 
-_NOT = Word.bare(CONTENT, "!", "!")  # a negation that belongs to no word
+_NOT = ComparedWord.bare(CONTENT, "!", "!")  # a negation that belongs to no word
 
 
-def _assembled(found: list[Word], code: str) -> Form:
+def _assembled(found: list[ComparedWord], code: str) -> Form:
     """One pass over the words, in which each finds its place by its kind and by what went before."""
     sequence: list[str] = []
-    words: list[Word] = []
+    words: list[ComparedWord] = []
     forms: list[str] = []
     links: list[str] = []
     emoji: list[str] = []
@@ -164,7 +174,7 @@ def _assembled(found: list[Word], code: str) -> Form:
     used = False  # "used to": what follows is past
     fond = after_to = False  # after "likes", "likes to"
     led = False  # by a preposition
-    currency: Word | None = None  # waits for its amount
+    currency: ComparedWord | None = None  # waits for its amount
     declined = code in ("uk", "ru", "pl")
     count = len(found)
     for at, word in enumerate(found):
@@ -237,7 +247,7 @@ def _assembled(found: list[Word], code: str) -> Form:
         elif kind == DROPPED:
             if french and word.surface == "que":
                 forms.append("only")  # "ne … que"
-                words.append(Word.content("only", "que", known=True))
+                words.append(ComparedWord.content("only", "que", known=True))
                 sequence.append("only")
             elif words and word.surface in GENDERS:
                 genders.append(GENDERS[word.surface])

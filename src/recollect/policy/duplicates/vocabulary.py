@@ -1,8 +1,8 @@
 """What the duplicate policy knows about the words of a language: tables, and the dictionaries made of them.
 
 Which words carry nothing, join, negate or open a part of a sentence (`grammar`), which are another name for
-the same thing (`synonyms`, `names`, `verbs`, `phrases`), which may stand anywhere. A language is a code such
-as "uk"; one without tables has only words that count.
+the same thing (`english_synonyms`, `place_names`, `verbs`, `phrases`), which may stand anywhere. A language is a code
+such as "uk"; one without tables has only words that count.
 
 It does not know how a sentence is read, nor what makes two of them the same. The tables are text, most of it
 split at first use, so that importing stays cheap.
@@ -42,11 +42,11 @@ __all__ = [
     "UNSPACED_PERSON",
     "Grammar",
     "compiled",
+    "english_synonyms",
     "grammar",
     "irregular",
-    "names",
     "phrases",
-    "synonyms",
+    "place_names",
     "verbs",
 ]
 
@@ -383,7 +383,7 @@ def grammar(code: str) -> Grammar:
 
 
 @lru_cache(maxsize=1)
-def synonyms() -> dict[str, str]:
+def english_synonyms() -> dict[str, str]:
     """English words by any of their spellings, abbreviations and names."""
     found: dict[str, str] = {}
     for name, variant in _groups(_SYNONYMS):
@@ -399,7 +399,7 @@ def irregular() -> dict[str, str]:
 
 
 @lru_cache(maxsize=1)
-def names() -> dict[str, str]:
+def place_names() -> dict[str, str]:
     """Every known name of a place or language, and its stems in the languages that decline names."""
     found: dict[str, str] = {}
     for name, variant in _groups(_PLACES):

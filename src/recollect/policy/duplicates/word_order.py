@@ -62,7 +62,7 @@ def _sorted_list(part: list[str]) -> list[str]:
     """A part with the items of its list sorted, if it ends or begins with a list of single words."""
     if "," not in part:
         return part
-    items = _items(part)
+    items = _list_items(part)
     if len(items) < 2 or any(len(item) > 1 for item in items[1:-1]):
         return [form for item in items for form in item]
     head, middle, tail = items[0], [item[0] for item in items[1:-1]], items[-1]
@@ -116,10 +116,10 @@ def _lists_agree(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
     # Words before and after: then each item may belong to another verb.
     if start and end and a[len(a) - end][0] not in "@^":
         return False
-    return sorted(_items(a[start : len(a) - end])) == sorted(_items(b[start : len(b) - end]))
+    return sorted(_list_items(a[start : len(a) - end])) == sorted(_list_items(b[start : len(b) - end]))
 
 
-def _items(forms: Iterable[str]) -> list[list[str]]:
+def _list_items(forms: Iterable[str]) -> list[list[str]]:
     """The items of a list, in order and without empty ones."""
     items: list[list[str]] = [[]]
     for form in forms:

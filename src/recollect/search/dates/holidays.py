@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from recollect.search.dates.tokens import Token
+from recollect.search.dates.tokens import DateToken
 
 
 def _easter(year: int) -> tuple[int, int]:
@@ -63,7 +63,7 @@ _FIXED = {
 }
 
 
-def holiday_at(at: list[Token], i: int) -> tuple[str, int] | None:
+def holiday_at(at: list[DateToken], i: int) -> tuple[str, int] | None:
     """A holiday's name, and where it ends."""
     word = at[i].word
     j = i + 2 if at[i + 1].word in ("'s", "'", ".") else i + 1

@@ -5,8 +5,15 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from recollect.search.dates.eastern import HAN
-from recollect.search.dates.phrases import Phrases
-from recollect.search.dates.tokens import MARGIN, compiled, composed, plain, tokens_between, words_of
+from recollect.search.dates.phrases import PhraseReader
+from recollect.search.dates.tokens import (
+    MARGIN,
+    compiled,
+    composed,
+    fold_same_length,
+    split_plain_words,
+    tokens_between,
+)
 from recollect.search.dates.words import lexicon
 
 _ASKS = (
@@ -43,8 +50,8 @@ _NOT_ASKS = (
 
 def asks_when(text: str) -> bool:
     """Whether a text asks for a time: when, what day, how long ago."""
-    text = plain(composed(text))
-    found = set(words_of(text))
+    text = fold_same_length(composed(text))
+    found = set(split_plain_words(text))
     if (
         found.isdisjoint(_ASKING)
         and (found.isdisjoint(_WHAT) or found.isdisjoint(_OF_TIME))
@@ -73,7 +80,7 @@ def relative(text: str) -> tuple[timedelta, str] | None:
     (datetime.timedelta(days=-1), 'my birthday party')
     """
     text = " ".join(composed(text).split())
-    low = plain(text)
+    low = fold_same_length(text)
     match = compiled(_RELATIVE).search(low)
     if match is None:
         return None
@@ -81,8 +88,8 @@ def relative(text: str) -> tuple[timedelta, str] | None:
     if event.lower() in ("that", "this", "it", "then", "now", "the", ""):
         return None
     # The event may be a date, which needs no search.
-    reader = Phrases(event, plain(event), datetime(2024, 6, 15, 12))
-    reader.at = tokens_between(event, plain(event), 0, len(event))
+    reader = PhraseReader(event, fold_same_length(event), datetime(2024, 6, 15, 12))
+    reader.at = tokens_between(event, fold_same_length(event), 0, len(event))
     if reader.inner(MARGIN, 0) is not None:
         return None
     name = (match["number"] or "the").split()

@@ -10,17 +10,17 @@ from typing import TypeAlias
 from unicodedata import normalize
 
 from recollect.search.dates.eastern import HAN, eastern
-from recollect.search.dates.phrases import Phrases
+from recollect.search.dates.phrases import PhraseReader
 from recollect.search.dates.tokens import (
     LONGEST,
     compiled,
     composed,
-    numbered,
+    find_words,
+    fold_same_length,
+    may_have_digit,
     numerals,
-    places,
-    plain,
+    split_plain_words,
     windows,
-    words_of,
 )
 from recollect.search.dates.words import triggers
 
@@ -38,7 +38,7 @@ class Span:
     """Where `text` begins in the text given."""
 
 
-_Found: TypeAlias = tuple[datetime, datetime, bool, int, int]  # from, to, certain, and where in the text
+_FoundExpression: TypeAlias = tuple[datetime, datetime, bool, int, int]  # from, to, certain, and where in the text
 
 
 def spans(text: str, now: datetime) -> list[Span]:
@@ -47,22 +47,22 @@ def spans(text: str, now: datetime) -> list[Span]:
     A date that can be read two ways (5/7/2023) gives both. Words whose time cannot be known here give nothing.
     """
     read = composed(text)
-    found = sorted(set(_found(read, plain(read), now)), key=lambda f: (f[3], f[0]))
+    found = sorted(set(_find_expressions(read, fold_same_length(read), now)), key=lambda f: (f[3], f[0]))
     return [_span(text, read, *each) for each in found]
 
 
-def _found(text: str, low: str, now: datetime) -> Iterator[_Found]:
+def _find_expressions(text: str, low: str, now: datetime) -> Iterator[_FoundExpression]:
     if not text.isascii() and compiled(HAN).search(text):
         for each in eastern(low, _utc(now)):
             yield each
             low = low[: each[3]] + " " * (each[4] - each[3]) + low[each[4] :]
-    sought = triggers().intersection(words_of(low))
+    sought = triggers().intersection(split_plain_words(low))
     found = numerals(low)
     if sought:
-        found += [at for at, _ in places(low, sought)]
+        found += [at for at, _ in find_words(low, sought)]
     if not found:
         return
-    reader = Phrases(text, low, _utc(now))
+    reader = PhraseReader(text, low, _utc(now))
     for begin, end in windows(low, found):
         for reader.day_first in (True, False):
             for hit, i in reader.read(begin, end):
@@ -124,12 +124,12 @@ _SOME_DAY = datetime(2024, 6, 15, 12)
 def tells_when(text: str) -> bool:
     """Whether a text holds a time expression of any kind, such as a date, an hour or a duration."""
     text = composed(text)
-    low = plain(text)
-    found = _TELLING.intersection(words_of(low))
-    if not found.isdisjoint(_SURE) or (numbered(low) and compiled(_CLOCK).search(low)):
+    low = fold_same_length(text)
+    found = _TELLING.intersection(split_plain_words(low))
+    if not found.isdisjoint(_SURE) or (may_have_digit(low) and compiled(_CLOCK).search(low)):
         return True
     tells = compiled(_TELLS)
-    for at, word in places(low, found):
+    for at, word in find_words(low, found):
         if tells.search(low, max(0, at - 40), at + len(word) + 12):
             return True
-    return next(_found(text, low, _SOME_DAY), None) is not None
+    return next(_find_expressions(text, low, _SOME_DAY), None) is not None

@@ -1,7 +1,7 @@
 """From a text to tokens, and only where a time may be named.
 
-Most texts name no time, so the first look is the cheap one: `places` says where a trigger stands, `windows` what has
-to be read around it, and `tokens_between` reads that. Offsets are the same in a text and in its plain form.
+Most texts name no time, so the first look is the cheap one: `find_words` says where a trigger stands, `windows` what
+has to be read around it, and `tokens_between` reads that. Offsets are the same in a text and in its plain form.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _AROUND = 32  # characters on both sides of a trigger that a time expression may
 compiled = lru_cache(maxsize=32)(re.compile)
 
 
-class Token(NamedTuple):
+class DateToken(NamedTuple):
     kind: str
     word: str
     value: int
@@ -30,7 +30,7 @@ class Token(NamedTuple):
     raw: str
 
 
-_NOTHING = Token("", "", 0, 0, 0, "")
+_NOTHING = DateToken("", "", 0, 0, 0, "")
 _PLAIN = dict.fromkeys("‘’ʼ`", "'") | {"\u00a0": " ", "\u2011": "-", "\u2010": "-"}
 _PLAIN |= {"ł": "l", "ø": "o", "ё": "е"}
 _PLAIN |= {c: unicodedata.normalize("NFD", c)[0] for c in map(chr, range(0xE0, 0x17F)) if c not in _PLAIN}
@@ -42,7 +42,7 @@ def composed(text: str) -> str:
     return text if unicodedata.is_normalized("NFC", text) else unicodedata.normalize("NFC", text)[:LONGEST]
 
 
-def plain(text: str) -> str:
+def fold_same_length(text: str) -> str:
     """A text in lower case, without accents and with straight quotes, as long as before."""
     if text.isascii():
         return text.lower()
@@ -54,7 +54,7 @@ def plain(text: str) -> str:
 _LETTERS = bytes(c if chr(c).isalpha() else 32 for c in range(128)) + bytes(128)
 
 
-def words_of(text: str) -> list[str]:
+def split_plain_words(text: str) -> list[str]:
     """The words of a plain text."""
     if text.isascii():
         return text.encode().translate(_LETTERS).decode().split()
@@ -65,7 +65,7 @@ def words_of(text: str) -> list[str]:
 _NUMERAL = r"[\dq](?:\d{3}|\d{0,3}[/.]\d{1,2}[/.]\d|(?<=[5-9])0'?s\b|(?<=\bq)[1-4]\b)"
 
 
-def places(text: str, sought: Iterable[str]) -> Iterator[tuple[int, str]]:
+def find_words(text: str, sought: Iterable[str]) -> Iterator[tuple[int, str]]:
     """Where words stand in a plain text."""
     for word in sought:
         at = text.find(word)
@@ -76,14 +76,14 @@ def places(text: str, sought: Iterable[str]) -> Iterator[tuple[int, str]]:
             at = text.find(word, end)
 
 
-def numbered(text: str) -> bool:
+def may_have_digit(text: str) -> bool:
     """Whether a text may hold a digit: ten quick looks are faster than one careful one."""
     return not text.isascii() or any(digit in text for digit in "0123456789")
 
 
 def numerals(text: str) -> list[int]:
     """Where a number stands that may be a date by itself."""
-    return [match.start() for match in compiled(_NUMERAL).finditer(text)] if numbered(text) else []
+    return [match.start() for match in compiled(_NUMERAL).finditer(text)] if may_have_digit(text) else []
 
 
 def windows(text: str, found: list[int]) -> Iterator[tuple[int, int]]:
@@ -113,7 +113,7 @@ _TOKEN = (
 )
 
 
-def tokens_between(text: str, plain: str, begin: int, end: int) -> list[Token]:
+def tokens_between(text: str, plain: str, begin: int, end: int) -> list[DateToken]:
     """The tokens of a part of a text."""
     known = lexicon()
     new = tuple.__new__  # half the time of calling Token, and this loop is where reading spends its time
@@ -138,5 +138,5 @@ def tokens_between(text: str, plain: str, begin: int, end: int) -> list[Token]:
             value += 1900 if value < 100 else 0
         elif kind == "quarter":
             value = int(word[1])
-        found.append(new(Token, (kind, word, value, start, stop, text[start:stop])))
+        found.append(new(DateToken, (kind, word, value, start, stop, text[start:stop])))
     return found + [_NOTHING] * MARGIN

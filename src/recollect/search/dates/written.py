@@ -9,8 +9,8 @@ from datetime import datetime, timedelta, timezone
 from functools import cached_property
 from typing import NamedTuple
 
-from recollect.search.dates.calendar import day_start, midnight, month_start, plus
-from recollect.search.dates.tokens import Token, compiled
+from recollect.search.dates.calendar import add_time, day_start, midnight, month_start
+from recollect.search.dates.tokens import DateToken, compiled
 from recollect.search.dates.words import (
     AFTER_YEAR,
     ALSO_NAMES,
@@ -30,7 +30,7 @@ _FUTURE = (
 )
 
 
-class Hit(NamedTuple):
+class DateMatch(NamedTuple):
     """A time expression that ends before token `stop`."""
 
     stop: int
@@ -41,7 +41,7 @@ class Hit(NamedTuple):
     year: int = 0  # the year it names, 0 for none
 
 
-class Written:
+class WrittenDateReader:
     """Reads tokens of one text. Every method takes the token to begin with, and there is always one to look at."""
 
     def __init__(self, text: str, plain: str, now: datetime, day_first: bool = True) -> None:
@@ -49,7 +49,7 @@ class Written:
         self.now = now
         self.today = midnight(now)
         self.day_first = day_first
-        self.at: list[Token] = []
+        self.at: list[DateToken] = []
 
     @cached_property
     def future(self) -> bool:
@@ -62,8 +62,8 @@ class Written:
                 i += 1
         return i
 
-    def whole_year(self, year: int, stop: int) -> Hit:
-        return Hit(stop, month_start(year, 1), month_start(year + 1, 1), True, "year", year)
+    def whole_year(self, year: int, stop: int) -> DateMatch:
+        return DateMatch(stop, month_start(year, 1), month_start(year + 1, 1), True, "year", year)
 
     def year(self, i: int, named: bool = False) -> tuple[int, int] | None:
         """A year at a token, and where it ends; `named` when the words before it call for one."""
@@ -89,7 +89,7 @@ class Written:
             stop += 1
         return token.value, stop
 
-    def alone_year(self, i: int) -> Hit | None:
+    def alone_year(self, i: int) -> DateMatch | None:
         """A number that is a year because of what stands beside it."""
         if self.at[i].kind != "digits" or self.at[i - 1].kind == "month":
             return None
@@ -118,20 +118,20 @@ class Written:
             return year + 1 if (month, day or 31) < (self.now.month, self.now.day if day else 1) else year
         return year - 1 if here and not (day == 0 and month == self.now.month) else year
 
-    def day_of(self, month: int, day: int, year: tuple[int, int] | None, stop: int) -> Hit | None:
+    def day_of(self, month: int, day: int, year: tuple[int, int] | None, stop: int) -> DateMatch | None:
         if not 1 <= day <= 31:
             return None
         if year:
             start = day_start(year[0], month, day)
-            return Hit(year[1], start, plus(start, days=1), True, "day", year[0]) if start else None
+            return DateMatch(year[1], start, add_time(start, days=1), True, "day", year[0]) if start else None
         guess = self.recent_year(month, day)
         for back in range(9 if (month, day) == (2, 29) else 1):
             start = day_start(guess + back if self.future else guess - back, month, day)
             if start:
-                return Hit(stop, start, plus(start, days=1), False, "day")
+                return DateMatch(stop, start, add_time(start, days=1), False, "day")
         return None
 
-    def day_month(self, i: int) -> Hit | None:
+    def day_month(self, i: int) -> DateMatch | None:
         """7 May 2023, 7th of May, 7-9 May, 7. Mai."""
         first = self.at[i]
         if not 1 <= first.value <= 31 or len(first.raw) > 5:
@@ -159,7 +159,7 @@ class Written:
             return None
         return hit._replace(start=start, grain="")
 
-    def month(self, i: int) -> Hit | None:
+    def month(self, i: int) -> DateMatch | None:
         """May 7th, 2023; May 2023; May."""
         token = self.at[i]
         if self.at[i - 1].kind in ("digits", "ordinal") and len(self.at[i - 1].raw) < 5:
@@ -187,13 +187,13 @@ class Written:
         year = self.year(stop, named=True)
         if year:
             first = month_start(year[0], token.value)
-            return Hit(year[1], first, month_start(year[0], token.value + 1), True, "month", year[0])
+            return DateMatch(year[1], first, month_start(year[0], token.value + 1), True, "month", year[0])
         if token.word in DOUBTFUL and not self.stands_for_time(i, IN):
             return None
         if self.at[i + 1].word == "'s" and token.word in ALSO_NAMES and self.at[i - 1].word not in IN:
             return None
         guess = self.recent_year(token.value, 0)
-        return Hit(stop, month_start(guess, token.value), month_start(guess, token.value + 1), False, "month")
+        return DateMatch(stop, month_start(guess, token.value), month_start(guess, token.value + 1), False, "month")
 
     def stands_for_time(self, i: int, leads: frozenset[str]) -> bool:
         """Whether a word that is also another word is used for a time: after a preposition, or capitalised."""
@@ -208,13 +208,13 @@ class Written:
         # A title: every other word is capitalised as well, so that a capital says nothing.
         return self.at[i + 1].word not in ("i", "we", "he", "she", "they")
 
-    def numeric(self, i: int) -> Hit | None:
+    def numeric(self, i: int) -> DateMatch | None:
         token = self.at[i]
         if token.kind == "isomonth":
             year, month = int(token.raw[:4]), int(token.raw[5:7])
             if not (1000 <= year <= 2999 and 1 <= month <= 12):
                 return None
-            return Hit(i + 1, month_start(year, month), month_start(year, month + 1), True, "month", year)
+            return DateMatch(i + 1, month_start(year, month), month_start(year, month + 1), True, "month", year)
         if token.kind == "slash":
             return self.slashed(i)
         try:
@@ -224,11 +224,11 @@ class Written:
         except (ValueError, OverflowError):
             return None
         if len(token.raw) == 10:
-            return Hit(i + 1, moment, plus(moment, days=1), True, "day", moment.year)
+            return DateMatch(i + 1, moment, add_time(moment, days=1), True, "day", moment.year)
         length = timedelta(seconds=1) if token.raw.count(":") > 1 and token.raw[16:17] == ":" else timedelta(minutes=1)
-        return Hit(i + 1, moment, plus(moment, seconds=length.seconds), True, "", moment.year)
+        return DateMatch(i + 1, moment, add_time(moment, seconds=length.seconds), True, "", moment.year)
 
-    def slashed(self, i: int) -> Hit | None:
+    def slashed(self, i: int) -> DateMatch | None:
         one, two, three = self.at[i].raw.replace(".", "/").split("/")
         if len(one) == 4 and len(three) <= 2:
             year, month, day = int(one), int(two), int(three)
@@ -242,7 +242,7 @@ class Written:
         else:
             return None
         start = day_start(year, month, day) if 1000 <= year <= 2999 else None
-        return Hit(i + 1, start, plus(start, days=1), not self.ambiguous(i), "day", year) if start else None
+        return DateMatch(i + 1, start, add_time(start, days=1), not self.ambiguous(i), "day", year) if start else None
 
     def ambiguous(self, i: int) -> bool:
         token = self.at[i]
@@ -251,20 +251,20 @@ class Written:
         one, two, three = token.raw.split("/")
         return len(one) <= 2 < len(three) + 1 and one != two and 0 < int(one) <= 12 and 0 < int(two) <= 12
 
-    def decade(self, i: int) -> Hit | None:
+    def decade(self, i: int) -> DateMatch | None:
         token = self.at[i]
         if len(token.raw) < 5 or token.word in DECADES:  # 90s, nineties
             j = i - 2 if self.at[i - 1].word in DASHES else i - 1  # the mid-90s
             before = self.at[j - 1] if self.at[j].kind in ("early", "mid", "late") else self.at[j]
             if before.word not in ("the", "'"):
                 return None
-        return Hit(i + 1, month_start(token.value, 1), month_start(token.value + 10, 1), True, "", token.value)
+        return DateMatch(i + 1, month_start(token.value, 1), month_start(token.value + 10, 1), True, "", token.value)
 
-    def quarter(self, i: int) -> Hit | None:
+    def quarter(self, i: int) -> DateMatch | None:
         first = 3 * self.at[i].value - 2
         named = self.year(i + 1, named=True)
         year, stop = named or (self.recent_year(first, 0), i + 1)
         start, end = month_start(year, first), month_start(year, first + 3)
-        return Hit(stop, start, end, named is not None, "", year if named else 0)
+        return DateMatch(stop, start, end, named is not None, "", year if named else 0)
 
     # Words of their own.

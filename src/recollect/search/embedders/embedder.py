@@ -57,7 +57,7 @@ class CheckedEmbedder:
         return as_vectors(found, len(texts), self.dimensions, self.name)
 
 
-def checked(embedder: Embedder) -> Embedder:
+def check_embedder(embedder: Embedder) -> Embedder:
     """The same embedder, whose answers can be relied on."""
     return embedder if isinstance(embedder, CheckedEmbedder) else CheckedEmbedder(embedder)
 

@@ -129,7 +129,7 @@ class HttpEmbedder:
         seconds = max(deadline - time.monotonic(), 0.001)
         try:
             with self._opener.open(request, timeout=seconds) as response:
-                return _read(response, deadline)
+                return _read_response(response, deadline)
         except urllib.error.HTTPError as error:
             with error:
                 raise self._refused(error, texts, deadline) from None
@@ -162,7 +162,7 @@ class HttpEmbedder:
     def _reason(self, error: urllib.error.HTTPError, texts: list[str], deadline: float) -> str:
         """What the server says about a refusal, unless it quotes what it was sent."""
         try:
-            said: Any = json.loads(_read(error, deadline))
+            said: Any = json.loads(_read_response(error, deadline))
         except (OSError, http.client.HTTPException, ValueError, RecursionError):
             return ""
         for name in ("error", "message", "detail"):
@@ -224,7 +224,7 @@ def _checked_key(key: str | None) -> str:
     return key
 
 
-def _read(response: IO[bytes], deadline: float) -> bytes:
+def _read_response(response: IO[bytes], deadline: float) -> bytes:
     """All of an answer, even from a server that sends a byte now and then."""
     parts: list[bytes] = []
     size = 0

@@ -46,11 +46,11 @@ class OnnxEmbedder:
         self._folder = folder
         self._weights = _first_model([*folder.glob("*.onnx"), *(folder / "onnx").glob("*.onnx")], str(folder))
         self._tokens = tokenizer or _first_tokenizer([folder / name for name in _TOKENIZERS], str(folder))
-        self._first_token = _setting(folder / "1_Pooling" / "config.json", "pooling_mode_cls_token") is True
-        places = _setting(folder / "config.json", "max_position_embeddings")
+        self._first_token = _json_value(folder / "1_Pooling" / "config.json", "pooling_mode_cls_token") is True
+        places = _json_value(folder / "config.json", "max_position_embeddings")
         self._max_tokens = min(max_tokens, places - 2) if isinstance(places, int) and places > 2 else max_tokens
         self._guard = threading.Lock()
-        self._loaded: tuple[int, _Model] | None = None
+        self._loaded: tuple[int, _LoadedModel] | None = None
         pooling = "first" if self._first_token else "mean"
         seen = _fingerprint([self._weights, self._tokens])
         self.name = f"onnx:{self._weights.stem}:{seen}:{pooling}:{self._max_tokens}"
@@ -65,16 +65,19 @@ class OnnxEmbedder:
         found = model.run(texts)
         return as_vectors(found, len(texts), model.dimensions, self.name)
 
-    def _model(self) -> _Model:
+    def _model(self) -> _LoadedModel:
         with self._guard:
             if self._loaded is None or self._loaded[0] != os.getpid():
                 if self._loaded:
                     _INHERITED.append(self._loaded)
-                self._loaded = os.getpid(), _Model(self._weights, self._tokens, self._max_tokens, self._first_token)
+                self._loaded = (
+                    os.getpid(),
+                    _LoadedModel(self._weights, self._tokens, self._max_tokens, self._first_token),
+                )
             return self._loaded[1]
 
 
-class _Model:
+class _LoadedModel:
     """Weights and tokenizer in memory. Any number of threads may use it."""
 
     def __init__(self, weights: Path, tokens: Path, max_tokens: int, first_token: bool) -> None:
@@ -148,11 +151,11 @@ def _load_tokenizer(path: Path) -> Any:
     tokenizers = import_module("tokenizers")
     if path.suffix == ".json":
         return tokenizers.Tokenizer.from_file(str(path))
-    lower = _setting(path.with_name("tokenizer_config.json"), "do_lower_case") is not False
+    lower = _json_value(path.with_name("tokenizer_config.json"), "do_lower_case") is not False
     return tokenizers.BertWordPieceTokenizer(str(path), lowercase=lower)
 
 
-def _setting(path: Path, name: str) -> Any:
+def _json_value(path: Path, name: str) -> Any:
     """One value of a JSON file beside the model; None if the file is not there, or says nothing about it."""
     if not path.is_file():
         return None

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from recollect.records import Record
 from recollect.search.filters import Filter
-from recollect.search.index.postings import digest
+from recollect.search.index.postings import hash_text
 from recollect.search.signs import Signs
 
 NEVER = np.iinfo(np.int64).max
@@ -106,7 +106,7 @@ class Growing:
             self.whole[name] = grown
 
 
-class Table:
+class CodeTable:
     """The strings, or tuples of strings, a column's codes stand for."""
 
     def __init__(self, values: Iterable[Any] = ()) -> None:
@@ -161,7 +161,7 @@ class Ids:
             return known
         if not len(self._hashes):
             return None
-        key = np.uint64(digest(record_id))
+        key = np.uint64(hash_text(record_id))
         wanted = record_id.encode("utf-8", "surrogatepass")
         place = int(self._hashes.searchsorted(key))
         while place < len(self._hashes) and self._hashes[place] == key:
@@ -186,7 +186,7 @@ class Ids:
     def _fold(self) -> None:
         if not self._fresh:
             return
-        fresh = np.array([digest(record_id) for record_id in self._fresh], dtype=np.uint64)
+        fresh = np.array([hash_text(record_id) for record_id in self._fresh], dtype=np.uint64)
         hashes = np.concatenate((self._hashes, fresh))
         numbers = np.concatenate((self._numbers, np.array(list(self._fresh.values()), dtype=np.int32)))
         order = np.argsort(hashes, kind="stable")
@@ -215,7 +215,7 @@ class Documents(Growing):
     def __init__(self) -> None:
         super().__init__(_COLUMNS)
         self.ids = Ids()
-        self.tables = {name: Table() for name in (*CODED, "tags")}
+        self.tables = {name: CodeTable() for name in (*CODED, "tags")}
         self._known_bounds: tuple[int, int, int] | None = None  # until something changes
         # the first and the last message of each session, by its code
         self._ends = Growing({"head": np.int32, "tail": np.int32})
@@ -375,7 +375,9 @@ class Documents(Growing):
             if not used.all():
                 codes = np.append(np.cumsum(used, dtype=np.int32) - np.int32(1), np.int32(-1))
                 self.view(name)[:] = codes[self.view(name)]
-                self.tables[name] = Table(value for value, is_used in zip(table.values, used, strict=True) if is_used)
+                self.tables[name] = CodeTable(
+                    value for value, is_used in zip(table.values, used, strict=True) if is_used
+                )
         self._find_ends()
 
     def arrays(self) -> dict[str, Array]:
@@ -393,7 +395,7 @@ class Documents(Growing):
         self.fill(arrays | {"alive": np.ones(size, dtype=np.bool_), "vector": np.full(size, -1, dtype=np.int32)})
         self.ids.fill(arrays)
         self.tables = {
-            name: Table(map(tuple, tables[name]) if name == "tags" else tables[name]) for name in self.tables
+            name: CodeTable(map(tuple, tables[name]) if name == "tags" else tables[name]) for name in self.tables
         }
         self._find_ends()
 

@@ -28,11 +28,11 @@ from recollect.records import Record
 from recollect.search.filters import Filter
 from recollect.search.index import snapshot
 from recollect.search.index.columns import Documents, Growing
-from recollect.search.index.postings import Postings, Segment, digest, mark_hash, word_hash
+from recollect.search.index.postings import Postings, Segment, hash_text, mark_hash, word_hash
 from recollect.search.passages import MOST_WORDS, indexed_text, passages
 from recollect.search.signs import signs_of
+from recollect.text import folded_words as text_words
 from recollect.text import terms as text_terms
-from recollect.text import words as text_words
 
 if TYPE_CHECKING:
     from recollect.search.question import Question
@@ -144,7 +144,7 @@ class Index:
         """Add a record, or replace the earlier version of it."""
         text = indexed_text(record)
         marks = sorted(set(marks))
-        text_digest = digest("\0".join((str(len(text)), text, str(record.valid_from), *marks)))
+        text_digest = hash_text("\0".join((str(len(text)), text, str(record.valid_from), *marks)))
         documents = self._documents
         number = self.number(record.id)
         if number is not None and documents.whole["digest"][number] == text_digest:
@@ -505,13 +505,13 @@ class Index:
         arrays |= {f"word_{name}": getattr(segment, name) for name in _POSTINGS}
         arrays["tables"] = np.frombuffer(json.dumps(tables).encode("ascii"), dtype=np.uint8)
         notes = {"analysis": analysis_of(self._terms), "seq": self.seq, "life": self.life, "last": self.last}
-        snapshot.write(path, notes, arrays)
+        snapshot.write_snapshot(path, notes, arrays)
         self.unsaved = 0
 
     @classmethod
     def load(cls, path: Path, *, k1: float = 1.5, b: float = 0.75, terms: Terms = text_terms) -> Index | None:
         """What was saved; None if there is nothing, or it is damaged, or words are made differently by now."""
-        if (saved := snapshot.read(path)) is None:
+        if (saved := snapshot.read_snapshot(path)) is None:
             return None
         notes, arrays = saved
         if notes.get("analysis") != analysis_of(terms):
@@ -542,4 +542,4 @@ def analysis_of(terms: Terms) -> str:
 
     name = f"{getattr(terms, '__module__', '')}.{getattr(terms, '__qualname__', type(terms).__qualname__)}"
     made = [_ANALYSIS, MOST_WORDS, unicodedata.unidata_version, version(), name, list(terms(_SAMPLE))]
-    return f"{digest(json.dumps(made)):016x}"
+    return f"{hash_text(json.dumps(made)):016x}"

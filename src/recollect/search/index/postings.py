@@ -30,7 +30,7 @@ Numbers = NDArray[np.int32]
 Counts = NDArray[np.unsignedinteger[Any]]
 
 
-def digest(text: str, salt: bytes = b"") -> int:
+def hash_text(text: str, salt: bytes = b"") -> int:
     """64 bits that stand for a text, the same in every process."""
     return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8, person=salt).digest(), "little")
 
@@ -38,12 +38,12 @@ def digest(text: str, salt: bytes = b"") -> int:
 @lru_cache(maxsize=16384)
 def word_hash(word: str) -> int:
     """What a word is known by."""
-    return digest(word)
+    return hash_text(word)
 
 
 def mark_hash(mark: str) -> int:
     """What a mark is known by; never the same as a word."""
-    return digest(mark, b"mark")
+    return hash_text(mark, b"mark")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -34,7 +34,7 @@ _TYPES = frozenset({"|i1", "|u1", "<i2", "<u2", "<u4", "<u8", "<i4", "<i8", "<f4
 Arrays = dict[str, "NDArray[Any]"]
 
 
-def write(path: Path, notes: dict[str, Any], arrays: Arrays) -> None:
+def write_snapshot(path: Path, notes: dict[str, Any], arrays: Arrays) -> None:
     """Save arrays with what there is to say about them; the file is there whole and durable, or as it was.
 
     Of two that write at the same time, one fails with a `FileNotFoundError`.
@@ -75,7 +75,7 @@ def write(path: Path, notes: dict[str, Any], arrays: Arrays) -> None:
         os.close(folder)
 
 
-def read(path: Path) -> tuple[dict[str, Any], Arrays] | None:
+def read_snapshot(path: Path) -> tuple[dict[str, Any], Arrays] | None:
     """What was saved, the arrays not to be written to; None if it cannot be trusted."""
     try:
         with open(path, "rb") as file:
@@ -83,7 +83,7 @@ def read(path: Path) -> tuple[dict[str, Any], Arrays] | None:
             if told is None:
                 return None
             content = file.read()
-        return _checked(told, content)
+        return _load_arrays(told, content)
     except (OSError, ValueError, KeyError, TypeError, struct.error):
         return None
 
@@ -113,7 +113,7 @@ def _header(file: IO[bytes]) -> dict[str, Any] | None:
     return told if size == begin + told["bytes"] else None
 
 
-def _checked(told: dict[str, Any], content: bytes) -> tuple[dict[str, Any], Arrays] | None:
+def _load_arrays(told: dict[str, Any], content: bytes) -> tuple[dict[str, Any], Arrays] | None:
     import numpy as np
 
     arrays: Arrays = {}
