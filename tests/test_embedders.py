@@ -64,8 +64,8 @@ class TestWhatIsChecked:
         [
             ([[1, 2]], "row for each text"),
             ([1, 2], "row for each text"),
-            ([[1, 2], [3]], "no table of numbers"),
-            ("words", "no table of numbers"),
+            ([[1, 2], [3]], "did not return a table of numbers"),
+            ("words", "did not return a table of numbers"),
             (None, "no table of numbers|row for each text"),
             ([[1, 2, 3], [4, 5, 6]], "3 dimensions instead of 2"),
             ([[1, float("nan")], [1, 2]], "not finite"),
@@ -85,7 +85,7 @@ class TestWhatIsChecked:
         assert len(data) == 3 * 16 * 2
         assert np.allclose(unpack(data, 16), rows, atol=1e-3)
         assert unpack(b"", 16).shape == (0, 16)
-        with pytest.raises(EmbedderError, match="computed again"):
+        with pytest.raises(EmbedderError, match="compute it again"):
             unpack(data[:-2], 16)
 
     def test_S2_texts_with_the_same_words_are_near_for_the_test_embedder(self) -> None:
@@ -148,7 +148,7 @@ class TestHttp:
 
     def test_S2_a_failure_that_stays_is_an_error(self, server: EmbeddingServer) -> None:
         server.script(*[502] * 4)
-        with pytest.raises(EmbedderError, match=r"127\.0\.0\.1:\d+ answered HTTP 502; see whether it runs"):
+        with pytest.raises(EmbedderError, match=r"127\.0\.0\.1:\d+ answered HTTP 502; check that it is running"):
             HttpEmbedder(server.url, "m").embed([TEXT])
         assert len(server.requests) == 4
 
@@ -194,7 +194,10 @@ class TestHttp:
             (Reply(200, b'{"data": [{"index": 1, "embedding": [1]}, {"index": 1, "embedding": [2]}]}'), "otherwise"),
             (Reply(200, b'{"data": [{"embedding": "zebra!"}, {"embedding": "?"}]}'), "other fields"),
             (Reply(200, b'{"data": [{"embedding": "AAA="}, {"embedding": "AAA="}]}'), "other values"),
-            (Reply(200, b'{"data": [{"embedding": ["zebra"]}, {"embedding": [{}]}]}'), "no table of numbers"),
+            (
+                Reply(200, b'{"data": [{"embedding": ["zebra"]}, {"embedding": [{}]}]}'),
+                "did not return a table of numbers",
+            ),
             (Reply(200, b'{"data": [{"embedding": []}, {"embedding": []}]}'), "0 dimensions"),
         ],
     )
@@ -425,7 +428,7 @@ class TestOnnx:
         with pytest.raises(EmbedderError, match="cannot be loaded"):
             OnnxEmbedder(folder).embed(["red"])
         (folder / "model.onnx").write_bytes(tiny_model(ROWS, inputs=["input_ids", "pixels"]))
-        with pytest.raises(EmbedderError, match="wants pixels: no text embedder"):
+        with pytest.raises(EmbedderError, match="needs pixels, so it is not a text embedder"):
             OnnxEmbedder(folder).embed(["red"])
         (folder / "model.onnx").write_bytes(tiny_model(ROWS[:3], inputs=["input_ids"]))
         with pytest.raises(EmbedderError, match="may not fit together"):  # fewer rows than words

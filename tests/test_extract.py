@@ -793,7 +793,7 @@ def test_G3_a_model_is_told_everything_that_happened(memory: Memory, clock: Froz
     assert all(f"A post for {kind}" in asked for kind in ("delivery", "read", "save", "discussion", "reaction"))
     assert "/saved" in asked and "reacted 👎" in asked and len(asked) < 70_000
     assert "[1] person: First line\n    [9] person:" in asked
-    assert done.run is not None and "too much" in done.run.details["remark"]
+    assert done.run is not None and "too long" in done.run.details["remark"]
 
 
 def test_G3_without_anything_to_read_no_model_is_asked(memory: Memory, clock: FrozenClock) -> None:

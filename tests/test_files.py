@@ -506,9 +506,9 @@ def test_R4_another_persons_folder_under_a_wrong_name_is_not_opened(tmp_path: Pa
         app.user("anna").remember("Likes tea")
     shutil.copytree(tmp_path / "anna", tmp_path / "bob")
     with recollect.open(tmp_path) as app:
-        with pytest.raises(recollect.StoreError, match="holds another user's memory"):
+        with pytest.raises(recollect.StoreError, match="belongs to another user"):
             app.user("bob").read()
-        with pytest.raises(recollect.StoreError, match="holds another user's memory"):
+        with pytest.raises(recollect.StoreError, match="belongs to another user"):
             app.user("bob").remember("Likes coffee")
         assert list(app.users()) == ["anna"]
 

@@ -319,7 +319,7 @@ def test_every_verb_about_many_users_answers_or_says_what_is_wrong(app: Recollec
             for value in _TEXTS:
                 if problem := _problem(verb, **{**who, **more, field: value}):
                     found.append(f"{name}({field}={_shown(value)}): {problem}")
-    no_place = "can be kept in a folder or in PostgreSQL only"
+    no_place = "can only be stored in a folder or in PostgreSQL"
     assert [problem for problem in found if no_place not in problem] == []
 
 

@@ -141,7 +141,7 @@ def test_F3_bytes_survive_or_are_refused(data: bytes) -> None:
     [
         (b"one\r\ntwo\rthree\n\xff", "line 4, byte 16 is not UTF-8 text; save the file as UTF-8"),
         (b"a\nb\0", "line 2, byte 4 is a NUL character; save the file as UTF-8 text"),
-        (b"a" * (MAX_BYTES + 1), "the file has more than 1,048,576 bytes, which is the most that can be read"),
+        (b"a" * (MAX_BYTES + 1), "the file is longer than the limit of 1,048,576 bytes"),
         ("# Memory".encode("utf-16"), "line 1, byte 1 is not UTF-8 text; save the file as UTF-8"),
     ],
 )

@@ -153,7 +153,7 @@ def test_U6_a_link_is_good_for_one_visit_and_its_cookie_for_the_browser_only(hou
     mine.sees("Principal engineer at Northwind")
     assert "code=" not in mine.page.url
     other.press("Open my memory")
-    expect(other.main.get_by_role("alert")).to_contain_text("was used already")
+    expect(other.main.get_by_role("alert")).to_contain_text("was already used")
     other.open()
     expect(other.page).to_have_url(f"{other.base}/login")
     cookies = {cookie["name"]: cookie for cookie in mine.context.cookies()}

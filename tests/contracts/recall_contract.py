@@ -882,7 +882,7 @@ class RecallContract:
         [
             (ValueError("no"), "ValueError"), (np.zeros((1, 3), np.float32), "3 dimensions instead of 64"),
             (np.zeros((7, 64), np.float32), "row"), (np.full((1, 64), np.nan, np.float32), "not finite"),
-            ("words", "no table of numbers"),
+            ("words", "did not return a table of numbers"),
         ],
     )  # fmt: skip
     def test_S2_a_broken_embedder_breaks_nothing_and_the_note_says_why(

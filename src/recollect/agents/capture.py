@@ -1,7 +1,7 @@
-"""Explicit capture: the person says "remember that …", and it is kept at once and confirmed.
+"""Explicit capture: the person says "remember that …", and it is stored at once and confirmed.
 
-By rules: what counts as asking to remember is in their tables, in many languages. Knows no channel; a chat hands
-over each message of the person before it is answered.
+This works by rules: their tables say what counts as asking, in many languages. A chat passes on each message of the
+person before it is answered.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _ORDERS = re.compile(
     r"|\b(?:assistant|ai|model|bot|agent)s? (?:must|should|shall|will) (?:always|never|now)\b",
     re.IGNORECASE | re.DOTALL,
 )
-"""What a text says that is meant for a model; beside the table of the rules, which knows more languages."""
+"""Texts that are meant for a model, in addition to the rules' table, which knows more languages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """What came of a request to remember something; ``reply`` is what to tell the person."""
+    """The result of a request to remember something; ``reply`` is for the person."""
 
     reply: str
     kept: AppliedFindings
@@ -56,16 +56,16 @@ def capture(
     message: str | None = None,
     source: str = "explicit",
 ) -> Captured | None:
-    """Keep what a message asks to remember; None if it asks for nothing.
+    """Store what a message asks to remember; None if it asks for nothing.
 
-    ``before`` is what was said before, which "remember this" is about, and ``before_role`` who said it: what an
-    assistant said is noted as unverified. ``message`` is the id of the stored message.
+    ``before`` is what was said before, which "remember this" is about, and ``before_role`` who said it: an assistant's
+    words are stored as unverified. ``message`` is the id of the stored message.
     """
     own = without_memory(text)
     asked = None if is_injection(own) else find_explicit(own)
     if asked is None:
         return None
-    if paused := refusal_if_paused("on", memory.config):  # before a memory is made for nothing
+    if paused := refusal_if_paused("on", memory.config):  # before creating a memory for nothing
         return Captured(paused.message, AppliedFindings.of([paused]))
     if asked.refers_back:
         said = without_memory(before or "").strip()
@@ -79,9 +79,9 @@ def capture(
         ]
     else:
         findings = [finding_of(one, source, message) for one in learn(own) if one.explicit]
-        if not findings:  # the rules would not have it as a fact, a secret for one: let the policy say why
+        if not findings:  # the rules did not accept it as a fact, perhaps a secret: let the policy say why
             findings = [_verbatim_finding(asked.content, asked.excerpt, source, message, durable=asked.durable)]
-    findings = [replace(one, kind="fact") for one in findings]  # asked for, a decision is a fact too
+    findings = [replace(one, kind="fact") for one in findings]  # a decision that was asked for is also a fact
     with memory.acting("agent:capture", session=session).batch() as open_memory:
         kept = apply_findings(open_memory, findings)
         kept.outcomes = [_keep_unknown_ending(open_memory, *pair) for pair in zip(findings, kept.outcomes, strict=True)]
@@ -93,18 +93,18 @@ def capture(
 
 
 def is_own(text: str) -> bool:
-    """Whether a text is all the author's own: nothing in it is quoted, pasted or code."""
+    """Return True if a text is entirely the author's own: nothing in it is quoted, pasted or code."""
     said = " ".join(sentence.text for sentence in sentences(text))
     return HIDDEN not in said and "".join(said.split()) == "".join(plain_punctuation(text).split())
 
 
 def looks_like_instruction(text: str) -> bool:
-    """Whether a text tries to give orders to a model, instead of saying something about the person."""
+    """Return True if a text tries to give orders to a model, instead of saying something about the person."""
     return _ORDERS.search(clean(text)) is not None or is_injection(text)
 
 
 def is_injection(text: str) -> bool:
-    """The same by the table of the rules alone, also if the words are hidden among invisible characters."""
+    """Check by the rules' table alone, even if the words are hidden among invisible characters."""
     return union("injection").search(plain_punctuation(clean(text))) is not None
 
 
@@ -124,7 +124,7 @@ def _verbatim_finding(
 
 
 def _keep_unknown_ending(memory: Memory, finding: Finding, outcome: Outcome) -> Outcome:
-    """What is no longer so, and was never known to be, is kept as it was said."""
+    """Keep a statement as it was said if it ends something that was never known."""
     if finding.action != "remove" or not (isinstance(outcome, Refused) and outcome.reason == "unknown"):
         return outcome
     said = find_explicit(finding.excerpt or "")
@@ -133,7 +133,7 @@ def _keep_unknown_ending(memory: Memory, finding: Finding, outcome: Outcome) -> 
 
 
 def finding_of(learned: Learned, source: str, message: str | None = None, said_at: datetime | None = None) -> Finding:
-    """What the rules learned, as something to keep."""
+    """Return what the rules learned as a finding."""
     gone = learned.action == "remove" and ANYTHING in learned.ends
     return Finding(
         content="" if gone else learned.content,

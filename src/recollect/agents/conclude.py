@@ -1,7 +1,7 @@
-"""After a discussion: what was talked about, what the person thinks of it, what it connects to.
+"""Concluding a discussion: its topic, the person's opinions, and connections to earlier ones.
 
-A discussion ends when the host says so, when the person turns to another, or after half an hour of silence. Which ones
-have ended is asked of the memory itself, so a restart forgets none; what has been concluded is noted as a run.
+A discussion ends when the host application says so, when the person turns to another, or after half an hour of silence.
+The memory itself tells which have ended, so a restart forgets none; each conclusion is recorded as a run.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def conclude(
     extractor: Extractor = by_rules,
     clock: Clock | None = None,
 ) -> Extracted | None:
-    """Keep what a discussion brought, since it was last concluded; None if nothing was said since."""
+    """Store what a discussion brought since it was last concluded; None if nothing was said since."""
     if memory.mode != "on":
         return Extracted(memory.user_id, None, skipped=memory.mode)
     memory = in_chat_of(memory, session)
@@ -71,7 +71,7 @@ def conclude(
 def idle_sessions(
     memory: Memory, *, after: timedelta = IDLE, clock: Clock | None = None, limit: int = 100
 ) -> list[str]:
-    """The sessions that have been silent for so long and were not concluded since; at most so many at once."""
+    """Return up to ``limit`` sessions that have been silent this long and were not concluded since."""
     if memory.mode != "on":
         return []
     now, found, offset = (clock or memory.clock)(), list[str](), 0
@@ -88,7 +88,6 @@ def idle_sessions(
 
 
 def _concluding_runs(memory: Memory) -> dict[str, list[ExtractionRun]]:
-    """The runs that concluded a part of each session."""
     found: dict[str, list[ExtractionRun]] = {}
     for run in memory.runs(limit=None):
         done = run.status == "completed" and run.kind.startswith("discussion:")
@@ -98,7 +97,7 @@ def _concluding_runs(memory: Memory) -> dict[str, list[ExtractionRun]]:
 
 
 def _run_kind(session: str, part: int) -> str:
-    """What the run of a part of a discussion is called. A long name is told by its beginning and a digest."""
+    """Return the kind of the run for a part of a discussion. A long name is shortened and gets a digest."""
     if len(session) > _LONGEST_KIND:
         digest = hashlib.blake2b(session.encode(), digest_size=6).hexdigest()
         session = f"{session[: _LONGEST_KIND - 13]}-{digest}"
@@ -106,19 +105,19 @@ def _run_kind(session: str, part: int) -> str:
 
 
 def _session_title(memory: Memory, session: str) -> str | None:
-    """What the host called the discussion when it began."""
+    """Return the title the host application gave when the discussion began."""
     return next((one.title for one in memory.interactions(session=session, newest_first=True) if one.title), None)
 
 
 def _opinions(findings: tuple[Finding, ...]) -> list[DailyLine]:
-    """What the person thinks, in their own words, for the daily note."""
+    """Return the person's opinions in their own words, for the daily note."""
     said = [one for one in findings if one.type == "opinion" and one.trusted]
     texts = {" ".join((one.excerpt or one.content).split())[:300]: one.said_at for one in said}
     return [DailyLine("Discussions", f'Opinion: "{text}"', at.date() if at else None) for text, at in texts.items()]
 
 
 def _connections(memory: Memory, talk: ConversationPart, run: ExtractionRun) -> list[DailyLine]:
-    """An earlier discussion of something similar, if there is one."""
+    """Return a line about an earlier similar discussion, if there is one."""
     if not talk.title:
         return []
     topics = _topics(talk.title)
@@ -132,7 +131,7 @@ def _connections(memory: Memory, talk: ConversationPart, run: ExtractionRun) -> 
 
 
 def _topics(title: str) -> set[str]:
-    """The words of a title that say what it is about; "released" and "2026" stand in any."""
+    """Return the words of a title that say what it is about; "released" and "2026" occur in any."""
     common = union("title_words", "^", "$")
     about = [word for word in folded_words(title) if not common.match(word) and any(c.isalpha() for c in word)]
     return set(terms(" ".join(about)))

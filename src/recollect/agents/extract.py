@@ -1,9 +1,9 @@
-"""Batch extraction: what a day taught about each person. Once for each user and day, whatever happens in between.
+"""Batch extraction: learning from a day, exactly once per user and day.
 
 A run reads everything that happened until the end of its day and that no run has read, however late it was stored.
-What is found is stored in one transaction together with the record of the run: a kill leaves all of it or nothing, and
-the next run begins again where this one did. A model, where there is one, is asked before that transaction; if it
-fails, the rules do it.
+Findings are stored in one transaction together with the record of the run: a kill leaves all or nothing, and the next
+run starts where this one did. A model, if there is one, is called before that transaction; if it fails, the rules take
+over.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ NOT_YET = "not yet"
 UNKNOWN = "no memory yet"
 _OVERTAKEN = "overtaken"
 _LOOK_BACK = timedelta(days=14)
-"""How far back reactions are counted into interests."""
+"""The period in which reactions count towards interests."""
 _LONGEST_TIER = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """What an extractor found: things to keep, lines for the daily note, and what it used.
+    """The result of an extractor: findings, lines for the daily note, and tokens used.
 
-    ``unverified`` are lines that nobody vouches for. A ``problem`` is why it was done otherwise than asked for, a
-    ``remark`` what else the run should tell; neither holds anything of what was said.
+    ``unverified`` are lines from untrusted sources. A ``problem`` is why it was not done as requested, a ``remark``
+    what else the run should report; neither quotes what was said.
     """
 
     findings: tuple[Finding, ...]
@@ -67,14 +67,14 @@ class Extraction:
 
 
 class Extractor(Protocol):
-    """Reads what happened and says what to keep."""
+    """Reads what happened and returns what to store."""
 
     def __call__(self, memory: Memory, collected: Gathered) -> Extraction: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """What came of the extraction for one user and day. ``skipped`` says why nothing was done."""
+    """The result of the extraction for one user and day. ``skipped`` says why nothing was done."""
 
     user_id: str
     run: ExtractionRun | None
@@ -84,7 +84,7 @@ class Extracted:
 
 
 def by_rules(memory: Memory, collected: Gathered) -> Extraction:
-    """What the rules find: in what the person said themselves, and in what they did."""
+    """Return what the rules find in what the person said and did."""
     findings: list[Finding] = []
     recent: deque[Utterance] = deque(maxlen=2)
     for said in collected.sayings:
@@ -98,7 +98,7 @@ def by_rules(memory: Memory, collected: Gathered) -> Extraction:
 
 
 def _interest_findings(memory: Memory, until: datetime) -> list[Finding]:
-    """What reactions and saves of the last days say. What the person had forgotten must show anew."""
+    """Return the interests shown by recent reactions and saves. What the person had forgotten must show again."""
     happened = memory.interactions(since=until - _LOOK_BACK, until=until)
     recent = [one for one in happened if not looks_like_instruction(" ".join((one.title or "", *one.topics)))]
     if not recent:
@@ -125,7 +125,7 @@ def extract(
     dry_run: bool = False,
     clock: Clock | None = None,
 ) -> Extracted:
-    """Learn from a day of one user, unless that was done. A dry run tells what would be kept, and keeps nothing."""
+    """Learn from a day of one user, unless that was done. A dry run reports what would be stored and stores nothing."""
     user = memory.user_id
     if memory.mode != "on":
         return Extracted(user, None, skipped=memory.mode)
@@ -150,7 +150,7 @@ def extract(
 
 
 def mark_of(run: ExtractionRun) -> Mark:
-    """How far a run has read. One that does not tell, as hosts may note it, has read all that happened before."""
+    """Return how far a run has read. One without marks, as hosts may record it, has read everything before it."""
     seq, reported = run.details.get("seq"), _detail_moment(run, "reported")
     until = _detail_moment(run, "until") or run.started_at
     if not isinstance(seq, int) or reported is None:
@@ -175,10 +175,10 @@ def run_extraction(
     dry_run: bool = False,
     clock: Clock | None = None,
 ) -> Extracted:
-    """Find out what to keep, and keep it together with the record of the run. A failure is a run that failed.
+    """Find what to store, and store it together with the record of the run. A failure is recorded as a failed run.
 
-    ``read`` are the runs of its kind that were completed when it was collected: if there are others when it is to be
-    stored, it is not.
+    ``read`` are the runs of its kind that were complete when the data was collected: if there are others by the time it
+    is to be stored, it is not.
     """
     user, began = memory.user_id, time.perf_counter()
     try:
@@ -196,7 +196,7 @@ def run_extraction(
         return Extracted(user, None, skipped=str(left))
     except _DoneError as done:
         return Extracted(user, done.run, skipped=DONE)
-    except Exception as error:  # whatever an extractor of the host raises: it is this run that failed, and no other
+    except Exception as error:  # an extractor of the host may raise anything: only this run has failed
         failed = replace(run, status="failed", error=_describe_failure(error), duration_ms=_ms(began))
         others = memory.runs(since=run.day, limit=None)
         if not dry_run and not any(_is_completed(other, run) for other in others):
@@ -208,9 +208,9 @@ def run_extraction(
 
 
 def _by_chat(memory: Memory, collected: Gathered, extractor: Extractor) -> Extraction:
-    """Each chat by itself: what is learned in one is compared with what is known there, and kept there.
+    """Extract each chat by itself: what is learned in one is compared with what is known there, and stored there.
 
-    What belongs to no chat is read without what chats have said; unless the person consented, or no chat said anything.
+    What belongs to no chat is read without what chats have said, unless the person consented, or no chat said anything.
     """
     parts, outside = collected.by_chat(), memory.acting(chat=OUTSIDE)
     if memory.in_chat or (parts.keys() <= {None} and outside.count() == memory.count()):
@@ -243,15 +243,15 @@ def _by_chat(memory: Memory, collected: Gathered, extractor: Extractor) -> Extra
 
 
 class _DryRunDoneError(Exception):
-    """Ends a dry run so that nothing is kept of it."""
+    """Ends a dry run so that nothing of it is kept."""
 
 
 class _LeftError(Exception):
-    """It is left for another time: memory was paused in the meantime, or another run was quicker."""
+    """Postponed: memory was paused in the meantime, or another run was faster."""
 
 
 class _DoneError(Exception):
-    """Somebody else has done this run in the meantime."""
+    """Another process has done this run in the meantime."""
 
     def __init__(self, run: ExtractionRun) -> None:
         self.run = run
@@ -259,12 +259,11 @@ class _DoneError(Exception):
 
 
 def _is_completed(other: ExtractionRun, run: ExtractionRun) -> bool:
-    """Whether another is the same run, and has been completed."""
     return (other.day, other.kind, other.status) == (run.day, run.kind, "completed")
 
 
 def _describe_failure(error: Exception) -> str:
-    """How it failed, without anything of what was said: a message of another kind may quote it."""
+    """Describe a failure without quoting what was said, which other messages might."""
     name = type(error).__name__
     return f"{name}: {error}"[:500] if isinstance(error, StoreError | ModelError) else name
 
@@ -278,7 +277,6 @@ def _store_extraction(
     now: datetime,
     completed: Callable[[AppliedFindings], ExtractionRun],
 ) -> AppliedFindings:
-    """All of it in one transaction, with the record of the run."""
     kept = AppliedFindings()
     try:
         with memory.acting("agent:extract", run=run.id).batch() as open_memory:
@@ -310,20 +308,20 @@ def _store_extraction(
 
 
 def _jot(memory: Memory, line: DailyLine, of_run: date, now: datetime) -> None:
-    """Add a line to the note of its day, unless it is there, or the notes of that day are gone by now."""
+    """Add a line to the note of its day, unless it is there or the notes of that day have expired."""
     day = line.day or of_run
     noted = memory.read(kind="daily", key=day.isoformat())
     if any(
         line.discussed == discussed_title(entry) if line.discussed else line.text == entry.content for entry in noted
     ):
-        return  # a discussion is reported once, however long it went on
+        return  # a discussion is reported once, however long it lasted
     if daily_expiry(day, memory.config.daily_retention_days) <= now:
         return
     try:
         about = {DISCUSSED: line.discussed} if line.discussed else None
         memory.jot(line.text, section=line.section, day=day, source="batch_extraction", metadata=about)
     except InvalidInputError:
-        pass  # a line that cannot be stored is no reason to lose the run
+        pass  # a line that cannot be stored does not lose the run
 
 
 def _completed_run(
@@ -355,7 +353,7 @@ def _ms(began: float) -> int:
 
 @dataclass(slots=True)
 class Summary:
-    """What a batch did, for the line at its end."""
+    """The totals of a batch, for its last line."""
 
     users: int = 0
     skipped: int = 0
@@ -365,7 +363,6 @@ class Summary:
     tokens: int = 0
 
     def add(self, one: Extracted) -> None:
-        """Count one user."""
         if one.skipped is not None:
             self.skipped += 1
         elif one.run is not None and one.run.status == "failed":
@@ -394,12 +391,12 @@ def extract_all(
     clock: Clock | None = None,
     each: Callable[[Extracted], None] = lambda _: None,
 ) -> Summary:
-    """Every user in turn; the failure of one does not stop the others."""
+    """Extract for every user in turn; the failure of one does not stop the others."""
     summary = Summary()
     for memory in memories:
         try:
             done = extract(memory, day, extractor=extractor, dry_run=dry_run, clock=clock)
-        except Exception as error:  # the outermost handler: nothing of one user may stop the others
+        except Exception as error:  # the outermost handler: one user must not stop the others
             failed = ExtractionRun(id=new_id("run"), day=day, started_at=(clock or memory.clock)(), status="failed")
             done = Extracted(memory.user_id, replace(failed, error=_describe_failure(error)))
         summary.add(done)

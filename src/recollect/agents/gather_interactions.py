@@ -1,4 +1,4 @@
-"""What a person did and said and nobody has learned from yet: what the host reported, and the conversations."""
+"""Interactions and conversations that were not learned from yet."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from recollect.records import DailyEntry, Interaction, Message, Record
 from recollect.times import parse_moment
 
 OWN = ("command", "reaction", "save")
-"""Where the text of an interaction is what the person wrote. Elsewhere it is what they were given: nobody's word."""
+"""Kinds whose text the person wrote. Elsewhere it is what they were given, and so unverified."""
 _TOUCHED = ("delivery", "read", "reaction", "save", "discussion")
-"""What tells that something came, or was opened: nobody likes, saves or discusses what they have not read."""
+"""Kinds that show that something was delivered or opened: nobody likes, saves or discusses what they have not read.
+"""
 _SAVED = frozenset("⭐ 🔖 ❤️".split())
 _MOST_TITLES, _LONGEST_TITLE = 20, 150
 DISCUSSED = "discussed"
@@ -36,10 +37,10 @@ _TAG = re.compile(r"\s*</?[\w -]+>\s*")
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """Something that was said, in a message or with something the person did."""
+    """A message, or a text that came with an interaction."""
 
     text: str
-    """Without the memory that a host put in front of it."""
+    """Without the memory block that a host application put in front of it."""
     at: datetime
     source: str
     message: str | None = None
@@ -49,39 +50,39 @@ class Utterance:
 
     @property
     def own(self) -> bool:
-        """Whether it is the person's own word."""
+        """True for the person's own words."""
         return self.role == "user" and self.trusted
 
     @property
     def origin(self) -> str:
-        """What tells it from others, as `Finding.origin` does."""
+        """An identifier, like `Finding.origin`."""
         return self.message or self.source
 
 
 @dataclass(frozen=True, slots=True)
 class ConversationPart:
-    """The part of a conversation that belongs together."""
+    """A part of a conversation."""
 
     session: str
     title: str | None
     messages: tuple[Message, ...]
     chat: str | None = None
-    """The chat it belongs to, if that has a wall."""
+    """The chat it belongs to, if any."""
 
     @property
     def minutes(self) -> int:
-        """How long it took."""
+        """Its duration."""
         return round((self.messages[-1].valid_from - self.messages[0].valid_from) / timedelta(minutes=1))
 
     def by_day(self) -> list[tuple[date, ConversationPart]]:
-        """The parts of it that belong to each day."""
+        """Split it by day."""
         days = groupby(self.messages, key=lambda message: message.valid_from.date())
         return [(day, replace(self, messages=tuple(messages))) for day, messages in days]
 
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """What there is to learn from, oldest first, and how far one has read with it."""
+    """The material to learn from, oldest first, and the mark after it."""
 
     mark: Mark
     interactions: tuple[Interaction, ...] = ()
@@ -89,32 +90,31 @@ class Gathered:
 
     @property
     def until(self) -> datetime:
-        """All of it happened before."""
+        """The time before which all of it happened."""
         return self.mark.until
 
     @property
     def times(self) -> list[datetime]:
-        """When each thing happened."""
         return [one.at for one in self.interactions] + [m.valid_from for talk in self.talks for m in talk.messages]
 
     @property
     def last(self) -> datetime:
-        """When the last of it happened."""
+        """The time of the last interaction or message."""
         return max(self.times, default=self.until)
 
     @property
     def count(self) -> int:
-        """How many interactions and messages that is."""
+        """The number of interactions and messages."""
         return len(self.interactions) + sum(len(talk.messages) for talk in self.talks)
 
     @property
     def sayings(self) -> list[Utterance]:
-        """All that was said, in the order in which `describe_for_model` numbers it."""
+        """All messages and texts, in the order in which `describe_for_model` numbers them."""
         said = [utterance_with(one) for one in self.interactions if has_words(one)]
         return said + [utterance_of(message) for talk in self.talks for message in talk.messages]
 
     def by_chat(self) -> dict[str | None, Gathered]:
-        """The parts of it that belong to each chat; first what belongs to none."""
+        """Split it by chat; what belongs to none comes first."""
         chats = dict.fromkeys([None, *(talk.chat for talk in self.talks), *map(_chat_of, self.interactions)])
         parts = {
             chat: replace(
@@ -127,7 +127,7 @@ class Gathered:
         return {chat: part for chat, part in parts.items() if part.count}
 
     def only(self, wanted: Callable[[Utterance], bool]) -> Gathered:
-        """The same with some of what was said left out, and conversations in which the person says nothing then."""
+        """Return a copy with only some texts, without conversations in which the person then says nothing."""
         interactions = [
             replace(one, text=None) if has_words(one) and not wanted(utterance_with(one)) else one
             for one in self.interactions
@@ -141,7 +141,7 @@ class Gathered:
 
 
 def gather(memory: Memory, marks: Iterable[Mark], until: datetime, *, session: str | None = None) -> Gathered:
-    """What happened before a moment, in one conversation or at all, and was not read up to any of these marks."""
+    """Return what happened before a moment, in one session or all, and lies after these marks."""
     found = memory.unread(marks, until=until, session=session)
     events = sorted(found.interactions, key=lambda one: (one.at, one.id))
     titles = {event.session: event.title for event in events if event.session and event.title}
@@ -154,7 +154,7 @@ def gather(memory: Memory, marks: Iterable[Mark], until: datetime, *, session: s
 
 
 def in_chat_of(memory: Memory, session: str) -> Memory:
-    """The memory behind the wall of the chat that a conversation belongs to, if it belongs to one."""
+    """Return the memory acting in the chat that a session belongs to, if any."""
     first = memory.read(kind="message", session=session, limit=1)
     return memory.acting(chat=first[0].chat) if first else memory
 
@@ -165,22 +165,20 @@ def _chat_of(one: Interaction) -> str | None:
 
 
 def end_of(day: date) -> datetime:
-    """The first moment that no longer belongs to a day."""
+    """Return the first moment after a day."""
     return parse_moment("day", day + timedelta(days=1))
 
 
 def has_words(one: Interaction) -> bool:
-    """Whether the person wrote something with it."""
+    """Return True if the person wrote something with it."""
     return one.kind in OWN and bool(one.text)
 
 
 def utterance_with(one: Interaction) -> Utterance:
-    """What the person wrote with something they did."""
     return Utterance(without_memory(one.text or ""), one.at, source_of(one.kind, one.id))
 
 
 def utterance_of(message: Message) -> Utterance:
-    """What was said in a message."""
     return Utterance(
         without_memory(message.content),
         message.valid_from,
@@ -193,9 +191,9 @@ def utterance_of(message: Message) -> Utterance:
 
 
 def without_memory(text: str) -> str:
-    """A text without the blocks that `Memory.context` and MEMORY.md look like. What was recalled is not learned again.
+    """Return a text without blocks that look like `Memory.context` or MEMORY.md, so that they are not learned again.
 
-    A block begins with its title or one of its headings and goes on while there are headings, lists and empty lines.
+    A block begins with its title or one of its headings and continues through headings, lists and empty lines.
     """
     lines, kept, inside = text.splitlines(), list[str](), False
     for line in lines:
@@ -210,7 +208,7 @@ def without_memory(text: str) -> str:
 
 
 def events_of(interactions: Iterable[Interaction]) -> list[ReadingEvent]:
-    """Reactions, saves, discussions and reads, as the rules count them into interests."""
+    """Return reactions, saves, discussions and reads, as the rules count them towards interests."""
     found = []
     for one in interactions:
         if one.kind in ("reaction", "save", "discussion", "read") and one.title:
@@ -222,19 +220,20 @@ def events_of(interactions: Iterable[Interaction]) -> list[ReadingEvent]:
 
 @dataclass(frozen=True, slots=True)
 class DailyLine:
-    """A line for the daily note; for the day of the run if it names none."""
+    """A line for the daily note; for the day of the run if it has none."""
 
     section: str
     text: str
     day: date | None = None
     chat: str | None = None
     discussed: str | None = None
-    """The title of the discussion that the line reports. It is stored with the line, so that nobody reads it back
-    out of the sentence."""
+    """The title of the discussion that the line reports. It is stored with the line, so that it need not be parsed out
+    of the sentence.
+    """
 
 
 def daily_lines(memory: Memory, collected: Gathered) -> list[DailyLine]:
-    """The lines of the daily notes: what was read, and what was talked about, each on the day it happened."""
+    """Return the lines of the daily notes: what was read and discussed, each on the day it happened."""
     lines: list[DailyLine] = []
     for day, some in groupby(collected.interactions, key=lambda one: one.at.date()):
         lines += [
@@ -255,7 +254,7 @@ def discussed_title(record: Record) -> str | None:
 
 
 def _reading_lines(memory: Memory, day: date, interactions: Sequence[Interaction], until: datetime) -> list[str]:
-    """What was read, liked and saved on a day."""
+    """Return lines on what was read, liked and saved on a day."""
     lines = []
     if any(one.kind in _TOUCHED for one in interactions):
         # of the whole day: an earlier run may have read a part of it
@@ -280,14 +279,13 @@ def _quote_title(one: Interaction) -> str:
 
 
 def _list_titles(titles: list[str]) -> str:
-    """Each once, and no more than fit on a line."""
     each = list(dict.fromkeys(titles))
     more = len(each) - _MOST_TITLES
     return ", ".join(each[:_MOST_TITLES]) + (f" and {more} more" if more > 0 else "")
 
 
 def describe_for_model(collected: Gathered) -> str:
-    """The same for a model: everything that happened, in plain words, and all that was said with its number."""
+    """Describe everything that happened for a model, in plain words, with all texts numbered."""
     told = []
     number = 0
     for one in collected.interactions:

@@ -1,8 +1,8 @@
-"""Extraction by a model, and the tiers: rules first, a model where there is one, the rules again if it fails.
+"""Extraction by a model, falling back to the rules if it fails.
 
-What a model gives back is not believed as it stands. An entry must quote words that the person said in a message of
-their own; what it took from elsewhere is kept as untrusted and goes to the daily note, as do its own notes, and what
-reads like an instruction or is code is dropped.
+A model's answer is not trusted as it is. An entry must quote words that the person said in a message of their own;
+anything else is stored as untrusted in the daily note, like its own notes, and what reads like an instruction or is
+code is dropped.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from recollect.text import fold, folded_words, terms
 _CATEGORIES = ("preference", "work_context", "personal_context", "reading_history")
 _ACTIONS = ("add", "update", "remove")
 _UNSURE = 0.5
-"""The confidence of what a model did not take from the person's own words: for the daily note only."""
+"""The confidence of entries without support in the person's own words: for the daily note only."""
 _MOST_ENTRIES = 40
 _MOST_TEXT = 60_000
 _MOST_NOTES = 20
@@ -70,7 +70,7 @@ SCHEMA: dict[str, Any] = {
 
 
 def by_model(model: Model, *, limits: ModelLimits | None = None) -> Extractor:
-    """An extractor that asks a model, and lets the rules do it if that fails."""
+    """Return an extractor that calls a model, falling back to the rules."""
 
     def extractor(memory: Memory, collected: Gathered) -> Extraction:
         plain = by_rules(memory, collected)
@@ -92,9 +92,9 @@ def by_model(model: Model, *, limits: ModelLimits | None = None) -> Extractor:
             return replace(plain, tokens=used, problem=f"{error.kind}: by rules instead")
         remarks = []
         if len(happened) > _MOST_TEXT:
-            remarks.append("too much for the model: the end was read by rules alone")
+            remarks.append("too long for the model: the end was read by rules only")
         if (many := len(reply.data["memory_updates"])) > _MOST_ENTRIES:
-            remarks.append(f"the model gave {many} entries: the first {_MOST_ENTRIES} were looked at")
+            remarks.append(f"the model gave {many} entries: only the first {_MOST_ENTRIES} were used")
         own = tuple(DailyLine("Extracted Insights", text) for text in _notes(reply.data["daily_notes"]))
         understood = {(one.key, one.origin) for one in plain.findings if one.key}
         found = [one for one in findings_of(reply.data, collected) if (one.key, one.origin) not in understood]
@@ -111,7 +111,7 @@ def by_model(model: Model, *, limits: ModelLimits | None = None) -> Extractor:
 
 
 def findings_of(data: dict[str, Any], collected: Gathered) -> list[Finding]:
-    """What a model found; what the person's own words do not support is not trusted."""
+    """Return a model's findings; without support in the person's own words they are not trusted."""
     sayings = collected.sayings
     found = []
     for entry in data["memory_updates"][:_MOST_ENTRIES]:
@@ -149,7 +149,7 @@ def findings_of(data: dict[str, Any], collected: Gathered) -> list[Finding]:
 
 
 def _storage_key(key: str, value: str) -> tuple[str | None, str]:
-    """The key to store a value under. An interest is a sentence of its own, as the rules have it."""
+    """Return the key to store a value under. An interest is a sentence of its own, as with the rules."""
     name = "_".join(folded_words(key))
     if name not in _SPOKEN:
         return key[:MAX_KEY].strip() or None, value
@@ -166,7 +166,7 @@ def _of_several(name: str) -> bool:
 
 
 def _cited_utterance(number: int, quote: str, value: str, sayings: Sequence[Utterance]) -> Utterance | None:
-    """What an entry quotes, if the quote is the person's own and has to do with the value."""
+    """Return the text an entry quotes, if the quote is the person's own and related to the value."""
     words_of_it = fold(quote).strip(" .,;:!…\"'")
     if not 1 <= number <= len(sayings) or len(words_of_it) < _SHORTEST_QUOTE:
         return None
@@ -177,14 +177,14 @@ def _cited_utterance(number: int, quote: str, value: str, sayings: Sequence[Utte
 
 
 def _in_earnest(said: Utterance) -> str:
-    """What the person says in earnest: nothing that is quoted, pasted, or meant for a model."""
+    """Return what the person says in earnest: nothing that is quoted, pasted, or meant for a model."""
     if is_injection(said.text):
         return ""
     return fold(" ".join(sentence.text for sentence in sentences(said.text, said.speaker)))
 
 
 def _is_shown_by_actions(category: str, value: str, collected: Gathered) -> bool:
-    """Whether what the person did shows it: several times, and no more than what they like or read."""
+    """Return True if interactions show it: several of them, and only for likes and reading."""
     if category not in ("preference", "reading_history"):
         return False
     shown = [f"{one.title or ''} {' '.join(one.topics)}" for one in collected.interactions if one.kind != "delivery"]
@@ -193,7 +193,6 @@ def _is_shown_by_actions(category: str, value: str, collected: Gathered) -> bool
 
 
 def _share_word(value: str, text: str) -> bool:
-    """Whether two texts share a word that says something."""
     return bool(set(terms(value)) & set(terms(text)))
 
 
@@ -211,7 +210,7 @@ def _single_line(text: str) -> str:
 
 
 def check_answer(data: Any) -> None:
-    """ValueError with a sentence for the model, if an answer does not fit the schema."""
+    """Raise ValueError with a sentence for the model if an answer does not fit the schema."""
     entries, notes = data["memory_updates"], data["daily_notes"]
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise ValueError("memory_updates must be a list of objects")
@@ -223,7 +222,7 @@ def check_answer(data: Any) -> None:
 
 
 def _entry_problem(entry: dict[str, Any]) -> str:
-    """What is wrong with an entry; empty if nothing."""
+    """Return the problem with an entry; empty if there is none."""
     for name in ("category", "key", "value", "action", "quote"):
         if not isinstance(entry.get(name), str):
             return f"{name} must be text"

@@ -1,6 +1,6 @@
 """Observations from the output of a step: findings, insights and lessons, by a model.
 
-It never raises: an output that cannot be read teaches nothing, and that is all.
+It never raises: from an output that cannot be read, nothing is learned.
 """
 
 from __future__ import annotations
@@ -34,8 +34,6 @@ SCHEMA: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Observations:
-    """What a step taught."""
-
     findings: tuple[str, ...] = ()
     insights: tuple[str, ...] = ()
     lessons: tuple[str, ...] = ()
@@ -47,7 +45,7 @@ class Observations:
 
 
 def observe(model: Model | None, memory: Memory, step_name: str, step_type: str, output: str) -> Observations | None:
-    """What the output of a step teaches; None if it is short, if there is no model, or if that failed."""
+    """Return what the output of a step teaches; None if it is short, there is no model, or that failed."""
     if model is None or not isinstance(output, str) or len(output) < SHORTEST:
         return None
     asked = f"Step {step_name} ({step_type}):\n\n{mask(output[: 2 * LONGEST])[:LONGEST]}"
@@ -60,7 +58,7 @@ def observe(model: Model | None, memory: Memory, step_name: str, step_type: str,
         )
         texts = {name: _storable_texts(reply.data.get(name)) for name in _NAMES}
     except Exception as error:  # the promise of this function: a step never fails because nothing was learned from it
-        LOGGER.warning("nothing was learned from a step: %s", type(error).__name__)
+        LOGGER.warning("learned nothing from a step: %s", type(error).__name__)
         return None
     found = Observations(**texts, step_name=step_name, step_type=step_type)
     return found if found else None
@@ -78,7 +76,7 @@ def store_observations(memory: Memory, found: Observations) -> list[Outcome]:
 
 
 def _storable_texts(given: Any) -> tuple[str, ...]:
-    """What of an answer can be stored: texts with something in them, each once, none of them an order to a model."""
+    """Return the texts that can be stored: not empty, each once, and not an order to a model."""
     if not isinstance(given, list):
         return ()
     shown = [check_query("text", one) for one in given if isinstance(one, str)]

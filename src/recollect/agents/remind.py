@@ -1,9 +1,8 @@
-"""Tells a person that they have been here before: "You discussed something similar last week: …".
+"""Reminders: "You discussed something similar last week: …".
 
-Only if it is really similar: a past discussion, episode or note that shares its subject with what was just said. Not
-from this conversation, not from today, and once for each topic. That it was told is kept as working memory, as a mark
-without a word of the topic, under the person's lock: no other process tells it again. While nothing can be stored,
-nothing is told.
+Only for real similarity: a past discussion, episode or note that shares its subject with what was just said. Not from
+this session, not from today, and once per topic. That it was told is stored in working memory, as a hash without words
+of the topic, under the user's lock, so no other process tells it again. While nothing can be stored, nothing is told.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from recollect.text import clean, detect_language, fold, stem, terms, token_word
 from recollect.times import Clock
 
 SWITCH = "reminders"
-"""The key of working memory that switches reminders off, by the value "off"."""
+"""The key in working memory that switches reminders off, with the value "off"."""
 _TOLD = "reminded:"
 _MOST_TOLD = 500
 _KINDS = ("episode", "note", "daily", "message")
@@ -32,7 +31,7 @@ _CANDIDATES = 30
 _LATEST = 300  # discussions
 _READ = 1_000  # characters of what is said
 _LONGEST = 120
-_ENOUGH, _ENOUGH_SAID = 2.0, 3.0  # shared words that make a subject: of what was summed up, of what was only said
+_ENOUGH, _ENOUGH_SAID = 2.0, 3.0  # shared words that make a subject: in a summary, and in a mere message
 _SHARE, _SHARE_OF_NAME = 0.34, 0.5
 _TALK = frozenset(
     """hello hi hey thanks thank please okay ok yes no sure nice well bye morning evening night tomorrow yesterday
@@ -41,12 +40,12 @@ _TALK = frozenset(
     hallo danke bitte gut ja nein guten morgen abend heute salut bonjour merci bien oui non hola gracias bueno si
     привіт дякую добре так ні привет спасибо хорошо да нет""".split()
 )
-"""What one says in any conversation; it has no subject."""
+"""Words of any conversation, without a subject."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reminder:
-    """What to tell, and what it is about. ``source`` is the id of the record or interaction it comes from."""
+    """A reminder and its topic. ``source`` is the id of the record or interaction it comes from."""
 
     text: str
     topic: str
@@ -58,8 +57,6 @@ class Reminder:
 
 @dataclass(frozen=True, slots=True)
 class _PastActivity:
-    """Something the person was at before, under what it is called, with all it says."""
-
     verb: str
     topic: str
     content: str
@@ -74,9 +71,9 @@ class _PastActivity:
 
 
 def remind(memory: Memory, text: str, *, session: str | None = None, clock: Clock | None = None) -> Reminder | None:
-    """What the person did before that is similar to what they say or open now; None if there is nothing to tell.
+    """Return something the person did before that is similar to what they say or open now; None if there is nothing.
 
-    ``session`` is the conversation this is said in, which is no past.
+    ``session`` is the present one, which does not count as past.
     """
     said = check.check_query("text", text)[:_READ]
     here = check.check_optional_line("session", session)
@@ -93,17 +90,17 @@ def remind(memory: Memory, text: str, *, session: str | None = None, clock: Cloc
 
 
 def reminders_are_on(memory: Memory) -> bool:
-    """Whether the person wants to be reminded; they do until they say otherwise."""
+    """Return True if the person wants reminders, which is the default."""
     return fold(memory.scratch(SWITCH) or "").strip() not in ("off", "no", "false", "0")
 
 
 def switch_reminders(memory: Memory, on: bool) -> Outcome:
-    """Remind the person of what they did before, or no longer."""
+    """Switch reminders on or off."""
     return memory.set_scratch(SWITCH, "on" if check.check_flag("on", on) else "off")
 
 
 def ago(day: date, today: date) -> str:
-    """When that was, as people say it: yesterday, on Monday, last week, in March."""
+    """Return a day in everyday words: yesterday, on Monday, last week, in March."""
     days = (today - day).days
     weeks = (today - timedelta(days=today.weekday()) - (day - timedelta(days=day.weekday()))).days // 7
     if days < 1:
@@ -121,22 +118,22 @@ def ago(day: date, today: date) -> str:
     return f"in {day:%B}" if day.year == today.year else f"in {day:%B %Y}"
 
 
-# once
+# telling it once
 
 
 def _claim_topic(memory: Memory, similar: list[_PastActivity], now: datetime) -> bool:
-    """Whether it is ours to tell: nothing of this topic was told before, and from now on it was."""
+    """Return True if it is ours to tell: nothing of this topic was told before, and it is now marked."""
     if _was_reminded(memory, similar):
         return False
     try:
         with memory.batch() as batch:
             if _was_reminded(batch, similar):
-                return False  # by another process, meanwhile
+                return False  # another process did so meanwhile
             for old in _reminder_marks(batch)[:-_MOST_TOLD]:
                 batch.forget(old.id)
             return batch.set_scratch(similar[0].mark, f"told {now:%Y-%m-%d}").done
     except StoreError:
-        return False  # what cannot be kept would be told again and again
+        return False  # if it cannot be marked, it would be told again and again
 
 
 def _was_reminded(memory: Memory, similar: list[_PastActivity]) -> bool:
@@ -148,11 +145,11 @@ def _reminder_marks(memory: Memory) -> list[Record]:
     return [record for record in memory.read(kind="scratch") if (record.key or "").startswith(_TOLD)]
 
 
-# what is similar
+# similarity
 
 
 def _similar_activities(memory: Memory, said: str, session: str | None, now: datetime) -> list[_PastActivity]:
-    """What the person was at before today and in other conversations, the most similar first, then the latest."""
+    """Return what the person did before today in other sessions, the most similar first, then the latest."""
     code = memory.config.language
     subject = _subject(said, code)
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
@@ -196,7 +193,7 @@ def _activity_of(record: Record, passage: str, titles: dict[str, str]) -> _PastA
 
 
 def _likeness(subject: dict[str, bool], past: _PastActivity, code: str) -> float:
-    """How much of a subject something shares; 0 if that is too little to speak of it."""
+    """Return how much of a subject is shared; 0 if too little."""
     other = _subject(past.content[:_READ], code)
     shared = subject.keys() & other.keys()
     weight, whole = _weight(shared), _weight(subject)
@@ -211,7 +208,7 @@ def _weight(words: Iterable[str]) -> float:
 
 
 def _subject(text: str, code: str) -> dict[str, bool]:
-    """What a text is about, as stems, each with whether it is a name."""
+    """Return the subject of a text as stems, each with whether it is a name."""
     found = tokens(clean(text))
     code = code or detect_language([token.lower() for token in found])
     kept = frozenset(terms(f"{text} zzz", code, asked=True))

@@ -1,7 +1,7 @@
-"""Hybrid extraction: rules, then a model near by, then the one far away, each only where the one before is not sure.
+"""Hybrid extraction: rules, then a local model, then a remote one, each only where the one before is not certain.
 
-What the rules understood, no model is asked about. What a near model gives with little confidence, or fails at, goes on
-to the far one. And which chats let the model keep memory itself, with tools.
+Models are not asked about what the rules understood. What a local model gives with little confidence, or fails at, goes
+to the remote one. Also decides which chats let the model manage memory itself, with tools.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SURE = 0.7
 
 
 def by_tiers(models: Sequence[Extractor]) -> Extractor:
-    """Rules first, then each of these for what is still open, in their order."""
+    """Return an extractor that applies the rules first, then each of these for what is still open, in order."""
 
     def extractor(memory: Memory, collected: Gathered) -> Extraction:
         found = by_rules(memory, collected)
@@ -53,7 +53,7 @@ def by_tiers(models: Sequence[Extractor]) -> Extractor:
 
 
 def _without_what_is_known(collected: Gathered, findings: Sequence[Finding]) -> Gathered:
-    """What the rules did not understand, and might hold something: statements of the person of some length."""
+    """Return what the rules did not understand and might matter: statements of the person of some length."""
     understood = {finding.origin for finding in findings}
     return collected.only(lambda said: said.role != "user" or (said.origin not in understood and _may_tell(said)))
 
@@ -68,7 +68,7 @@ def _may_tell(said: Utterance) -> bool:
 
 
 def model_keeps_memory(chat: str, config: Config) -> bool:
-    """Whether in this chat the model gets the tools. A chat stays on its side, whatever else changes."""
+    """Return True if the model gets the tools in this chat. A chat stays on its side, whatever else changes."""
     if not config.tool_based:
         return False
     number = int.from_bytes(hashlib.blake2b(chat.encode("utf-8"), digest_size=8).digest(), "big")
@@ -76,7 +76,7 @@ def model_keeps_memory(chat: str, config: Config) -> bool:
 
 
 def without_fallback(extractor: Extractor, config: Config) -> Extractor:
-    """An extractor that leaves alone what models with tools have talked about: they keep memory of it themselves."""
+    """Return an extractor that skips conversations of models with tools, which manage memory themselves."""
 
     def extract(memory: Memory, collected: Gathered) -> Extraction:
         talks = tuple(talk for talk in collected.talks if not model_keeps_memory(talk.session, config))

@@ -1,7 +1,7 @@
 """A daily note: what happened on one day, appended entry by entry and never rewritten.
 
-What is in the file stays in front of what is appended; only `remove_entries`, for erasing and for retention, takes
-lines out. An entry is one text: unlike in MEMORY.md it is not split into a label and a value.
+Existing text stays in front of what is appended; only `remove_entries`, for erasure and retention, takes lines out. An
+entry is one text: unlike in MEMORY.md it is not split into a label and a value.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _is_section(heading: str) -> bool:
 
 
 def parse_entries(text: str) -> tuple[Item, ...]:
-    """What the note says, from top to bottom."""
+    """Return the entries of the note, from top to bottom."""
     return tuple(item for _, item in _locate_entries(parse_blocks(text)))
 
 
@@ -53,12 +53,12 @@ def _locate_entries(blocks: list[Block]) -> list[tuple[int, Item]]:
 
 
 def append_entry(text: str, day: date, section: str, content: str) -> str:
-    """The note with one more entry; the heading is repeated only if another one came last."""
+    """Return the note with one more entry; the heading is repeated only if another one came last."""
     return append_entries(text, day, [(section, content)])
 
 
 def append_entries(text: str, day: date, entries: Iterable[tuple[str, str]]) -> str:
-    """The note with more entries, each a section and what is said, as if they were appended one by one."""
+    """Return the note with more entries, each a section and a text, as if appended one by one."""
     blocks = parse_blocks(text)
     newline = newline_of(text)
     pieces = [text]
@@ -68,16 +68,16 @@ def append_entries(text: str, day: date, entries: Iterable[tuple[str, str]]) -> 
     for section, content in entries:
         said = one_block(content)
         if not said:
-            raise InvalidInputError("content", "there is no text in it")
+            raise InvalidInputError("content", "must not be empty")
         heading = parse_blocks(f"## {' '.join(strip_controls(section).split())}{newline}")[0]
         if not heading.content:
-            raise InvalidInputError("section", "a section needs a name")
+            raise InvalidInputError("section", "must not be empty")
         new = ""
         if last.text and not last.is_mark and not last.text.endswith(("\n", "\r")):
             new = newline
         if last.kind == "open":
-            new += last.content + newline  # nothing written below code that is not closed would be read
-        blank = "\r\n" if newline == "\n" and pieces[-1].endswith("\r") else newline  # not the half of a \r\n
+            new += last.content + newline  # nothing written below unclosed code would be read
+        blank = "\r\n" if newline == "\n" and pieces[-1].endswith("\r") else newline  # not half of a \r\n
         if empty:
             new += f"# {day.isoformat()}{newline}{newline}{heading.text}"
         elif names and names[-1].casefold() == heading.content.casefold():
@@ -91,7 +91,7 @@ def append_entries(text: str, day: date, entries: Iterable[tuple[str, str]]) -> 
 
 
 def remove_entries(text: str, contents: Container[str]) -> str:
-    """The note without the entries that say one of `contents`, and without the headings that leaves bare."""
+    """Return the note without the entries that say one of `contents`, and without headings left bare."""
     blocks = parse_blocks(text)
     gone = {at for at, item in _locate_entries(blocks) if item.content in contents}
     top = next((at for at, block in enumerate(blocks) if block.kind == "heading"), 0)

@@ -1,7 +1,4 @@
-"""Labels and keys: `- GitHub Handle: octo` says `octo` under the key `github_handle`.
-
-Knows nothing about documents.
-"""
+"""Labels and keys: `- GitHub Handle: octo` says `octo` under the key `github_handle`."""
 
 from __future__ import annotations
 
@@ -29,11 +26,11 @@ _DROPPED = re.compile(r"[:*`\"()\[\]{}\ufe00-\ufe0f]")
 
 @lru_cache(4096)
 def key_of(label: str) -> str:
-    """The key of a label: `GitHub Handle` and `**github-handle**` are both `github_handle`."""
+    """Return the key of a label: `GitHub Handle` and `**github-handle**` are both `github_handle`."""
     if _is_simple(label):
         return "_".join(label.lower().split())[:MAX_LABEL].rstrip("_")
     key = _fold_label(label)
-    for _ in range(4):  # folding can bring new separators and edges to light
+    for _ in range(4):  # folding can reveal new separators and edges
         again = _fold_label(key)
         if again == key:
             break
@@ -71,14 +68,14 @@ def _is_punctuation(char: str) -> bool:
 
 
 def label_of(key: str) -> str:
-    """A key as a person would write it: `interested_in` becomes `Interested in`."""
+    """Return a key as a person would write it: `interested_in` becomes `Interested in`."""
     label = key.replace("_", " ")
     label = label[:1].upper() + label[1:]
     return label if can_label(label, key) else key
 
 
 def can_label(label: str, key: str) -> bool:
-    """Is this label, written in front of a value, read back as this key?"""
+    """Return True if this label, written in front of a value, is read back as this key."""
     return (
         key_of(label) == key
         and content_lines(label, "bullet") == [label]
@@ -88,7 +85,7 @@ def can_label(label: str, key: str) -> bool:
 
 
 def split_label(text: str) -> tuple[str, str] | None:
-    """`Label: value` as its two parts; None for a text without a label or without a value."""
+    """Split `Label: value` into its parts; None for a text without a label or without a value."""
     first, _, rest = text.partition("\n")
     if ":" not in first and "：" not in first:
         return None
@@ -103,7 +100,7 @@ def split_label(text: str) -> tuple[str, str] | None:
 
 
 def _is_label(label: str) -> bool:
-    """A short phrase, not a sentence, and not the first half of something quoted, bracketed or emphasised."""
+    """Accept a short phrase, but not a sentence, nor the first half of something quoted, bracketed or emphasised."""
     return len(label) <= MAX_LABEL and (
         _is_simple(label)
         or (

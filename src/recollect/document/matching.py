@@ -1,7 +1,7 @@
-"""What did the person change? The facts believed to be in the file, against what the file says now.
+"""Comparison of the facts believed to be in a file with what it says now, to find what the person changed.
 
-Every fact ends in exactly one of `same`, `moved`, `changed` and `removed`, every item of the file in exactly
-one of `same`, `moved`, `changed`, `added` and `repeated`. Knows nothing about where the facts are kept.
+Every fact ends in exactly one of `same`, `moved`, `changed` and `removed`, every item of the file in exactly one of
+`same`, `moved`, `changed`, `added` and `repeated`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Final
 from recollect.document.blocks import Item, strip_controls
 from recollect.document.memory_md import section_key
 
-# Similarity is rapidfuzz's ratio, 0 to 100, the better of as written and with the words sorted. Fewer than
-# one in a hundred pairs of unrelated facts reach 60, and edited sentences do: test_matching measures it. Too
-# low links an edit to the wrong history, too high loses it; what the memory says is right either way.
+# Similarity is rapidfuzz's ratio, 0 to 100, the better of as written and with the words sorted. Fewer than one in a
+# hundred pairs of unrelated facts reach 60, while edited sentences do: test_matching measures it. Too low a value links
+# an edit to the wrong history, too high a value loses it; the content is right either way.
 SIMILAR: Final = 60
-SIMILAR_ELSEWHERE: Final = 88  # moved and edited at once is rare, so it must be plain
-MAX_PAIRS: Final = 200_000  # beyond this, what is left is reported as added and removed
+SIMILAR_ELSEWHERE: Final = 88  # moving and editing at once is rare, so it must be obvious
+MAX_PAIRS: Final = 200_000  # beyond this, the rest is reported as added and removed
 _MAX_COMPARED: Final = 300  # characters of a long text that are compared
 
 
@@ -41,11 +41,11 @@ class FileChanges:
     changed: list[tuple[str, Item]] = field(default_factory=list)  # content or key, perhaps also the section
     added: list[Item] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
-    repeated: list[Item] = field(default_factory=list)  # says once more what another item says
+    repeated: list[Item] = field(default_factory=list)  # repeats what another item says
 
 
 def compare(known: Sequence[ExpectedFact], items: Sequence[Item]) -> FileChanges:
-    """What happened to the known facts, the surest explanation first."""
+    """Return what happened to the known facts, the most certain explanation first."""
     changes = FileChanges()
     olds = [_Comparable(section_key(one.section), one.key, _fold_content(one.content)) for one in known]
     news = [_Comparable(section_key(one.section), one.key, _fold_content(one.content)) for one in items]
@@ -75,8 +75,6 @@ def compare(known: Sequence[ExpectedFact], items: Sequence[Item]) -> FileChanges
 
 @dataclass(frozen=True, slots=True)
 class _Comparable:
-    """One fact or item, as far as it is compared."""
-
     section: str
     key: str | None
     said: str
@@ -103,7 +101,6 @@ class _Unmatched:
         self.new = dict.fromkeys(range(len(news)))
 
     def match(self, trait: _Trait) -> list[tuple[int, int]]:
-        """Pair those with an equal trait, in order."""
         waiting: defaultdict[Hashable, deque[int]] = defaultdict(deque)
         for old in self.old:
             waiting[trait(self._olds[old])].append(old)
@@ -115,7 +112,7 @@ class _Unmatched:
         return self._take(pairs)
 
     def match_closest(self, threshold: float, trait: _Trait) -> list[tuple[int, int]]:
-        """Among those with an equal trait that is not empty, pair the most similar first."""
+        """Pair the most similar first, among those with an equal, non-empty trait."""
         groups: defaultdict[Hashable, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
         for old in self.old:
             groups[trait(self._olds[old])][0].append(old)
@@ -165,7 +162,6 @@ class _Unmatched:
         return sorted(pairs, key=lambda pair: pair[1])
 
     def drop(self, fits: Callable[[_Comparable], bool]) -> list[int]:
-        """Take out the items that fit."""
         dropped = [new for new in self.new if fits(self._news[new])]
         for new in dropped:
             del self.new[new]

@@ -1,8 +1,8 @@
-"""One memory becomes a part of another, as an import does: through the ordinary write path, in one transaction and
-under one run; and back again, in one transaction too.
+"""Merging one memory into another, through the ordinary write path, in one transaction and under one run, as an import
+does; and undoing it, in one transaction too.
 
-A kill leaves all of it or nothing. What is there already is recognised, so that it can be repeated for what came in
-meanwhile. Knows no codes.
+A kill leaves all of it or nothing. What is already there is recognised, so the merge can be repeated for what was
+written in the meantime.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from recollect.records import (
 from recollect.store.contract import Query, Reader, State, Tombstone
 
 Still = Callable[[], None]
-"""Raises if the joining was called off meanwhile; asked under the user's lock."""
+"""Raises if the joining was cancelled meanwhile; called under the user's lock."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contents:
-    """All that a memory brings along."""
+    """Everything that a memory brings along."""
 
     state: State
     records: list[Record]
@@ -60,7 +60,7 @@ class Contents:
 
     @property
     def mark(self) -> dict[str, Any]:
-        """Tells whether the memory has changed since."""
+        """A value that tells if the memory has changed since."""
         return mark_of(self.state, self.consents, self.interactions)
 
 
@@ -75,7 +75,7 @@ def mark_of(state: State, consents: Iterable[str], interactions: Sequence[Intera
 
 
 def contents(reader: Reader, run: str, now: datetime) -> Contents:
-    """What there is, from one consistent view."""
+    """Return the contents from one consistent view."""
     records = reader.find(Query(alive_at=now))
     return Contents(
         state=reader.state(),
@@ -92,7 +92,7 @@ def contents(reader: Reader, run: str, now: datetime) -> Contents:
 
 
 class Merge:
-    """Of one memory's contents into another person's. ``name`` is the identity they come from."""
+    """The merge of one memory's contents into another's. ``name`` is the identity they come from."""
 
     def __init__(self, person: UserMemory, brought: Contents, run: str, name: str, still: Still) -> None:
         self.person = person
@@ -104,11 +104,11 @@ class Merge:
         self._still = still
 
     def __call__(self) -> Counter[str]:
-        """Take over all of it, and count what became of each record."""
+        """Merge everything; return how many records were written, already known, and so on."""
         records = sorted(self.brought.records, key=lambda one: (one.kind, one.session or "", one.valid_from, one.id))
         with self.person.write(self._acting, hooks=NO_HOOKS) as write:
             self._still()
-            # a pause stops what would be learned, not what is known already; it holds again after this
+            # a pause stops new learning, not what is already known; it holds again after this
             write.state = replace(write.state, mode="on")
             is_first = not _ends_with(write, self._run, "join")
             self._drop_what_was_erased_there(write)
@@ -116,7 +116,7 @@ class Merge:
             stored.look_up([record.id for record in records])
             for record in records:
                 self.counts[self._take(write, stored, record)] += 1
-            self._take_over_the_rest(write)
+            self._merge_the_rest(write)
             if is_first:
                 write.tx.charge(self.brought.spending)
                 self._take_over_state(write)
@@ -124,7 +124,7 @@ class Merge:
         return self.counts
 
     def _drop_what_was_erased_there(self, write: Write) -> None:
-        """The very record is erased here too; what merely says the same is forgotten, until it is said again."""
+        """Erase the same records here too, and forget those that merely say the same until said again."""
         if not self.brought.tombstones:
             return
         keys = keys_of(self.brought.state, self.brought.tombstones)
@@ -141,7 +141,7 @@ class Merge:
                 write.forget(record, reason=f"erased on the other side, {self._reason}")
 
     def _take(self, write: Write, stored: StoredRecords, record: Record) -> str:
-        """Take over one record, and say what became of it."""
+        """Merge one record; return what became of it."""
         if erased_before(write, record, lambda run: True):
             return "erased before"
         if stored.has_id(record):
@@ -151,7 +151,7 @@ class Merge:
             if record.kind == "scratch" and same.content != record.content and record.updated_at > same.updated_at:
                 return self._updated(write, same, {"content": record.content}, "correction")
             return self._kept(write, same, record)
-        # one that is less sure is known all the same: it must not become a daily note now
+        # a less certain one is known all the same: it must not become a daily note now
         sure = max(record.confidence, write.config.confidence_threshold)
         outcome = write.remember(replace(record, confidence=sure))
         if isinstance(outcome, Written):
@@ -169,7 +169,7 @@ class Merge:
         return "refused"
 
     def _kept(self, write: Write, known: Record, record: Record) -> str:
-        """The same is there: it takes over what the other one mattered more in."""
+        """Keep the existing record, with the more important properties of the other."""
         known = write.tx.get(known.id) or known  # another of the same may have changed it just now
         changes: dict[str, Any] = {}
         if record.pinned and not known.pinned:
@@ -185,7 +185,7 @@ class Merge:
         return "known"
 
     def _settled(self, write: Write, known: Fact, record: Record) -> str:
-        """Two values of one key: the newer holds, unless the person wrote the older one by hand."""
+        """Resolve two values of one key: the newer wins, unless the person wrote the older one by hand."""
         newer, older = sorted((known, record), key=lambda one: (one.valid_from, one.updated_at), reverse=True)
         if older.source == USER_EDIT != newer.source:
             newer, older = older, newer
@@ -214,8 +214,8 @@ class Merge:
         outcome = write.update(known, changes, reason=reason, note=self._reason, since=since)
         return "updated" if outcome.done else "refused"
 
-    def _take_over_the_rest(self, write: Write) -> None:
-        """Take over what is not a record and can be told again."""
+    def _merge_the_rest(self, write: Write) -> None:
+        """Merge what is not a record and can be merged repeatedly."""
         brought, tx = self.brought, write.tx
         store_interactions(tx, brought.interactions, write.now)
         tx.log_calls(brought.calls)
@@ -225,7 +225,7 @@ class Merge:
             write.know_tombstones()
 
     def _take_over_state(self, write: Write) -> None:
-        """The more careful of both: paused if either is, consented to what both consented to."""
+        """Choose the more careful state: paused if either is, and only consents that both gave."""
         mode = max(write.tx.state().mode, self.brought.state.mode, key=MODES.index)
         if mode != write.tx.state().mode:
             write.tx.set_mode(mode)
@@ -235,14 +235,14 @@ class Merge:
             (write.consent if is_new else write.withdraw)(name)
 
     def _was_empty(self, write: Write) -> bool:
-        """Whether nothing but this joining ever happened here: then nobody has refused a consent."""
+        """Return True if nothing but this joining ever happened here: then no consent was refused."""
         return all(entry.run == self._run for entry in write.tx.entries(limit=1))
 
 
 def take_back(person: UserMemory, run: str, details: dict[str, Any], name: str) -> tuple[int, int]:
-    """Undo a joining in the surviving memory: how many changes were taken back, and how many stay.
+    """Undo a joining in the surviving memory; return the numbers of changes reverted and kept.
 
-    What came by it alone is removed; what was changed again since was learned together, and stays.
+    What came only by it is removed; what was changed again since was learned together and stays.
     """
     acting = Acting(actor=f"link:{name}", run=f"{run}-undo")
     done = kept = 0
@@ -269,7 +269,7 @@ def take_back(person: UserMemory, run: str, details: dict[str, Any], name: str) 
 
 
 def _ends_with(write: Write, run: str, op: str) -> bool:
-    """Whether this run was done before: this is its last entry."""
+    """Return whether the last entry of a run is this one: then all of the run is done."""
     return any(entry.op == op for entry in write.tx.entries(run=run, newest_first=True, limit=1))
 
 
@@ -282,7 +282,7 @@ def _take_back(write: Write, entry: JournalEntry) -> bool:
 
 
 def _restore_state(write: Write, details: dict[str, Any]) -> None:
-    """Mode, consents and interactions as they were, as far as nobody changed them since."""
+    """Restore mode, consents and interactions, unless somebody changed them since."""
     tx = write.tx
     brought = set(details.get("interactions", ()))
     if brought:
@@ -302,7 +302,7 @@ def _restore_state(write: Write, details: dict[str, Any]) -> None:
 
 
 def state_before(reader: Reader, interactions: Sequence[Interaction]) -> dict[str, Any]:
-    """What a joining changes that no journal entry takes back."""
+    """Return the state that a joining changes and that no journal entry reverts."""
     known = {one.id for one in reader.interactions(ids=[one.id for one in interactions])} if interactions else set()
     return {
         "before": {"mode": reader.state().mode, "consents": sorted(reader.consents())},
@@ -311,7 +311,7 @@ def state_before(reader: Reader, interactions: Sequence[Interaction]) -> dict[st
 
 
 def memory_of(person: UserMemory) -> bool:
-    """Whether there is a memory at all, in the database or by hand in a file."""
+    """Return True if there is a memory, in the database or by hand in a file."""
     return person.user.exists() or person.files.any_text()
 
 
@@ -322,7 +322,7 @@ def secret_of(person: UserMemory) -> str:
 
 
 def _same(write: Write, stored: StoredRecords, record: Record) -> Record | None:
-    """The same thing at the same place, for the kinds that the write path does not compare."""
+    """Return the same record at the same place, for kinds that the write path does not compare."""
     if record.kind in ("observation", "episode") and write.known.has_exactly(record):
         found = write.tx.find(Query(kinds=(record.kind,)))
         return next((one for one in found if one.content == record.content), None)

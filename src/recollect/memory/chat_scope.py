@@ -267,9 +267,9 @@ class ChatReader:
         return []
 
     def _may_tell(self, entry: JournalEntry) -> bool:
-        """Whether all that a journal entry holds may be seen.
+        """Return True if everything in a journal entry may be seen.
 
-        Of what was erased nobody knows whose it was, and a pause or a consent is the person's, unless a call did it.
+        The owner of erased content is unknown, and a pause or a consent is the person's own, unless a call made it.
         """
         states = [state for state in (entry.before, entry.after) if state is not None]
         return all(map(self.shows, states)) if states else not entry.record_id and entry.call is not None

@@ -59,8 +59,6 @@ _CLOSE = 0.8
 
 
 class _ContextLine(NamedTuple):
-    """One line of the block."""
-
     record_id: str
     said: str
     """Its text, folded, so that it is shown only once."""

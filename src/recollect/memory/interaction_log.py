@@ -25,7 +25,7 @@ from recollect.times import from_text, parse_moment, to_text
 
 MAX_ERROR = 2_000
 _AHEAD = timedelta(minutes=5)
-"""How far the host application's clock may be ahead of ours."""
+"""The limit for how far the host application's clock may be ahead of ours."""
 _STEP = 1000
 _FIELDS = tuple(field.name for field in fields_of(Interaction) if field.name != "reported_at")
 _INSTANT = timedelta(microseconds=1)
@@ -131,7 +131,6 @@ def interaction_hash(secret: bytes, interaction_id: str) -> str:
 
 
 def _erased_ids(tx: Transaction, drafts: list[Interaction]) -> set[str]:
-    """Return the ids of interactions that the person had erased."""
     secret = tx.state().secret
     hashes = {interaction_hash(secret, one.id): one.id for one in drafts}
     return {hashes[tombstone.hash] for tombstone in tx.tombstones(list(hashes))}

@@ -194,7 +194,6 @@ def _unranked(items: Sequence[Any], why: str) -> list[Ranked]:
 
 
 def _score_item(opinions: Iterable[tuple[Opinion, float]]) -> tuple[float, tuple[Reason, ...]]:
-    """Return the score of an item and the reasons for it."""
     bad, plus, minus = 0.0, 1.0, 1.0
     why: list[tuple[float, Reason]] = []
     for opinion, quality in opinions:
@@ -469,7 +468,6 @@ def _forms(text: str, code: str) -> tuple[set[str], frozenset[str]]:
 
 
 def _item_text(number: int, item: Any, code: str) -> _ItemText:
-    """Return an item for comparison: its title and topics, and the rest of its text."""
     if isinstance(item, str):
         head, _, body = _strip_tags(item[: _HEAD + _BODY]).partition("\n")
         return _ItemText(head[:_HEAD], head[_HEAD:] + body, code)

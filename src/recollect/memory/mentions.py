@@ -158,7 +158,6 @@ def _source_words(source: str) -> Iterator[str]:
 
 
 def _redact_data(value: Any, topic: Topic) -> Any:
-    """Return plain data without the texts that mention a topic."""
     if isinstance(value, str):
         return None if topic.is_in([value]) else value
     if isinstance(value, dict):

@@ -186,7 +186,6 @@ class PartialIndex(Index):
         self._ask(dict.fromkeys([*words, self._lexemes.mark("@assistant")]))
 
     def _learn(self, words: Iterable[str]) -> None:
-        """Fetch the frequencies of these words that are not known yet."""
         self._ask(dict.fromkeys(map(self._lexemes.word, words)))
 
     def _ask(self, terms: Iterable[str]) -> None:
@@ -279,7 +278,6 @@ class PartialIndex(Index):
         return [rows[0].record for rows in placed]
 
     def _put_marked(self, record_ids: Sequence[str]) -> None:
-        """Add these records with their marks, which are derived from their texts."""
         missing = [one for one in record_ids if self.number(one) is None]
         for record in self._reader.find(Query(ids=missing, statuses=())) if missing else ():
             self.put(record, self._marks(record))

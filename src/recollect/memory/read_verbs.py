@@ -470,7 +470,6 @@ class ReadVerbs:
     # inside
 
     def _run_verb(self, verb: Verb, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Run a verb with its arguments checked."""
         args = verb.checked(args, kwargs)
         return verb.function(self, *args, **kwargs)
 

@@ -32,7 +32,7 @@ class RebuildReport:
     """Active records by kind; ``from_files`` of them came from MEMORY.md and the daily notes."""
     from_files: int = 0
     lost: tuple[str, ...] = ()
-    """What was lost, one sentence each."""
+    """The losses, one sentence each."""
     missing: dict[str, int] = field(default_factory=dict)
     """The same in numbers: lost records by kind, and rows of other tables."""
     older: dict[str, int] = field(default_factory=dict)

@@ -33,8 +33,6 @@ _SPARE = 8  # ranked beyond the limit, in case some are equal or gone
 
 
 class _FoundDocument(NamedTuple):
-    """A document the index found; its row is not read yet."""
-
     record_id: str
     total: float
     words: tuple[str, ...]

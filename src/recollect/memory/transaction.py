@@ -12,7 +12,7 @@ the caller's changes       the store's transaction, and in memory       the stor
 prepare, lock held         hooks, pruning, files written aside,         the same; the files written aside are deleted
                            the snapshot of erased words deleted
 the store commits          from here on the write is acknowledged       the file written aside tells whether it did
-commit, lock still held    files exchanged, candidates kept             finished by the next write (`file_places`)
+commit, lock still held    files exchanged, candidates kept             finished by the next write (`placement`)
 finish, lock released      the index and the vectors follow             they catch up by sequence number on their own
 =========================  ===========================================  ===============================================
 

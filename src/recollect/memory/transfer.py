@@ -459,7 +459,6 @@ class StoredRecords:
         self._said: dict[tuple[str, str | None], dict[Hashable, str]] = {}
 
     def look_up(self, ids: Sequence[str]) -> None:
-        """Find out which of these ids are taken."""
         self._ids = {record.id for record in self._write.tx.find(Query(ids=ids, statuses=()))}
 
     def has_id(self, record: Record) -> bool:
@@ -477,7 +476,6 @@ class StoredRecords:
         return None if place is None else self._at(place).get(_content_identity(record))
 
     def add(self, record: Record) -> None:
-        """Add a stored record."""
         place = _location_key(record)
         if place is not None:
             self._at(place)[_content_identity(record)] = record.id

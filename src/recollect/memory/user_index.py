@@ -313,7 +313,6 @@ class UserIndex:
         return excerpt
 
     def _usable(self, reader: WordReader, state: State) -> KeptWords | None:
-        """Return the words the store keeps, if they can be searched."""
         kept = reader.kept_words()
         return kept if kept is not None and kept.complete and kept.life == self._rules(state) else None
 
@@ -366,7 +365,6 @@ class UserIndex:
         return self._stored
 
     def _on_disk(self) -> int:
-        """Return the sequence number of the snapshot."""
         if self._saved_seq is None:
             self._saved_seq = 0 if self._path is None else int(notes_of(self._path).get("seq", 0))
         return self._saved_seq

@@ -77,7 +77,6 @@ class UserMemory:
 
     @contextmanager
     def _in_turn(self) -> Iterator[None]:
-        """Keep other threads out, and note which thread is writing."""
         with self._turn:
             self._writing = threading.get_ident()
             try:

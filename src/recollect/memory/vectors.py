@@ -72,7 +72,6 @@ class Embedding:
         renew_after_forks(self, Embedding._renew)
 
     def _renew(self) -> None:
-        """Reset in a forked child, where the threads do not exist."""
         self._asking = threading.BoundedSemaphore(_AT_A_TIME)
         self._guard = threading.Condition()
         self._waiting.clear()

@@ -303,7 +303,6 @@ class Write:
     def _entry(
         self, op: str, before: Record | None, after: Record, reason: str | None, run: str | None, undoes: int | None
     ) -> JournalEntry:
-        """Return the journal entry of a change, with the record's next version."""
         self.last_seq = self.tx.next_seq()
         version, updated = (before.version + 1, self.now) if before else (after.version, after.updated_at)
         after = replace(after, seq=self.last_seq, version=version, updated_at=updated)
@@ -542,7 +541,6 @@ def tombstone_hashes(record: Record, secret: bytes) -> tuple[str, ...]:
 
 
 def _side_text(record: Record) -> str:
-    """Return the text beside the content: the title of a note, and the tags."""
     return "\n".join([*filter(None, [getattr(record, "title", None)]), *record.tags])
 
 

@@ -198,7 +198,6 @@ class WriteCache:
                 yield record_id
 
     def _index(self) -> Index:
-        """Return the index with everything stored when the write began."""
         assert self._reader is not None and self._state is not None
         return self._catalogue.caught_up(self._reader, self._state, in_write=self._dirty)
 

@@ -1,9 +1,9 @@
-"""Does this text hold a secret, and where?
+"""Detection of secrets in a text.
 
-`find_secrets` knows keys and tokens by their shape, passwords by the words around them, card numbers and bank
-accounts by their check digits. `mask` takes them out. A text that merely talks about passwords, tokens or
-keys passes. It works on one text at a time, keeps nothing, and never puts what it found into an error, a
-log or a `repr`. It cannot know a secret that looks like an ordinary word in an ordinary sentence.
+`find_secrets` knows keys and tokens by their shape, passwords by the words around them, card numbers and bank accounts
+by their check digits. `mask` removes them. A text that merely mentions passwords, tokens or keys passes. It keeps
+nothing, and never puts what it found into an error, a log or a `repr`. It cannot recognise a secret that looks like an
+ordinary word in an ordinary sentence.
 """
 
 from __future__ import annotations
@@ -19,16 +19,15 @@ __all__ = ["Secret", "find_secrets", "mask"]
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """Where a secret stands in a text, and of what kind it is. It does not hold the secret itself."""
+    """The position and kind of a secret in a text, without the secret itself."""
 
     kind: str
     start: int
     end: int
 
 
-# What services hand out, each behind a piece of text without which the shape cannot be there. The first
-# group,
-# where there is one, is the secret.
+# What services issue, each with a piece of text without which the shape cannot occur. The first group, if there is one,
+# is the secret.
 _SHAPES = (
     ("API key", "sk-", r"\bsk-(?=[\w-]{0,80}\d)[A-Za-z0-9_-]{20,}"),
     ("API key", "_live_", r"\b(?:sk|rk|pk)_live_[A-Za-z0-9]{16,}"),
@@ -117,7 +116,7 @@ def _compile_pattern(shape: str) -> re.Pattern[str]:
 
 @lru_cache(maxsize=1)
 def _password_pattern() -> re.Pattern[str]:
-    """A word for a password and what follows it."""
+    """Match a word for a password and what follows it."""
     return re.compile(
         rf"(?:(?<!\w)|(?<=[\u3040-\u9fff\uac00-\ud7af]))(?:{_CALLED})(?![a-zа-яіїєё-])"
         rf"(?:{_FOR}(?:{_LINK})|(?P<none>\s+))"
@@ -141,7 +140,7 @@ def _codes() -> re.Pattern[str]:
 
 @lru_cache(maxsize=1)
 def _phrase() -> re.Pattern[str]:
-    """Twelve words or more that open a wallet, and passphrases of several words."""
+    """Match twelve words or more that open a wallet, and passphrases of several words."""
     return re.compile(
         r"\b(?:(?:seed|recovery|mnemonic|secret|backup)(?: recovery)?[ -]phrase|mnemonic"
         r"|seed)\b[^\n:=]{0,30}?"
@@ -154,7 +153,7 @@ def _phrase() -> re.Pattern[str]:
 
 @lru_cache(maxsize=1)
 def _assigned() -> re.Pattern[str]:
-    """A name for a credential with a value that no sentence would hold."""
+    """Match a name for a credential with a value that no sentence would contain."""
     return re.compile(
         r"(?<![A-Za-z])(?:api[_ -]?key|access[_ -]?key(?:[_ -]?id)?|secret[_ -]?(?:access[_ -]?)?key"
         r"|private[_ -]?key|client[_ -]?secret|auth[_ -]?token|access[_ -]?token|refresh[_ -]?token"
@@ -182,7 +181,7 @@ def _set(table: str) -> frozenset[str]:
     return frozenset(table.split())
 
 
-# What follows "password is" when no password is told.
+# Words that follow "password is" when it is not given.
 _ABOUT = _set("""weak strong long short safe secure insecure expired wrong correct incorrect old new same
 different forgotten required optional reset changed encrypted hashed stored saved hidden known unknown
 needed important mandatory missing empty blank none null true false the that this not too very in on at kept
@@ -193,7 +192,7 @@ policy recovery field prompt n/a tbd redacted removed sicher falsch vergessen ge
 abgelaufen schwach stark nicht zu sehr correcto seguro oublié faible fort trop pas perdu changé olvidada
 débil segura perdida segura esquecida fraca забутий складний простий слабкий надійний забыт сложный простой
 слабый надежный не у в дуже очень зберігає хранит słabe silne zapomniane niet zwak sterk""")
-# In several words after "passphrase is", any of these makes a sentence of them.
+# Any of these after "passphrase is" makes it a sentence.
 _TALK = _set("the a in is are by to for and with of my too not stored long kept same as on it")
 _TOOLS = ("1password", "sha", "bcrypt", "argon", "pbkdf", "scrypt", "md5", "oauth", "2fa", "base64")
 _EDGES = "\"'«»“”`([{<"
@@ -201,7 +200,7 @@ _TAIL = ".,;:)]}>\"'»”`"
 
 
 def find_secrets(text: str) -> list[Secret]:
-    """The secrets in a text, in order and without overlaps."""
+    """Return the secrets in a text, in order and without overlaps."""
     found = _detect_all(text)
     if len(found) < 2:
         return found
@@ -216,7 +215,7 @@ def find_secrets(text: str) -> list[Secret]:
 
 
 def mask(text: str) -> str:
-    """The text with each secret replaced by what it was: "[password removed]"."""
+    """Return the text with each secret replaced by its kind: "[password removed]"."""
     parts: list[str] = []
     at = 0
     for secret in find_secrets(text):
@@ -226,7 +225,7 @@ def mask(text: str) -> str:
 
 
 def _detect_all(text: str) -> list[Secret]:
-    """Every detector, behind a plain search for what it needs: most texts pass them all at once."""
+    """Run every detector, each after a plain search for what it needs: most texts pass them all at once."""
     lower = text.lower()
     found: list[Secret] = []
     if _compile_pattern(_DIGITS).search(text):
@@ -289,13 +288,13 @@ def _key_blocks(text: str) -> Iterator[Secret]:
     at = 0
     while begin := _compile_pattern(_KEY_BLOCK).search(text, at):
         end = _compile_pattern(_KEY_END).search(text, begin.end())
-        # A block that was cut off still gives the key away.
+        # A block that was cut off still reveals the key.
         at = end.end() if end else len(text)
         yield Secret("private key", begin.start(), at)
 
 
 def _password(text: str, match: re.Match[str]) -> tuple[int, int] | None:
-    """Where the password is that the words announce; None if they only talk about one."""
+    """Return the position of the password that the words announce; None if they only talk about one."""
     start, end = match.span("value")
     raw = match["value"]
     quoted = raw[0] in _EDGES and len(raw) > 2 and raw[-1] in _TAIL and raw[0] not in "([{<"
@@ -321,7 +320,7 @@ def _password(text: str, match: re.Match[str]) -> tuple[int, int] | None:
 
 
 def _is_mixed(value: str) -> bool:
-    """More than letters of one case: nobody writes hunter2 in a sentence about something else."""
+    """Return True for more than letters of one case, such as hunter2, which no ordinary sentence contains."""
     if any(c.isdigit() for c in value) and any(c.isalpha() or c in "!@#$%^&*_+=" for c in value):
         return True
     if any(c in "!@#$%^&*_+=" for c in value[:-1]):
@@ -330,7 +329,7 @@ def _is_mixed(value: str) -> bool:
 
 
 def _is_random(value: str) -> bool:
-    """Whether a value assigned to a credential can be one rather than a word, a number or a name."""
+    """Return True if a value assigned to a credential can be one, rather than a word, a number or a name."""
     letters = sum(c.isalpha() for c in value)
     digits = sum(c.isdigit() for c in value)
     if len(value) < 8 or not letters or not digits:

@@ -1,6 +1,6 @@
-"""Questions that tell the time by an event: "the day before my birthday party".
+"""Questions that give a time by an event: "the day before my birthday party".
 
-The event is looked for like anything else; when it was is when the best match says it was, or when that was said.
+The event is searched for like anything else; its time is the one that the best match mentions, or when that was said.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 def with_event(
     index: Index, question: Question, fits: NDArray[np.bool_], now: datetime, weights: Weights, code: str = ""
 ) -> Question:
-    """The question with the time its event tells; as it was if it has none, or the event is not known."""
+    """Return the question with the time of its event; unchanged if it has none, or the event is unknown."""
     if not _SIDE.search(question.text):
         return question
     found = dates.relative(question.text)
@@ -51,7 +51,7 @@ def with_event(
 
 
 def _stretch(begin: datetime, end: datetime, distance: timedelta) -> tuple[datetime, datetime]:
-    """The time that far from an event: all of the day or week next to it, and about then if it is farther."""
+    """Return the time at a distance from an event: the whole day or week next to it, approximate if farther."""
     near = timedelta(0) if abs(distance) <= timedelta(days=7) else distance * 0.6
     far = distance if not near else distance * 1.2
     if distance < timedelta(0):

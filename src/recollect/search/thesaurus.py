@@ -1,6 +1,6 @@
-"""Makes `concepts.json` of `concepts.txt`: the thesaurus as it is written, to the one that is quick to load.
+"""Makes `concepts.json` from `concepts.txt`: from the thesaurus as written to one that loads quickly.
 
-The text has one group of words a line; its head explains the forms of a line. The JSON has for each language and
+The text has one group of words per line; its head explains the forms of a line. The JSON has for each language and
 each stem the related stems with their weights, strongest first. Run this module after changing the text:
 
     python -m recollect.search.thesaurus
@@ -27,7 +27,7 @@ COMPANION = 0.25
 GENERAL = 0.25
 """From an instance back to the general word: sister, sibling."""
 MOST = 24
-"""No term gets more related words than this."""
+"""The maximum number of related words per term."""
 
 LANGUAGES = ("en", "de", "fr", "es", "uk")
 _HERE = Path(__file__).parent
@@ -37,12 +37,10 @@ _Group = tuple[str, list[str], list[str]]
 
 
 class _LanguageTable(NamedTuple):
-    """The lines of one language."""
-
     forms: dict[str, list[str]]
     """All the forms of a word, by each of them; other groups know only the first."""
     groups: dict[str, list[_Group]]
-    """The groups a word stands in."""
+    """The groups a word is in."""
 
     def forms_of(self, word: str) -> list[str]:
         return self.forms.get(word) or [word]
@@ -51,7 +49,7 @@ class _LanguageTable(NamedTuple):
         return (other for sign, _, others in self.groups.get(word, ()) if sign == "=" for other in others)
 
     def under(self, word: str, which: str) -> Iterator[str]:
-        """The instances or the companions of a word."""
+        """Yield the instances or the companions of a word."""
         for sign, heads, others in self.groups.get(word, ()):
             if sign == which and word in heads:
                 yield from others
@@ -63,7 +61,7 @@ class _LanguageTable(NamedTuple):
 
 
 def relations(table: _LanguageTable, stem: str) -> list[tuple[str, float]]:
-    """Other stems for a stem, each with a weight up to 1, strongest first."""
+    """Return other stems for a stem, each with a weight up to 1, strongest first."""
     weights: dict[str, float] = {}
 
     def add(words: Iterable[str], weight: float) -> None:
@@ -89,7 +87,7 @@ def relations(table: _LanguageTable, stem: str) -> list[tuple[str, float]]:
 
 
 def compile_concepts() -> str:
-    """The content of concepts.json."""
+    """Return the content of concepts.json."""
     content = (_HERE / "concepts.txt").read_text(encoding="utf-8")
     found: dict[str, dict[str, list[tuple[str, float]]]] = {}
     for language in LANGUAGES:
@@ -107,13 +105,13 @@ def _rounded(pairs: list[tuple[str, float]]) -> list[tuple[str, float]]:
 
 
 class _Stems(dict[str, str]):
-    """The stem of a word of the file, found once."""
+    """The stem of a word of the file, computed once."""
 
     def __init__(self, language: str) -> None:
         self.language = language
 
     def __missing__(self, word: str) -> str:
-        # Most words are plain letters, and folding and cutting them would cost more than all the rest.
+        # Most words are plain letters, and folding and splitting them would cost more than all the rest.
         if not (word.isascii() and word.isalpha() and word.islower()):
             folded = text.fold(word)
             if text.folded_words(word) != [folded] or word != word.lower():
@@ -125,7 +123,7 @@ class _Stems(dict[str, str]):
 
 
 def parse_language(content: str, language: str) -> _LanguageTable:
-    """The table of one language. A line that cannot be meant so is a ValueError naming it."""
+    """Return the table of one language. An invalid line is a ValueError naming it."""
     forms: dict[str, list[str]] = {}
     groups: dict[str, list[_Group]] = defaultdict(list)
     read: list[_Group] = []
@@ -175,7 +173,7 @@ def _group(body: str, stemmed: Callable[[str], str]) -> _Group:
 def _unite(forms: dict[str, list[str]], words: list[str]) -> None:
     for word in words:
         if word in forms:
-            raise ValueError(f"{word!r} is a form of {forms[word][0]!r} already")
+            raise ValueError(f"{word!r} is already a form of {forms[word][0]!r}")
         forms[word] = words
 
 

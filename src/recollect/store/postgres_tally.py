@@ -1,7 +1,6 @@
-"""Counting what many users did, in PostgreSQL: a few queries for all users of a tenant.
+"""Usage statistics over many users in PostgreSQL: a few queries for all users of a tenant.
 
-Days before yesterday are counted anew only if they have more or fewer calls than when they were counted: how many
-there are, an index tells.
+Days before yesterday are counted again only if their number of calls changed, which an index tells.
 """
 
 from __future__ import annotations
@@ -31,8 +30,6 @@ _MOST_TENANTS = 64
 
 @dataclass(slots=True)
 class _DayCounts:
-    """What was counted of one day."""
-
     number: int
     calls: dict[CallGroup, int] = field(default_factory=dict)
     talks: int = 0
@@ -40,7 +37,7 @@ class _DayCounts:
 
 
 class PostgresTally:
-    """What was counted so far in one process. Any number of threads may ask."""
+    """The counts cached in one process. Thread-safe."""
 
     def __init__(self, reading: Callable[[], AbstractContextManager[Connection | None]]) -> None:
         self._reading = reading
@@ -49,7 +46,7 @@ class PostgresTally:
         renew_after_forks(self, PostgresTally._renew)
 
     def tally(self, tenant: str | None, since: date, until: date) -> Tally:
-        """The sum over a tenant's users, or over everyone."""
+        """Return the sum over a tenant's users, or over everyone."""
         with self._guard:
             known = dict(self._known.get(tenant, {}))
         with mapped_errors(), self._reading() as db:
@@ -89,13 +86,10 @@ class PostgresTally:
         )
 
     def _renew(self) -> None:
-        """In a forked child: another thread may have held it."""
         self._guard = threading.Lock()
 
 
 class _TallyQueries:
-    """The queries, about the users of one tenant."""
-
     def __init__(self, db: Connection, tenant: str | None) -> None:
         self._db = db
         first = None if tenant is None else prefix_of(tenant)

@@ -45,8 +45,6 @@ class PostgresReader(PostgresWordReader):
 
 
 class PostgresTransaction(PostgresReader, PostgresWordWriter, SqlTransaction):
-    """The one open transaction of a user."""
-
     db: Connection
 
     def __init__(self, db: Connection, user_id: str, hooks: list[Callable[[], None]]) -> None:
@@ -115,7 +113,7 @@ class PostgresTransaction(PostgresReader, PostgresWordWriter, SqlTransaction):
             self.db.execute(_SQL["redact"], (*content, self._user_id, one.seq))
 
     def finish(self) -> None:
-        """Write down the last sequence number taken."""
+        """Store the last sequence number taken."""
         if self._seq != self._state.seq:
             self._change_user("set_seq", replace(self._state, seq=self._seq))
 

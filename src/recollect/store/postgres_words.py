@@ -1,8 +1,8 @@
 """Search within PostgreSQL, for users too large to load: their words in a GIN index, the signs of their vectors.
 
-Kept in tables beside the records, only for the users who need it; see the migrations of large users. The caller makes
-the words: `to_tsvector` would stem English where the index of all others stems as the text's language does. No
-extension is needed: signs are bit strings, and PostgreSQL counts in how many bits two of them differ. Knows no ranking.
+The tables are filled only for users who need them; see the migrations. The caller makes the words: `to_tsvector` would
+stem English, while the index of all others stems by the text's language. No extension is needed: signs are bit strings,
+and PostgreSQL counts differing bits.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 _SQL: dict[str, Any] = load_queries(Path(__file__).parent / "postgres.sql")
 _RECORD = len(COLUMNS) + 1  # columns of a record
 _LONGEST_EVENT = timedelta(days=367)
-_MOST_ROWS = 10_000  # passages compared by their words, whatever is asked
-_MOST_SEVERAL = 4  # words of which it counts how often they are there
-_FIRST_LOOK, _ENOUGH = 8192, 500  # the nearest of all by their signs, and how many of them must fit
+_MOST_ROWS = 10_000  # passages compared by their words, at most
+_MOST_SEVERAL = 4  # words whose count in a passage matters
+_FIRST_LOOK, _ENOUGH = 8192, 500  # the nearest of all by their signs, and how many of them must match
 
 
 class PostgresWordReader(SqlReader):
@@ -65,7 +65,7 @@ class PostgresWordReader(SqlReader):
         return f"{column} = ANY(?)", list(allowed)
 
     def _found(self, sql: str, *values: Any) -> list[str]:
-        """Ids, by a statement whose plan must not depend on luck."""
+        """Return ids by a statement whose plan must not depend on luck."""
         if self.db is not None and not self._is_planned:
             self.db.execute(_SQL["plan_search"])
             self._is_planned = True
@@ -143,7 +143,7 @@ class PostgresWordReader(SqlReader):
         fitting = " AND ".join(["user_id = %s AND id = record_id", *conditions])
         given = (embedder, len(query), _sign_bit_string(query), self._user_id, *values_of(conditions), limit)
         found: list[str] = []
-        for among in (f"ORDER BY apart LIMIT {_FIRST_LOOK}", ""):  # of little that fits, all must be compared
+        for among in (f"ORDER BY apart LIMIT {_FIRST_LOOK}", ""):  # if few match, all must be compared
             near = f"{_SQL['nearest']} {among})"
             found = self._found(
                 f"{near} SELECT id FROM memory, near WHERE {fitting} ORDER BY apart, id LIMIT %s", *given
@@ -153,7 +153,7 @@ class PostgresWordReader(SqlReader):
         return self.vectors_of(embedder, found)
 
     def _kept(self, columns: str, condition: str, where: Query, speakers: Sequence[str] = ()) -> tuple[str, list[Any]]:
-        """The beginning of a statement about what is kept and fits, and the values of what fits."""
+        """Return the start of a statement about stored words that match, and the values for it."""
         conditions = self.narrowing(where) | ({"speaker = ANY(%s)": list(speakers)} if speakers else {})
         is_told = replace(where, kinds=(), statuses=(), said_from=None, said_until=None, alive_at=None) == _EVERYTHING
         source = "memory_words" if is_told else _SQL["words_and_records"]
@@ -162,7 +162,7 @@ class PostgresWordReader(SqlReader):
 
 
 class PostgresWordWriter(PostgresWordReader):
-    """The part of a transaction that keeps words."""
+    """The part of a transaction that stores words."""
 
     db: Connection
 
@@ -187,7 +187,7 @@ class PostgresWordWriter(PostgresWordReader):
         self.db.execute(_SQL["set_words"], {"user_id": self._user_id, "seq": seq, "complete": complete, **sums})
 
     def drop_words(self, record_ids: Sequence[str]) -> int:
-        """Let go of what is kept of some records, and say of how many passages; for most users that is nothing."""
+        """Remove the words of some records; return the number of passages, which is 0 for most users."""
         dropped = self._named("drop_words", ids=list(record_ids)) if record_ids else []
         if dropped:
             self.db.execute(_SQL["drop_unused_terms"], (self._user_id,))
@@ -206,7 +206,7 @@ class PostgresWordWriter(PostgresWordReader):
 
 
 def _quote_term(term: str) -> str:
-    """A term within a query; the caller's are hashes, so nothing is left to be escaped."""
+    """Quote a term for a query; the terms are hashes, so nothing needs escaping."""
     return f"'{term}'"
 
 
@@ -223,7 +223,6 @@ def _flat(pairs: Sequence[tuple[float, str]]) -> list[Any]:
 
 
 def _values(row: PassageWords) -> tuple[Any, ...]:
-    """A row of what is kept, but for the user."""
     record, (begin, end) = row.record, row.event or (None, None)
     return (
         record.id,
@@ -251,7 +250,6 @@ def _passage_from_row(row: tuple[Any, ...]) -> PassageWords:
 
 
 def _sign_bit_string(numbers: Sequence[float]) -> str:
-    """The signs of a vector as a bit string."""
     return "".join("1" if number > 0 else "0" for number in numbers)
 
 

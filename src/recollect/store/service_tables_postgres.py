@@ -1,6 +1,6 @@
-"""Service tables of many machines: in the database of the PostgreSQL store.
+"""Service tables for many machines, in the database of the PostgreSQL store.
 
-Where turns are needed, writers take them by an advisory lock, so that it behaves as on one machine.
+Where turns are needed, writers take them by an advisory lock, as on one machine.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ _LOCKED = "SELECT pg_advisory_xact_lock(%s)"
 
 
 class PostgresView:
-    """The tables over an open connection."""
-
     def __init__(self, db: Connection, queries: dict[str, Any]) -> None:
         self._db = db
         self._queries = queries
@@ -36,7 +34,7 @@ class PostgresView:
 
 
 class PostgresServiceTables:
-    """Tables in the database of a store, over its connections."""
+    """Tables in the database of a store, using its connections."""
 
     def __init__(self, store: PostgresStore, tables: Tables) -> None:
         self._store = store
@@ -48,7 +46,7 @@ class PostgresServiceTables:
     @contextmanager
     def read(self) -> Iterator[PostgresView | None]:
         if self._is_behind():
-            with self.write():  # brings them forward: what is there must not look as if there were nothing
+            with self.write():  # migrates them: existing data must not look missing
                 pass
         with mapped_errors(), self._store.reading() as db:
             yield None if db is None or not self._is_ready(db) else PostgresView(db, self._queries)
@@ -70,13 +68,13 @@ class PostgresServiceTables:
         return False  # its log is PostgreSQL's own business
 
     def finish_erasing(self) -> None:
-        """There is nothing to do."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """Connections belong to the store."""
+        """Do nothing: connections belong to the store."""
 
     def _is_behind(self) -> bool:
-        """Whether an older Recollect made the tables."""
+        """Return True if an older Recollect made the tables."""
         if self._ready:
             return False
         with mapped_errors(), self._store.reading() as db:
@@ -92,7 +90,6 @@ class PostgresServiceTables:
         return self._ready
 
     def _migrate(self, db: Connection) -> None:
-        """Bring the tables forward, one numbered file after another, within the caller's transaction."""
         versions = self._tables.versions
         db.execute(f"CREATE TABLE IF NOT EXISTS {versions} (version INTEGER PRIMARY KEY)".encode())
         for number, script in enumerate(self._scripts[self._version(db) :], self._version(db) + 1):

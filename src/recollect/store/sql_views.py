@@ -1,7 +1,7 @@
 """The part of a view of one user's rows that SQLite and PostgreSQL share. The statements are in ``.sql`` files.
 
-Conditions are written with ``?``. A subclass runs them in its own dialect: it says how a list is passed, and adds the
-user where a database holds many.
+Conditions are written with ``?``. A subclass runs them in its own dialect: it defines how a list is passed, and adds
+the user where a database holds many.
 """
 
 from __future__ import annotations
@@ -44,21 +44,19 @@ _moment = readable(from_text)
 
 
 class SqlReader:
-    """A view of one user's rows."""
-
     SQL: ClassVar[Mapping[str, Any]]
     """The named statements. Those that conditions are appended to end with a condition."""
     COLUMNS: ClassVar[Mapping[str, str]]
-    """The columns that categories and types are in."""
+    """The columns for categories and types."""
     LATEST: ClassVar[str]
     CHAT: ClassVar[str]
-    """The chat of a record, as an expression."""
+    """An expression for the chat of a record."""
     TAG: ClassVar[str]
     """The condition that a record has a tag."""
     MOMENT: ClassVar[str] = "?"
-    """A moment in a comparison of pairs."""
+    """A time in a comparison of pairs."""
     LAST_MOMENT: ClassVar[str]
-    """Comes after every moment."""
+    """A value that sorts after every time."""
     NO_LIMIT: ClassVar[int | None]
 
     def _rows(self, sql: Any, *values: Any) -> list[Any]:
@@ -71,7 +69,7 @@ class SqlReader:
 
     @staticmethod
     def _among(column: str, allowed: Sequence[str]) -> tuple[str, Any]:
-        """The condition that a column has one of these values, and the value to pass."""
+        """Return the condition that a column has one of these values, and the value to pass."""
         raise NotImplementedError
 
     # -- records
@@ -118,7 +116,7 @@ class SqlReader:
         condition, value = self._among("record_id", record_ids)
         return dict(self._rows(f"{self.SQL['numbers']} AND {condition} GROUP BY record_id", value))
 
-    # -- what else there is
+    # -- other data
 
     def file(self, name: str) -> FileState | None:
         return _first(file_from_row, self._rows(f"{self.SQL['files']} AND name = ?", name))
@@ -197,19 +195,19 @@ class SqlReader:
     # -- conditions
 
     def conditions_of(self, query: Query) -> dict[str, Any]:
-        """The conditions of a query on records, with the value or the values of each."""
+        """Return the conditions of a query on records, with the value or values of each."""
         if query.valid_at is None:
             return {self.LATEST: ()} | self.narrowing(query)
         moment = to_text(query.valid_at)
         return {self.SQL["held_at"]: (moment, moment)} | self.narrowing(query)
 
     def narrowing(self, query: Query) -> dict[str, Any]:
-        """The same without which version it is."""
+        """Return the conditions without the choice of version."""
         found: dict[str, Any] = {}
         for name, column in ({"kinds": "kind", "statuses": "status"} | dict(self.COLUMNS)).items():
             allowed = getattr(query, name)
             if allowed and (name != "statuses" or query.valid_at is None):
-                # of a single one the database knows that what follows in an index is in order
+                # for a single value the database knows that the following columns of an index are in order
                 found |= dict([(f"{column} = ?", allowed[0]) if len(allowed) == 1 else self._among(column, allowed)])
         if query.ids is not None:
             found |= [self._among("id", query.ids)]
@@ -255,7 +253,7 @@ class SqlReader:
         limit: int | None = None,
         offset: int = 0,
     ) -> list[Any]:
-        """The rows of a named query that fit the conditions; a condition whose value is None does not count."""
+        """Return the rows of a named query that match the conditions; those whose value is None are ignored."""
         given = {condition: value for condition, value in wanted.items() if value is not None}
         by = ", ".join(f"{column} DESC" if newest_first else column for column in order)
         sql = " AND ".join([self.SQL[name], *given]) + f" ORDER BY {by}"
@@ -267,12 +265,12 @@ class SqlReader:
 
 
 class SqlTransaction(SqlReader):
-    """The one open transaction of a user, as far as both databases do it alike."""
+    """The part of a user's transaction that both databases share."""
 
     def __init__(self) -> None:
         self.hooks: list[Callable[[], None]] = []
         self.erased = False
-        """Whether something was removed that not even a log may keep."""
+        """True if something was removed that not even a log may keep."""
         self.pending = False
 
     def _each(self, name: str, rows: Iterable[tuple[Any, ...]]) -> None:
@@ -284,7 +282,7 @@ class SqlTransaction(SqlReader):
         raise NotImplementedError
 
     def _removed(self, name: str, *values: Any) -> int:
-        """Run a named statement that removes rows of the user, and return how many there were."""
+        """Run a named statement that removes rows of the user; return their number."""
         raise NotImplementedError
 
     def set_file(self, state: FileState) -> None:
@@ -349,7 +347,7 @@ class SqlTransaction(SqlReader):
 
 
 def values_of(conditions: Mapping[str, Any]) -> list[Any]:
-    """The values of conditions, one after another."""
+    """Return the values of conditions, one after another."""
     return [value for each in conditions.values() for value in (each if isinstance(each, tuple) else (each,))]
 
 

@@ -2,7 +2,7 @@
 -- end with WHERE true.
 
 -- name: state
--- The one row about the user. The last sequence number is the journal's; writing it down twice would cost a page.
+-- The one row about the user. The last sequence number is the journal's; storing it twice would cost a page.
 SELECT user_id, created_at, max(seq, (SELECT coalesce(max(journal.seq), 0) FROM journal)), mode, secret FROM state
 
 -- name: create_state
@@ -27,7 +27,7 @@ ON CONFLICT (id, version) DO UPDATE SET seq = excluded.seq, kind = excluded.kind
     extra = excluded.extra, latest = 1
 
 -- name: drop_latest
--- Before a higher version is put: the old row gives way; a closed copy of it is kept only by `keep`.
+-- Before a higher version is stored: removes the old row; only `keep` stores a closed copy of it.
 DELETE FROM records WHERE id = ? AND version < ? AND latest = 1
 
 -- name: keep
@@ -58,7 +58,7 @@ SELECT id FROM records WHERE latest = 1 AND substr(id, -length(:ending)) = :endi
 SELECT seq, at, actor, op, record_id, before, after, reason, source, run, call, undoes, erased FROM journal WHERE true
 
 -- name: sessions
--- Each conversation by its last message. The plus sign keeps the index of another order out.
+-- Each session by its last message. The plus sign excludes the index with another order.
 SELECT last.session,
     (SELECT count(*) FROM records AS one WHERE one.latest = 1 AND one.kind = 'message' AND one.status = 'active'
         AND one.session = last.session AND one.created_at <= :stored),
@@ -122,11 +122,11 @@ DELETE FROM calls WHERE at < ?
 DELETE FROM calls WHERE id IN (SELECT value FROM json_each(?))
 
 -- name: tally_calls
--- The step is where a latency is counted.
+-- The step is the bucket of a latency.
 SELECT substr(at, 1, 10), tool, status, outcome, {step}, count(*) FROM calls GROUP BY 1, 2, 3, 4, 5
 
 -- name: tally_talks
--- Conversations, each on every day it goes on, and the facts that were written in them.
+-- Sessions, each on every day it lasted, and the facts written in them.
 SELECT substr(at, 1, 10), count(DISTINCT session), count(*) FILTER (WHERE outcome = 'written' AND tool IN ({tools}))
 FROM calls WHERE session IS NOT NULL GROUP BY 1
 
@@ -158,7 +158,7 @@ SELECT id, at, kind, item, title, value, topics, text, session, metadata, report
 SELECT max(reported_at) FROM interactions
 
 -- name: put_interaction
--- What is reported twice stays as it was reported first.
+-- Something reported twice stays as first reported.
 INSERT INTO interactions (id, at, kind, item, title, value, topics, text, session, metadata, reported_at)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING
 
@@ -174,7 +174,7 @@ SELECT id, run_date, interactions_processed, memories_written, memories_updated,
 FROM extraction_runs WHERE true
 
 -- name: drop_run
--- Before one is put: those that have its id, or its day and kind.
+-- Before one is stored: removes those with its id, or its day and kind.
 DELETE FROM extraction_runs WHERE id = ? OR (run_date = ? AND kind = ?)
 
 -- name: put_run
@@ -186,7 +186,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 DELETE FROM extraction_runs
 
 -- name: vectors
--- By number, so that the table is read in its own order; rows of an embedder used before are passed over.
+-- By number, so that the table is read in its own order; rows of an earlier embedder are skipped.
 SELECT number, record_id, version, data FROM vectors
 WHERE number > ? AND embedder = (SELECT id FROM embedders WHERE name = ?) ORDER BY number LIMIT ?
 
@@ -228,7 +228,7 @@ SELECT content FROM records WHERE id IN (SELECT value FROM json_each(?))
 DELETE FROM records WHERE id IN (SELECT value FROM json_each(?))
 
 -- name: erase_journal
--- Who, when and which record stay; what was said goes.
+-- Keeps who, when and which record, but no content.
 UPDATE journal SET before = NULL, after = NULL, reason = NULL, source = NULL, call = NULL, erased = 1
 WHERE record_id IN (SELECT value FROM json_each(?))
     AND (erased = 0 OR before IS NOT NULL OR after IS NOT NULL OR reason IS NOT NULL OR source IS NOT NULL)
@@ -240,7 +240,7 @@ UPDATE journal SET before = ?, after = ?, reason = ?, source = ?, erased = 1 WHE
 DELETE FROM records WHERE id = ? AND version = ? AND latest = 0
 
 -- name: drop_stray_vectors
--- After a repair: of records or embedders that could not be read.
+-- After a repair: rows of records or embedders that could not be read.
 DELETE FROM vectors
 WHERE embedder NOT IN (SELECT id FROM embedders) OR record_id NOT IN (SELECT id FROM records)
 

@@ -1,6 +1,6 @@
-"""The rows of a damaged SQLite database, table by table, as far as they can be read.
+"""The readable rows of a damaged SQLite database, table by table.
 
-They are read page by page: a damaged page costs what it held and nothing else. The indexes tell what is missing.
+They are read page by page: a damaged page costs only what it held. The indexes tell what is missing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TYPES: dict[str, type | tuple[type, ...]] = {"TEXT": str, "INTEGER": int, "REAL
 
 @dataclass(frozen=True, slots=True)
 class TableSchema:
-    """What rows of a table look like."""
+    """The shape of a table's rows."""
 
     name: str
     columns: tuple[str, ...]
@@ -40,14 +40,14 @@ class TableSchema:
     defaults: tuple[Any, ...]
     key: tuple[int, ...]
     stored: tuple[int, ...]
-    """Which column each stored value belongs to."""
+    """The column of each stored value."""
     rowid_column: int | None
     without_rowid: bool
     indexes: dict[str, tuple[int, ...]]
-    """Of the indexes that cover all rows: where in their rows the key is."""
+    """For indexes that cover all rows: the position of the key in their rows."""
 
     def fit(self, rowid: int | None, values: Sequence[Value]) -> tuple[Value, ...] | None:
-        """A row in the order of the columns, if it can be one of this table. Columns added later may be missing."""
+        """Return a row in the order of the columns, or None if it does not fit. Columns added later may be missing."""
         if len(values) > len(self.stored) or (rowid is None) != self.without_rowid:
             return None
         row = list(self.defaults)
@@ -67,27 +67,24 @@ class TableSchema:
         return tuple(row)
 
     def key_of(self, rowid: int | None, row: Sequence[Value]) -> Any:
-        """What a row is told from others by, as the indexes tell it."""
+        """Return the key of a row, as the indexes hold it."""
         return tuple(row[place] for place in self.key) if self.without_rowid else rowid
 
 
 @dataclass(slots=True)
 class SalvagedRows:
-    """What was read of one table."""
-
     rows: dict[Any, tuple[Value, ...]] = field(default_factory=dict)
     known: set[Any] = field(default_factory=set)
-    """Keys of rows that were there, as far as indexes tell."""
+    """Keys of rows that existed, as far as indexes tell."""
     complete: bool = False
     counted: bool = False
-    """Whether ``known`` has all of them."""
+    """True if ``known`` has all of them."""
 
     def missing(self) -> int:
         return 0 if self.complete else len(self.known - self.rows.keys())
 
 
 def all_tables() -> dict[str, TableSchema]:
-    """The tables of the schema."""
     db = empty_database(":memory:")
     try:
         names = db.execute("SELECT name, wr FROM pragma_table_list WHERE schema = 'main' AND type = 'table'").fetchall()
@@ -124,7 +121,7 @@ def _table(db: sqlite3.Connection, name: str, without_rowid: bool) -> TableSchem
 
 
 def read_rows(pages: PageFile, tables: dict[str, TableSchema]) -> dict[str, SalvagedRows]:
-    """All rows of all tables: down their trees as far as these hold together, then from pages no tree leads to."""
+    """Return all rows of all tables: from their trees as far as they are intact, then from pages no tree leads to."""
     found = {name: SalvagedRows() for name in tables}
     roots = _roots(pages)
     for name, table in tables.items():
@@ -151,7 +148,7 @@ def read_rows(pages: PageFile, tables: dict[str, TableSchema]) -> dict[str, Salv
 
 
 def _key_in(values: list[Value], places: tuple[int, ...], table: TableSchema) -> Any:
-    """The key that a row of an index leads to; None if it makes no sense."""
+    """Return the key in a row of an index; None if it is not valid."""
     if max(places) >= len(values):
         return None
     key = tuple(values[place] for place in places)
@@ -171,7 +168,7 @@ def _roots(pages: PageFile) -> dict[str, int]:
 
 
 def _read_strays(pages: PageFile, tables: dict[str, TableSchema], found: dict[str, SalvagedRows]) -> None:
-    """Rows of pages that no tree leads to, because the page above them is damaged."""
+    """Read rows of pages that no tree leads to, because the page above them is damaged."""
     free = pages.free_pages()
     for number in range(1, pages.count + 1):
         if number in pages.seen or number in free or number in pages.unreadable:
@@ -189,7 +186,7 @@ def _read_strays(pages: PageFile, tables: dict[str, TableSchema], found: dict[st
 
 
 def _take(rows: Iterable[tuple[int | None, list[Value]]], table: TableSchema, found: SalvagedRows) -> bool:
-    """Take rows over; whether all of them are rows of this table."""
+    """Collect rows; return True if all of them fit this table."""
     whole = True
     for rowid, values in rows:
         row = table.fit(rowid, values)
@@ -231,7 +228,6 @@ _LOADERS: dict[str, Callable[[Any], object]] = {
 
 
 def _is_sound(table: str, row: tuple[Any, ...]) -> bool:
-    """Whether what a row says can be understood."""
     try:
         if table in _LOADERS:
             _LOADERS[table](row)
@@ -241,7 +237,7 @@ def _is_sound(table: str, row: tuple[Any, ...]) -> bool:
 
 
 def empty_database(path: str) -> sqlite3.Connection:
-    """A new database of the present schema, without a row."""
+    """Create a database of the present schema, without rows."""
     db = sqlite3.connect(path, isolation_level=None)
     db.execute("PRAGMA synchronous = FULL")
     migrate_database(db, _MIGRATIONS)

@@ -31,8 +31,6 @@ _moment = readable(from_text)
 
 
 class SqliteReader(SqlReader):
-    """A view of one user's database."""
-
     SQL = load_queries(Path(__file__).parent / "sqlite.sql")
     COLUMNS = {"categories": "category", "types": "type"}  # noqa: RUF012
     LATEST = "latest = 1"  # in these words the index has it
@@ -70,12 +68,10 @@ class SqliteReader(SqlReader):
 
 
 class SqliteTransaction(SqliteReader, SqlTransaction):
-    """The one open transaction of a user."""
-
     def __init__(self, db: sqlite3.Connection, user_id: str, place: int = 0) -> None:
         super().__init__(db, user_id, place)
         self._dumped: tuple[Record | None, str | None] = (None, None)
-        """The record put last, as it will stand in the journal too."""
+        """The record stored last, with its JSON, which the journal needs too."""
         self._state = super().state()
         if not self._state.secret:
             self.set_state(replace(self._state, secret=secrets.token_bytes(16)))
@@ -134,7 +130,7 @@ class SqliteTransaction(SqliteReader, SqlTransaction):
         return {"versions": versions, "journal": journal} | copied
 
     def _erase_from_copies(self, record_ids: Sequence[str], ids: str) -> dict[str, int]:
-        """From databases that a repair set aside: once this is committed, or when the next process opens this one."""
+        """Erase from databases that a repair set aside: after the commit, or when the next process opens this one."""
         path = Path(self.db.execute("PRAGMA database_list").fetchone()[2])
         if not copies(path):
             return {}
@@ -145,7 +141,7 @@ class SqliteTransaction(SqliteReader, SqlTransaction):
                 erase_from_copies(path, record_ids, texts)
             except OSError as error:
                 names = ", ".join(copy.name for copy in copies(path))
-                raise StoreError(f"erased, but not from {names} ({error.strerror}); delete that yourself") from error
+                raise StoreError(f"erased, but not from {names} ({error.strerror}); delete it yourself") from error
 
         self.after_commit(overwrite)
         return {"rows of damaged copies": erase_from_copies(path, record_ids, texts, dry_run=True)}

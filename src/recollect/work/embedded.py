@@ -1,9 +1,9 @@
 """The queue of one machine: ``queue.db`` in the folder of the memories, beside ``recollect.db``.
 
-A file of its own: hundreds of commits a second would make everyone wait who registers a user in ``recollect.db``,
+It has a file of its own: hundreds of commits per second would delay everyone who registers a user in ``recollect.db``,
 whose schema has its own versions; a damaged queue costs no memory; and a job could not share a transaction with a
-record in either file, because records are in a file of each user's. Every commit is synced to disk. All writes of a
-process go over one connection, so that SQLite tells which changes are another's.
+record in either file, because each user's records are in a file of their own. Every commit is synced to disk. All
+writes of a process use one connection, so that SQLite tells which changes are another's.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class EmbeddedQueue(SqlQueue):
     ) -> None:
         super().__init__(size=size, clock=clock, keeping=keeping)
         self._file = SqliteFile(
-            root / "queue.db", _MIGRATIONS, if_damaged="Stop all processes and move it away: a new one is begun"
+            root / "queue.db", _MIGRATIONS, if_damaged="Stop all processes and move it away; a new one is created"
         )
 
     def put_many(self, tasks: Sequence[Task]) -> list[Accepted]:
@@ -93,7 +93,7 @@ class EmbeddedQueue(SqlQueue):
             leases: list[Any] = []
             if wanted.limit > 0:
                 leases = self._take(db, wanted)
-        leases.sort(key=lambda row: (-row[4], row[-1]))  # by priority, then as they were put
+        leases.sort(key=lambda row: (-row[4], row[-1]))  # by priority, then in order
         return TakenJobs(tuple(lease_from_row(row[:-1]) for row in leases), tuple(lost))
 
     def renew(self, leases: Sequence[Lease], seconds: float = LEASE_SECONDS) -> tuple[str, ...]:
@@ -165,7 +165,7 @@ class EmbeddedQueue(SqlQueue):
         return None if values is None else json.dumps(list(values))
 
     def _version(self) -> tuple[int, int]:
-        """Changes when another connection commits."""
+        """Return a value that changes when another connection commits."""
         try:
             with self._file.open() as db:
                 return id(db), db.execute("PRAGMA data_version").fetchone()[0]

@@ -1,7 +1,7 @@
-"""What the queues in SQLite and in PostgreSQL have in common: their statements, and the verbs that only run them.
+"""The common part of the queues in SQLite and PostgreSQL: their statements, and the verbs that only run them.
 
-The statements are in queue.sql, written once with ``:name`` placeholders. A `Dialect` fills in what the databases say
-differently; what only one of them can say is in a file of its own (embedded.sql, distributed.sql).
+The statements are in queue.sql, written once with ``:name`` placeholders. A `Dialect` fills in the differences between
+the databases; statements of only one are in a file of its own (embedded.sql, distributed.sql).
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ _HERE = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """What the statements of queue.sql say differently in the two databases."""
+    """The differences between the two databases in the statements of queue.sql."""
 
     jobs: str
     schedules: str
     named: str
-    """Whether the name of a job is among ``:names``, if these are given."""
+    """Tests if the name of a job is among ``:names``, if these are given."""
     one_running: str = ""
     line: str = ""
-    """The indexes to be used, where the database is told."""
+    """The indexes to use, where the database is told."""
     held: str = ""
-    """Keeps a row that is read from others, where the transaction alone does not."""
+    """Locks a row that is read, where the transaction alone does not."""
 
 
 def queries(own: str, dialect: Dialect, **words: str) -> dict[str, str]:
-    """The statements of a queue: those of both, and those of its own file. ``words`` are filled in as well."""
+    """Return the statements of a queue: the common ones, and those of its own file. ``words`` are filled in too."""
     found = load_queries(_HERE / "queue.sql") | load_queries(_HERE / own)
     sql = {name: text.format(columns=COLUMNS, **asdict(dialect), **words) for name, text in found.items()}
     for chosen in ("first_of_some", "first_of_all"):
@@ -48,7 +48,7 @@ def queries(own: str, dialect: Dialect, **words: str) -> dict[str, str]:
 
 
 class SqlQueue(Queue):
-    """A queue in a database. What it lends can `execute`, as a connection of either database does."""
+    """A queue in a database. The connections it lends can `execute`, as in either database."""
 
     sql: ClassVar[Mapping[str, Any]]
 

@@ -1,5 +1,5 @@
-"""Models: OpenAI, Anthropic, Gemini, and every server that speaks OpenAI's chat completions. `provider` is the only
-module that names their library, which is loaded when a model is opened and not before.
+"""Models: OpenAI, Anthropic, Gemini, and every server with OpenAI's chat completions API. Only `provider` imports their
+library, when a model is opened.
 """
 
 from recollect.agents.models.budget import Account, check_budget, spend

@@ -1,7 +1,8 @@
-"""The line to a provider: the only module that names an LLM library. Asks once, and says what came or what went wrong.
+"""The connection to a provider: the only module that uses an LLM library. Sends one request, and returns an answer or a
+failure.
 
-The library is asynchronous and its connections belong to an event loop, so each line has a loop in a thread of its own;
-threads that ask share its connections. Nothing raw comes out: a failure is a value, and holds nothing of what was said.
+The library is asynchronous and its connections belong to an event loop, so each provider has a loop in its own thread;
+threads that ask share its connections. A failure is a value and quotes nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY", "gemini":
 _CONNECT_SECONDS = 5.0
 _CLOSE_SECONDS = 5.0
 _ANTHROPIC_TOKENS = 16_000
-"""The longest answer, where one must be given; the library would allow the most that the model can write."""
+"""The longest answer, where a limit is required; the library would allow the model's maximum."""
 
 
 class OfferedTool(NamedTuple):
@@ -39,7 +40,7 @@ class OfferedTool(NamedTuple):
 
 
 class ModelCall(NamedTuple):
-    """A call that the model made; the arguments as they came. One that was cut off in its middle is not whole."""
+    """A call that the model made; the arguments as they came. One that was cut off is not whole."""
 
     id: str
     name: str
@@ -49,7 +50,7 @@ class ModelCall(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ProviderAnswer:
-    """What the model answered. ``message`` is the library's own, for the history."""
+    """The model's answer. ``message`` is the library's own, for the history."""
 
     text: str
     calls: tuple[ModelCall, ...]
@@ -62,32 +63,32 @@ class ProviderAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ProviderFailure:
-    """Why there is no answer, in words that are fit for a log."""
+    """The reason there is no answer, safe for a log."""
 
     kind: str
     problem: str
     again: bool = False
-    """Whether it may help to ask again."""
+    """True if a retry may help."""
     after: float | None = None
-    """Seconds that the provider wants to be left alone."""
+    """Seconds to wait, as the provider asked."""
     form: bool = False
-    """Whether it may take the same request in another form."""
+    """True if the same request may work in another form."""
 
 
 class Provider:
-    """One model of one provider. Safe to share between threads and to keep over a fork."""
+    """One model of one provider. Thread-safe, and survives forks."""
 
     def __init__(self, spec: str, *, key: str = "", url: str = "", timeout: float = 60.0, variable: str) -> None:
         self.kind, self.model, place = model_parts(spec, variable)
         if not self.model:
-            raise ConfigError(f"{variable} is empty: there is no model")
+            raise ConfigError(f"{variable} is empty; set a model")
         self._key, self._url, self._timeout, self._variable = key, place or url, timeout, variable
         self._guard = threading.Lock()
         self._running: _RunningClient | None = None
-        self._start()  # what is wrong with the settings is for the operator to know, and now
+        self._start()  # so that the operator learns of wrong settings now
         renew_after_forks(self, Provider._renew)
 
-    # messages, as the library wants them
+    # messages in the form the library needs
 
     def from_user(self, text: str) -> Any:
         from pydantic_ai.messages import ModelRequest
@@ -100,7 +101,7 @@ class Provider:
         return ModelResponse(parts=[TextPart(_without_surrogates(text))])
 
     def results(self, answers: Sequence[tuple[ModelCall, str, bool]]) -> Any:
-        """The results of calls: the call, what came of it, and whether that is an error."""
+        """Return the results of calls: the call, its result, and whether that is an error."""
         from pydantic_ai.messages import ModelRequest, ToolReturnPart
 
         native = self.kind in ("anthropic", "gemini")  # the others have no field for it, and the text says it too
@@ -125,14 +126,14 @@ class Provider:
         seconds: float,
         on_text: Callable[[str], None] | None = None,
     ) -> ProviderAnswer | ProviderFailure:
-        """Ask once. Tools ``may`` be used, ``must`` be or ``may not`` be, which keeps them known to the model."""
+        """Ask once. Tools ``may`` be used, ``must`` be, or ``may not`` be, which keeps them known to the model."""
         running = self._start()
         pieces: SimpleQueue[str | None] = SimpleQueue()
         send = None if on_text is None else pieces.put
         asking = self._asking(running, system, messages, tools, use, seconds, send)
         try:
             future = asyncio.run_coroutine_threadsafe(asking, running.loop)
-        except RuntimeError:  # closed at this moment
+        except RuntimeError:  # closed just now
             asking.close()
             return ProviderFailure("unavailable", "was closed")
         try:
@@ -163,7 +164,7 @@ class Provider:
 
         settings: Any = {"max_retries": 0}  # retries are ours, with our limits
         if self.kind == "openai":
-            settings["openai_store"] = False  # what is said of a person is not theirs to keep
+            settings["openai_store"] = False  # what is said about a person is not theirs to keep
         if self.kind == "anthropic":
             settings["max_tokens"] = _ANTHROPIC_TOKENS
         declared = [
@@ -202,7 +203,7 @@ class Provider:
                     if self.kind and response.finish_reason is None:  # others need not say how an answer ends
                         return ProviderFailure("unavailable", "was cut off in its answer", again=True)
             return _answer_from_response(system, messages, response)
-        except Exception as error:  # the outermost handler: the library raises whatever its libraries raise
+        except Exception as error:  # the outermost handler: the library may raise anything
             return _failure(error)
 
     # the client
@@ -222,12 +223,12 @@ class Provider:
             return self._running
 
     def _renew(self) -> None:
-        """In a forked child: the thread is not there, and the connections are the parent's."""
+        """Reset in a forked child, where the thread does not exist and the connections are the parent's."""
         self._guard = threading.Lock()
         self._running = None
 
     def _build(self) -> tuple[Any, Any]:
-        """The HTTP client, which is ours to close, and the library's model over it."""
+        """Return the HTTP client, which is ours to close, and the library's model using it."""
         extra = _EXTRAS[self.kind]
         try:
             models = importlib.import_module("pydantic_ai.models")
@@ -248,7 +249,7 @@ class Provider:
                 return http, classes.GoogleModel(self.model, provider=places.GoogleProvider(**given))
             if self.kind == "openai":
                 return http, classes.OpenAIResponsesModel(self.model, provider=places.OpenAIProvider(**given))
-            given["api_key"] = self._key or "none"  # no key of OpenAI's goes to somebody else's server
+            given["api_key"] = self._key or "none"  # never send an OpenAI key to another server
             return http, classes.OpenAIChatModel(
                 self.model, provider=places.OpenAICompatibleProvider("server", **given)
             )
@@ -260,7 +261,7 @@ class Provider:
 
 
 class _RunningClient:
-    """A client and the thread whose event loop it lives on."""
+    """A client and the thread with its event loop."""
 
     def __init__(self, http: Any, model: Any) -> None:
         self.http, self.model = http, model
@@ -270,12 +271,12 @@ class _RunningClient:
 
     def _run(self) -> None:
         self.loop.run_forever()
-        self.loop.close()  # here: whoever stopped it may have done so from within
+        self.loop.close()  # here: it may have been stopped from within
 
     def stop(self) -> None:
         if not self.thread.is_alive():  # stopped before, or this is a forked child
             return
-        if threading.current_thread() is self.thread:  # collected as garbage in there
+        if threading.current_thread() is self.thread:  # garbage-collected in there
             self._ending = self.loop.create_task(self._end())
             self._ending.add_done_callback(lambda _: self.loop.stop())
             return
@@ -284,7 +285,7 @@ class _RunningClient:
             self.loop.call_soon_threadsafe(self.loop.stop)
             self.thread.join(_CLOSE_SECONDS)
         except (RuntimeError, TimeoutError):
-            pass  # somebody else stops it, or a connection will not close: the thread is a daemon
+            pass  # another thread stops it, or a connection will not close: the thread is a daemon
 
     async def _end(self) -> None:
         tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
@@ -296,7 +297,7 @@ class _RunningClient:
 
 
 class _SpokenText:
-    """Hands on what a model says aloud. Local servers leave what it thought in the text, between marks."""
+    """Passes on what a model says, without its thoughts, which local servers leave in the text between marks."""
 
     def __init__(self, send: Callable[[str], None]) -> None:
         self._send = send
@@ -316,7 +317,6 @@ class _SpokenText:
 
 
 def _event_text(event: Any) -> str:
-    """The piece of text in an event of a stream, if there is one."""
     match event.event_kind:
         case "part_start" if event.part.part_kind == "text":
             return str(event.part.content)
@@ -346,7 +346,7 @@ def _answer_from_response(system: str, messages: Sequence[Any], response: Any) -
 
 
 def _without_surrogates(text: str) -> str:
-    """Half a character, as careless cutting leaves it, cannot be sent."""
+    """Replace lone surrogates, which cannot be sent."""
     return text.encode("utf-8", errors="replace").decode("utf-8")
 
 
@@ -356,7 +356,7 @@ def _content(message: Any) -> str:
 
 
 def _failure(error: Exception) -> ProviderFailure:
-    """What an exception means. Of its text nothing is told: providers repeat what they were sent."""
+    """Return the failure for an exception. Its text is not used: providers repeat what they were sent."""
     from pydantic_ai import exceptions as known
 
     status, code = getattr(error, "status_code", None), getattr(error, "provider_error_code", None)
@@ -370,15 +370,15 @@ def _failure(error: Exception) -> ProviderFailure:
         case known.ModelRequestTimeout() | known.ModelTimeoutError() | TimeoutError():
             return ProviderFailure("timeout", "did not answer in time", again=True)
         case known.ModelRateLimitError():
-            return ProviderFailure("rate_limited", f"is asked too often{said}", again=True, after=after)
+            return ProviderFailure("rate_limited", f"is rate limited{said}", again=True, after=after)
         case known.ModelQuotaExceededError():
             return ProviderFailure("rejected", f"has no quota or credit left{said}")
         case known.ModelAuthenticationError():
-            return ProviderFailure("rejected", f"does not take the key{said}; check MEMORY_MODEL_KEY")
+            return ProviderFailure("rejected", f"does not accept the key{said}; check MEMORY_MODEL_KEY")
         case known.ModelNotFoundError():
-            return ProviderFailure("rejected", f"is not known there{said}; check MEMORY_MODEL")
+            return ProviderFailure("rejected", f"does not exist there{said}; check MEMORY_MODEL")
         case known.ModelContextWindowExceededError():
-            return ProviderFailure("rejected", f"was given more than it can read{said}")
+            return ProviderFailure("rejected", f"was given more than its context allows{said}")
         case known.ModelUnavailableError() | known.ModelServerError():
             return ProviderFailure("unavailable", f"is not available{said}", again=True, after=after)
         case known.ModelConnectionError() | OSError():
@@ -387,9 +387,9 @@ def _failure(error: Exception) -> ProviderFailure:
             again = status in (408, 409, 425) or (status or 0) >= 500
             kind = "unavailable" if again else "rejected"
             form = status in (400, 422)
-            return ProviderFailure(kind, f"did not take the request{said}", again=again, after=after, form=form)
+            return ProviderFailure(kind, f"rejected the request{said}", again=again, after=after, form=form)
         case known.ModelRequestRejectedError() | known.UserError():
-            return ProviderFailure("rejected", f"did not take the request{said}")
+            return ProviderFailure("rejected", f"rejected the request{said}")
     if type(error).__module__.partition(".")[0] in ("httpx", "httpx2", "httpcore", "httpcore2", "anyio"):
         return ProviderFailure("unavailable", "cannot be reached, or the connection was cut", again=True)
-    return ProviderFailure("garbage", "answered with something that cannot be read", again=True)
+    return ProviderFailure("garbage", "gave an unreadable answer", again=True)

@@ -1,11 +1,11 @@
-"""What is worth remembering in what a person says, by rules alone: no model, no network, no state.
+"""Learning from what a person says, by rules alone: no model, no network, no state.
 
     learn       what a message says about the person, as `Learned` values the host may store
     explicit    whether a message asks to remember something, and what
     interests   what many reactions, saves and discussions together say
 
-Precision comes first: a rule that cannot be sure learns nothing. What people say in which language is in the tables
-below `languages`, how a message is read in `reading`, what may fill a gap of a pattern in `slots`.
+Precision comes first: a rule that is not certain learns nothing. The tables below `languages` hold what people say in
+each language, `sentences` reads a message, `slots` defines what may fill a gap of a pattern.
 """
 
 from __future__ import annotations

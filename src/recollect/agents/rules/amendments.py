@@ -1,10 +1,8 @@
-"""What a short answer puts right in the message before it: `learn_amendments`.
+"""Corrections by a short answer to the message before: `learn_amendments`.
 
 "No, it's Lviv, not Kyiv" says little alone. After "So you live in Kyiv" it says "I live in Lviv": the value is put into
-the sentence that had it wrong, which is read again, by the same rules. The message before gives only the words around
-the value. What is learned holds a word of the person, and of what was wrong a fact must have come.
-
-Knows nothing about conversations; whoever does hands over the message before.
+the sentence that had it wrong, which is read again by the same rules. The message before gives only the words around
+the value. What is learned must contain the person's own word, and the wrong sentence must have been a fact.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ _NAMED: Final = re.compile(r"(?-i:[A-ZÀ-ÝА-ЯІЇЄҐ])[\w'-]+(?: (?-i:[A-ZÀ
 
 
 def learn_amendments(said: str, before: Sequence[tuple[str, str]], code: str | None = None) -> list[Learned]:
-    """What a message says that only names the right value, after others, each with its role, that had it wrong."""
+    """Return what a message says that only names the right value, after messages (role, text) that had it wrong."""
     if len(said) > _LONGEST:
         return []
     answer = plain_punctuation(said).strip(" .!…")
@@ -57,7 +55,7 @@ def _learn_correction(right: str, wrong: str | None, role: str, text: str, table
 
 
 def _own_sentences(before: str, role: str, tables: Language) -> list[str]:
-    """The sentences of a message in the words in which the person would say them, "" for one that is not theirs."""
+    """Return the sentences of a message as the person would say them, "" for one that is not theirs."""
     found = []
     for sentence in sentences(before)[-_MOST_SENTENCES:]:
         text = sentence.text
@@ -71,7 +69,7 @@ def _own_sentences(before: str, role: str, tables: Language) -> list[str]:
 
 
 def _learn_from_denial(right: str, own: list[str], tables: Language) -> list[Learned]:
-    """What "No, Lviv" says: only after a message that ends in one statement, so that there is no doubt about it."""
+    """Return what "No, Lviv" says: only after a message that ends in one statement, so that there is no doubt."""
     if not own or not own[-1] or len([each for each in own if each]) > 1 or not _is_value(right, tables):
         return []
     known = learn_from_sentence(own[-1], own[-1], Manner(), code=tables.code)
@@ -80,11 +78,11 @@ def _learn_from_denial(right: str, own: list[str], tables: Language) -> list[Lea
 
 
 def _read_again(right: str, wrong: str, text: str, tables: Language) -> list[Learned]:
-    """What is learned from the sentence that had the wrong value, with the right one in its place."""
+    """Return what is learned from the sentence with the right value in place of the wrong one."""
     known = learn_from_sentence(text, text, Manner(), code=tables.code)
     again = learn_from_sentence(_replace_word(text, wrong, right), text, Manner(), code=tables.code)
     former = {one.key: one for one in known if _contains_word(one.content, wrong)}
-    # what was never so is no value that held before: it is ended, and not named as the previous one
+    # what was never true is not a previous value: it is ended, but not named as one
     return [
         replace(one, previous=None, ends=(*one.ends, former[one.key].content) if one.several else one.ends)
         for one in again
@@ -93,7 +91,7 @@ def _read_again(right: str, wrong: str, text: str, tables: Language) -> list[Lea
 
 
 def _is_value(right: str, tables: Language) -> bool:
-    """Whether a word after "no" names something: "No, Sorry" does not."""
+    """Return True if a word after "no" names something: "No, Sorry" does not."""
     said = any(each.fullmatch(right) for each in (tables.openers, tables.corrections, tables.hedges, tables.fillers))
     return not said and right.lower() not in tables.no_name and _NAMED.fullmatch(right) is not None
 

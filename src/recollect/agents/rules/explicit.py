@@ -1,8 +1,8 @@
-"""Whether a message asks to remember something: `find_explicit`.
+"""Recognising requests to remember something: `find_explicit`.
 
-The phrases are in ``languages/triggers.txt``. They count only where somebody who asks would put them, at the beginning
-of a sentence or at its end, so "I don't remember that" and "do you remember that film?" ask for nothing; nor do quotes,
-code and pasted text, which `reading` leaves out.
+The phrases are in ``languages/triggers.txt``. They count only at the beginning or the end of a sentence, where people
+put them, so "I don't remember that" and "do you remember that film?" ask for nothing; nor do quotes, code and pasted
+text, which `sentences` leaves out.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LONGEST_TASK = 12
 
 @dataclass(frozen=True, slots=True)
 class ExplicitRequest:
-    """What was asked, the words that say it, and the sentences in which they stand."""
+    """A request, the words that state it, and the sentences they are in."""
 
     explicit: Explicit
     said: str
@@ -34,13 +34,13 @@ class ExplicitRequest:
 
 
 def find_explicit(text: str, *, language: str | None = None) -> Explicit | None:
-    """What a message asks to remember, or None if it asks for nothing."""
+    """Return what a message asks to remember, or None if it asks for nothing."""
     found = explicit_requests(text, sentences(text), language)
     return found[0].explicit if found else None
 
 
 def explicit_requests(text: str, said: list[Sentence], code: str | None = None) -> list[ExplicitRequest]:
-    """All that a message asks to remember, sentence by sentence."""
+    """Return all requests of a message, sentence by sentence."""
     near = in_order(text, code)
     order = sorted(TRIGGER_CODES, key=lambda each: near.index(each) if each in near else len(near))
     found: list[ExplicitRequest] = []
@@ -80,7 +80,7 @@ def _request_in_sentence(text: str, said: list[Sentence], number: int, code: str
 
 
 def _content_after(lead: re.Match[str], sentence: Sentence, code: str, said: list[Sentence]) -> str:
-    """What is to be remembered after a phrase that leads up to it, "" if nothing is."""
+    """Return what is to be remembered after a leading phrase, "" if nothing is."""
     raw = lead["content"].strip()
     content = raw.strip(_EDGES)
     phrases = triggers(code)
@@ -93,12 +93,12 @@ def _content_after(lead: re.Match[str], sentence: Sentence, code: str, said: lis
         return ""  # advice, from somebody to somebody
     own = union("subjects", r"^").match(content) is not None
     if sentence.asks:
-        # "could you remember that I'm vegan?" asks to; "remember that film?" only asks
+        # "could you remember that I'm vegan?" is a request; "remember that film?" is only a question
         phrase = max(lead.start(name) for name in ("task", "that", "this", "label"))
         if not (sentence.text[:phrase].strip() and own):
             return ""
         content = content.rstrip("?？؟ ")
-    # "note that" also stands in every manual: there it is not the first sentence, and not about its author
+    # "note that" also occurs in every manual: there it is not the first sentence, and not about its author
     written = lead["label"] or (lead["that"] and union("prose").match(lead["that"]))
     if written and not own and (not sentence.first or len(said) > _MANY):
         return ""
@@ -106,7 +106,7 @@ def _content_after(lead: re.Match[str], sentence: Sentence, code: str, said: lis
 
 
 def _request_by_reference(text: str, said: list[Sentence], number: int, code: str, trigger: str) -> ExplicitRequest:
-    """What "remember this" points to: the sentence before, or after, or the message before."""
+    """Return what "remember this" points to: the sentence before, or after, or the message before."""
     near = [number - 1] if number else [number + 1] if number + 1 < len(said) else []
     for other in near:
         content = said[other].text.strip(_EDGES)
@@ -126,7 +126,7 @@ def _says_something(content: str) -> bool:
 
 
 def clean_content(content: str) -> str:
-    """A memory in the words of the person: without "I'm" and "my", as a line of MEMORY.md begins."""
+    """Return a memory in the words of the person: without "I'm" and "my", as a line of MEMORY.md begins."""
     for code in in_order(content, None):
         tables = language_tables(code)
         if match := tables.openers.match(content):

@@ -1,7 +1,6 @@
-"""What a message says that is worth remembering: `learn`.
+"""Learning from a message: `learn`.
 
-Brings the parts together: what was asked for is told apart from what was merely said, and what the policy of the
-memory would refuse is left out before anybody sees it.
+Separates what was asked for from what was merely said, and leaves out what the policy of the memory would refuse.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ def learn(
     language: str | None = None,
     before: Sequence[tuple[str, str]] = (),
 ) -> list[Learned]:
-    """What a message says about its author, in the order in which they say it; mostly nothing.
+    """Return what a message says about its author, in order; mostly nothing.
 
-    Only what a person says is read: nothing is learned from the words of an assistant or a tool. The ``speaker`` is
-    the name that may stand before the message, as in a transcript. The ``language`` is a hint; it is found out.
-    ``before`` are the last messages before it, each as its role and its text: "No, Lviv" puts right what they say.
+    Only a person's words are read, never those of an assistant or a tool. The ``speaker`` is the name that may stand
+    before the message, as in a transcript. The ``language`` is a hint; it is detected. ``before`` are the last messages
+    before it, as (role, text): "No, Lviv" corrects what they say.
     """
     if role != "user":
         return []
@@ -64,7 +63,7 @@ def learn(
 
 
 def _simplify(said: str, shouted: bool) -> str:
-    """What was said in a roundabout way, as the rules know it: "I don't … anymore" is "I no longer …"."""
+    """Rewrite roundabout wording as the rules know it: "I don't … anymore" is "I no longer …"."""
     lower = said.lower()
     for each in rewrites():
         if each.hint in lower:
@@ -73,7 +72,6 @@ def _simplify(said: str, shouted: bool) -> str:
 
 
 def _is_shouted(text: str) -> bool:
-    """Whether somebody wrote all of a message in capitals."""
     return text.isupper() and " " in text.strip() and sum(map(str.isalpha, text)) >= _FEW_LETTERS
 
 
@@ -82,7 +80,7 @@ def _lower_shouting(said: str) -> str:
 
 
 def _introduces(said: str) -> bool:
-    """Whether a sentence announces words that may be another's: "The prompt was: I am a nurse"."""
+    """Return True if a sentence announces words that may be another's: "The prompt was: I am a nurse"."""
     head, colon, rest = said.partition(": ")
     if not colon or not union("subjects", r"^\W*").match(rest):
         return False

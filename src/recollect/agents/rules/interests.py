@@ -1,7 +1,6 @@
-"""What many small signs together say: three thumbs up for PostgreSQL are an interest, one is nothing.
+"""Interests from many small signs: three thumbs up for PostgreSQL are an interest, one is nothing.
 
-Topics are those an event names, or else the words and pairs of words that titles share. Pure functions; knows nothing
-about messages.
+Topics are those an event names, or else the words and pairs of words that titles share.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from recollect.text import clean, fold, stem, terms, token_words, tokens
 __all__ = ["ENOUGH", "learn_interests"]
 
 ENOUGH: Final = 3
-"""How many signs make an interest."""
+"""The number of signs that make an interest."""
 
 _WEIGHTS: Final = {"read": 0.5, "reaction": 1.0, "save": 1.0, "discussion": 1.0}
 _CONFIDENCE: Final = {3: 0.75, 4: 0.8, 5: 0.85}
@@ -26,9 +25,9 @@ _MOST: Final = 0.95
 
 
 def learn_interests(events: Iterable[ReadingEvent]) -> list[Learned]:
-    """What a person is interested in and what they dislike, going by what they did; the most certain first.
+    """Return what a person is interested in and what they dislike, by their actions; the most certain first.
 
-    A topic needs three signs for it, and twice as many as against it. To have read something is half a sign.
+    A topic needs three signs for it, and twice as many as against it. Reading something is half a sign.
     """
     signs: dict[str, float] = {}
     against: dict[str, float] = {}
@@ -76,7 +75,7 @@ def _says_more(other: str, topic: str) -> bool:
 
 
 def _topics(event: ReadingEvent) -> dict[str, str]:
-    """The topics of an event, in comparable form, each with its name as written."""
+    """Return the topics of an event, normalised, each with its name as written."""
     if event.topics:
         return {" ".join(terms(topic)): clean(topic) for topic in event.topics if topic.strip()}
     found: dict[str, str] = {}
@@ -92,12 +91,12 @@ def _topics(event: ReadingEvent) -> dict[str, str]:
 
 
 def _general(token: str) -> bool:
-    """Whether a word is a topic only together with another: "systems"."""
+    """Return True if a word is a topic only together with another: "systems"."""
     return union("title_nouns", "^", "$").match(fold(token)) is not None
 
 
 def _topic_stem(token: str) -> str:
-    """The stem of a word that can be a topic; "" for numbers, short words and those that stand in any title."""
+    """Return the stem of a word that can be a topic; "" for numbers, short words and common title words."""
     folded = fold(token)
     if not re.fullmatch(r"[\w+#.-]{2,40}", folded) or not any(c.isalpha() for c in folded) or not token_words(token):
         return ""

@@ -1,10 +1,8 @@
-"""What of a message is said by its author, of themselves and in earnest: `sentences`.
+"""The sentences of a message that its author says about themselves and in earnest: `sentences`.
 
-Left out are code, logs, quotations, mail and documents that were pasted, verses, everything after a request to work on
-a text, role play and suppositions. A message that is meant as a joke, or that tries to give orders to a model, is left
-out as a whole. Positions stay those of the message, so that an excerpt is always a piece of it.
-
-Knows nothing about what is learned from a sentence.
+Left out are code, logs, quotations, pasted mail and documents, verses, everything after a request to work on a text,
+role play and suppositions. A message that is meant as a joke, or that tries to give orders to a model, is left out as a
+whole. Positions are those in the message, so that an excerpt is always a piece of it.
 """
 
 from __future__ import annotations
@@ -63,7 +61,7 @@ _FENCE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence and where it stands in the message, without the space around it. ``asks`` if it ends so."""
+    """A sentence and its position in the message, without surrounding space. ``asks`` if it is a question."""
 
     start: int
     end: int
@@ -78,12 +76,12 @@ def _compile_ignoring_case(pattern: str) -> re.Pattern[str]:
 
 
 def plain_punctuation(text: str) -> str:
-    """The same text, character for character, with the simplest form of quotes, dashes and spaces."""
+    """Return the text, character for character, with the simplest form of quotes, dashes and spaces."""
     return text.translate(_PLAIN)
 
 
 def sentences(text: str, speaker: str | None = None) -> list[Sentence]:
-    """The sentences of a message that its author says in earnest, in order."""
+    """Return the sentences of a message that its author says in earnest, in order."""
     if len(text) > _LONGEST_MESSAGE or not text.strip():
         return []
     shown = _FENCE.sub(_hide, plain_punctuation(text))
@@ -113,13 +111,13 @@ def _hide_long(match: re.Match[str]) -> str:
 
 
 def _paragraphs(shown: str) -> list[tuple[int, int]]:
-    """Where the lines stand that look like somebody talking, up to where a document begins."""
+    """Return the positions of lines that look like somebody talking, up to where a document begins."""
     found: list[tuple[int, int]] = []
     at = 0
     for paragraph in re.split(r"(\n\s*\n)", shown):
         lines = paragraph.split("\n")
         said = [line for line in lines if line.strip()]
-        # a verse: short lines that end in no mark
+        # a verse: short lines without final punctuation
         verse = len(said) >= 4 and sum(line.rstrip()[-1] not in ".!?…" for line in said) > len(said) * 0.7
         if said and not verse and len(paragraph) <= _LONGEST_PARAGRAPH and not looks_like_code(paragraph):
             place = at
@@ -154,7 +152,7 @@ def _split(shown: str, start: int, end: int, speaker: str | None, *, first: bool
 
 
 def _ends_abbreviation(shown: str, stop: re.Match[str]) -> bool:
-    """Whether a stop only ends a short form."""
+    """Return True if a full stop only ends an abbreviation."""
     if stop[0] != ".":
         return False
     if _ORDINAL.match(shown, stop.end()):

@@ -1,9 +1,7 @@
-"""What may fill the gap of a pattern: `fill`.
+"""The values that may fill a gap of a pattern: `fill`.
 
-Each kind of gap has a function that takes what stood there to the end of the clause and gives the value in it, or None
-if it is not of that kind. In doubt it is None: a rule that does not match costs less than a wrong memory.
-
-Knows nothing about rules and keys; the words it compares with are in the tables.
+Each kind of gap has a function that takes the text up to the end of the clause and returns the value in it, or None if
+it is not of that kind. In doubt it is None: a rule that does not match costs less than a wrong memory.
 """
 
 from __future__ import annotations
@@ -34,12 +32,12 @@ _POOR = re.compile(
     r"|хорош\w+|поган\w+|добр\w+|плох\w+|dobr\w+|zły\w*)\b",
     re.IGNORECASE,
 )
-"""What makes a profession a figure of speech, or not that of today."""
+"""Words that make a profession a figure of speech, or not a present one."""
 _NUMBER = re.compile(r"(?:\d{1,3}|a|an|one|two|three|four|five|six|seven|eight|nine|ten|twelve|several)", re.IGNORECASE)
 
 
 def fill(kind: str, raw: str, language: Language, lower: bool) -> str | None:
-    """The value of a gap of this kind, or None. ``lower`` says that its author writes without capitals."""
+    """Return the value of a gap of this kind, or None. ``lower`` says that its author writes without capitals."""
     if HIDDEN in raw or "?" in raw or "http" in raw or not raw.strip():
         return None
     value = _KINDS[kind](_IN_QUOTES.sub(r"\1", raw.strip()), language, lower)
@@ -50,7 +48,7 @@ def fill(kind: str, raw: str, language: Language, lower: bool) -> str | None:
 
 
 def without_owner(text: str) -> str:
-    """In one's own memory nothing needs to be called one's own: "cooking with my kids"."""
+    """Remove possessives, which one's own memory does not need: "cooking with my kids"."""
     return _OWNER.sub("", text)
 
 
@@ -59,7 +57,7 @@ def capitalized(text: str) -> str:
 
 
 def phrase(raw: str, language: Language, longest: int = 12) -> str | None:
-    """A stretch of words without asides and fillers."""
+    """Return a stretch of words without asides and fillers."""
     text = re.split(r"\s[-–—]+\s", language.cuts.sub("", " " + raw))[0].strip()
     while True:
         shorter = (
@@ -85,7 +83,7 @@ def _fill_thing(raw: str, language: Language, lower: bool) -> str | None:
     if rest and not all(0 < len(part.split()) <= 4 for part in (head, *rest)):
         if re.search(r"\ban? \w+$", head):
             return None  # "a safe, inviting place"
-        text = head  # an aside, and no list
+        text = head  # an aside, not a list
     return text if len(text.split()) <= 10 and len(text) > 1 else None
 
 
@@ -100,7 +98,7 @@ def _fill_short(raw: str, language: Language, lower: bool) -> str | None:
 
 
 def _fill_matter(raw: str, language: Language, lower: bool) -> str | None:
-    """Something to decide: more than a word."""
+    """Accept something to decide: more than a word."""
     text = _fill_doing(raw, language, lower)
     return text if text and len(text.split()) >= 2 else None
 
@@ -108,7 +106,7 @@ def _fill_matter(raw: str, language: Language, lower: bool) -> str | None:
 def _leading_name(
     raw: str, language: Language, lower: bool, longest: int, refused: frozenset[str]
 ) -> tuple[str, str] | None:
-    """The name that a text begins with, and what follows it."""
+    """Return the name that a text begins with, and what follows it."""
     words: list[str] = []
     at = 0
     while len(words) < longest:
@@ -198,7 +196,7 @@ def _fill_person(raw: str, language: Language, lower: bool) -> str | None:
 
 
 def _fill_one_name(raw: str, language: Language, lower: bool) -> str | None:
-    """A first name with anything after it: who is meant is clear, and the rest is not about the author."""
+    """Accept a first name with anything after it: the rest is not about the author."""
     found = _leading_name(raw, language, False, 1, language.no_name)
     if found is None or any(c.isdigit() for c in found[0]) or (found[0].isupper() and len(found[0]) > 2):
         return None
@@ -230,12 +228,12 @@ def _fill_role(raw: str, language: Language, lower: bool) -> str | None:
 
 
 def _compound(word: str, language: Language) -> bool:
-    """German writes the field and the profession as one word."""
+    """Return True for a German compound of field and profession."""
     return language.code == "de" and any(word.endswith(name) and len(name) > 4 for name in language.professions)
 
 
 def _fill_does(raw: str, language: Language, lower: bool) -> str | None:
-    """What somebody does, with its verb in the third person; only verbs of the table."""
+    """Return what somebody does, with its verb in the third person; only verbs of the table."""
     text = phrase(raw, language, 14)
     if text is None:
         return None
@@ -247,7 +245,7 @@ def _fill_does(raw: str, language: Language, lower: bool) -> str | None:
 
 
 def _fill_activity(raw: str, language: Language, lower: bool) -> str | None:
-    """The same, with something it is done to or with: "I usually do" says nothing."""
+    """Like `_does`, with an object: "I usually do" says nothing."""
     text = _fill_does(raw, language, lower)
     return text if text and " " in text else None
 
@@ -273,7 +271,7 @@ def _fill_tech(raw: str, language: Language, lower: bool) -> str | None:
 
 
 def _fill_one_tech(raw: str, language: Language, lower: bool) -> str | None:
-    """What begins with a technology; the rest says for what."""
+    """Accept a text that begins with a technology; the rest says what for."""
     text = phrase(raw, language, 10)
     if text is None:
         return None

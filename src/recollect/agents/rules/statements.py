@@ -1,10 +1,8 @@
-"""What a sentence says about the person who says it: `learn_from_sentence`.
+"""Learning from one sentence what it says about its author: `learn_from_sentence`.
 
-A sentence is cut into clauses, each with a subject of its own. What only leads up to a statement is taken off the
-beginning of a clause; then a rule must match it from its first word to its last, so that nothing unknown stands before,
-around or after what is learned. What others say, ask or would do has another beginning, and so no rule matches it.
-
-Pure functions over the tables of one language.
+A sentence is cut into clauses, each with a subject of its own. Introductory words are removed from a clause; then a
+rule must match it from its first word to its last, so that nothing unknown stands before, around or after what is
+learned. What others say, ask or would do begins differently, and so no rule matches it.
 """
 
 from __future__ import annotations
@@ -25,16 +23,16 @@ _END = " \t.!…,;:-–—"
 _AT = re.compile(r" (?:at|bei|chez|w|в|у) (?P<company>[^,]+)$")
 _CYRILLIC = re.compile(r"[\u0400-\u052f]")
 _ALIKE = {"likes": ("likes", "interested_in"), "interested_in": ("interested_in", "likes"), "language": ()}
-"""What ends together with a thing that is over."""
+"""Keys that end together with a thing that is over."""
 _OPPOSITE = {"likes": ("dislikes",), "interested_in": ("dislikes",), "dislikes": ("likes", "interested_in")}
-"""What cannot be said of one thing at the same time: the later word stands."""
+"""Keys that contradict each other for the same thing: the later statement wins."""
 _GAP = re.compile(r"\{(\w+)\}")
 _ARTICLE = re.compile(r"(?:(?:the|an?|der|die|das|den|le|la|les|el|los|las) |l')(?=\w)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How a message is written: without capitals, or in nothing else; with a greeting before what it says."""
+    """The style of a message: without capitals, or only capitals; with a greeting before its content."""
 
     lower: bool = False
     greeted: bool = False
@@ -43,8 +41,6 @@ class Manner:
 
 @dataclass(frozen=True, slots=True)
 class _StatementClause:
-    """A clause without what leads up to it."""
-
     text: str
     soft: bool
     corrects: bool
@@ -53,7 +49,7 @@ class _StatementClause:
 
 
 def in_order(text: str, code: str | None) -> tuple[str, ...]:
-    """The languages to try on a text: that which is given first, and only those of its script."""
+    """Return the languages to try on a text: the given one first, and only those of its script."""
     cyrillic = _CYRILLIC.search(text) is not None
     if cyrillic:
         fitting: list[str] = ["uk", "ru"] if re.search("[іїєґ]", text.lower()) else ["ru", "uk"]
@@ -65,7 +61,7 @@ def in_order(text: str, code: str | None) -> tuple[str, ...]:
 def learn_from_sentence(
     said: str, excerpt: str, manner: Manner, *, asks: bool = False, code: str | None = None
 ) -> list[Learned]:
-    """What one sentence says."""
+    """Return what one sentence says."""
     if union("opening", r"^\W*").match(said) or union("reported_end", "", r"\W*$").search(said) or HIDDEN in said:
         return []
     for each in in_order(said, code):
@@ -77,7 +73,7 @@ def learn_from_sentence(
 
 
 def _before_question(said: str, tables: Language) -> str:
-    """What stands before the question that a sentence ends with."""
+    """Return what stands before the question that a sentence ends with."""
     question = tables.asking.search(said)
     if question is None or len(question[0].split()) <= _TAG:
         return ""  # "…, am I?" asks about all that was said
@@ -95,7 +91,7 @@ def _in_language(said: str, excerpt: str, tables: Language, manner: Manner) -> l
     for stop in [*(match for match in tables.joint.finditer(said)), None]:
         piece = said[at : stop.start() if stop else len(said)]
         if union("reporting").search(said, 0, at):
-            break  # from here on it may be somebody else who speaks
+            break  # from here on somebody else may be speaking
         at = stop.end() if stop else len(said)
         if learned and tables.elided.match(piece):
             piece = f"{tables.subject} {piece}"  # "I live in Oslo and work at Equinor"
@@ -124,7 +120,6 @@ def _in_language(said: str, excerpt: str, tables: Language, manner: Manner) -> l
 
 
 def _led(said: str, tables: Language) -> bool:
-    """Whether a sentence begins with words that only lead up to what it says."""
     return any(each.match(said) is not None for each in (tables.openers, tables.corrections, tables.hedges))
 
 
@@ -178,7 +173,7 @@ def _matched(clause: _StatementClause, excerpt: str, tables: Language, manner: M
 
 
 def _misheard(name: str, other: str) -> bool:
-    """Whether one name may have been taken for the other."""
+    """Return True if one name may have been mistaken for the other."""
     return name[:1].casefold() == other[:1].casefold()
 
 
@@ -240,7 +235,7 @@ def _sort(rule: Rule) -> str:
 
 
 def _ends(rule: Rule, values: dict[str, str], tables: Language) -> tuple[str, ...]:
-    """What cannot be true beside a statement: what the rule says itself, and all ways to put the opposite."""
+    """Return what contradicts a statement: what the rule lists, and all wordings of the opposite."""
     lines = [capitalized(_filled(each, values, tables)) for each in rule.ends]
     gaps = _GAP.findall(rule.content)
     value = values.get(gaps[0], "") if len(gaps) == 1 else ""
@@ -263,12 +258,12 @@ def _opposite_wordings(tables: Language, sorts: tuple[str, ...], value: str) -> 
 
 
 def _spelled(shouted: str) -> str:
-    """A name of which only capitals were given: IBM, but Oslo."""
+    """Spell a name that was given in capitals: IBM, but Oslo."""
     return " ".join(word.upper() if len(word) <= 3 else capitalized(word) for word in shouted.split())
 
 
 def _captured(raw: str, rule: Rule, tables: Language) -> str | None:
-    """A piece of the clause that needs no kind; what is "my own" needs no owner in one's own memory."""
+    """Return a piece of the clause that needs no kind, without possessives."""
     own = without_owner(re.sub(r"^(?:mon|ma|mein|meine) ", "", raw, flags=re.IGNORECASE))
     if rule.key == "communication_style":
         return None if HIDDEN in raw else raw
@@ -277,7 +272,7 @@ def _captured(raw: str, rule: Rule, tables: Language) -> str | None:
 
 
 def _employed(found: Learned, tables: Language, manner: Manner) -> list[Learned]:
-    """The role, and beside it the company of somebody who says what they do there: either may change alone."""
+    """Return the role and, separately, the company of somebody who says both: either may change alone."""
     if found.key != "role" or found.action == "remove":
         return [found]
     where = _AT.search(found.content)
@@ -291,7 +286,7 @@ def _employed(found: Learned, tables: Language, manner: Manner) -> list[Learned]
 
 
 def _formerly(clause: _StatementClause, excerpt: str, tables: Language, manner: Manner) -> list[Learned]:
-    """What "I used to live in Kyiv" says; "now Lviv", if it follows, makes it an update."""
+    """Return what "I used to live in Kyiv" says; "now Lviv", if it follows, makes it an update."""
     told = ""
     for then, today in tables.formerly:
         if not told and (match := re.match(then + " ", clause.text, re.IGNORECASE)):

@@ -337,7 +337,6 @@ def _try_rename(path: Path, target: Path, how: int) -> bool:
 
 @cache
 def _system_call() -> Callable[[bytes, bytes, int], int] | None:
-    """Return Linux's renameat2, or its equivalent on macOS."""
     try:
         library = ctypes.CDLL(None, use_errno=True)
     except (OSError, TypeError):

@@ -529,7 +529,6 @@ def _alike_count(items: Mapping[Hashable, Item]) -> Callable[[Sequence[Record], 
 
 
 def _item_fields(item: Item) -> dict[str, Any]:
-    """Return the fields of a fact as the person wrote them."""
     return {
         "content": item.content,
         "key": item.key,
@@ -540,7 +539,6 @@ def _item_fields(item: Item) -> dict[str, Any]:
 
 
 def _write_fields(write: Write) -> dict[str, Any]:
-    """Return the fields that record when a line was written and by whom."""
     by, now = write.acting, write.now
     return {
         "created_at": now,
@@ -595,5 +593,4 @@ def _place_of(item: Item) -> str:
 
 
 def _line_of(section: str, key: str | None, content: str) -> tuple[str, str | None, str]:
-    """Return a line of MEMORY.md, normalised for comparison."""
     return section_key(section), key, squeeze(content)

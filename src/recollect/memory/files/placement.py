@@ -160,7 +160,7 @@ class Sheet:
     page: Page
     disk: Content | None
     versions: tuple[Version, ...]
-    """Those that somebody may have, including the one on disk."""
+    """The versions that somebody may have, including the one on disk."""
     committed: str = ""
     """The fingerprint of the last rendering, in place or not."""
     shows: int | None = None

@@ -1,8 +1,7 @@
-"""What a text says about a person, prepared for comparison: `Statement.of`.
+"""Statements prepared for comparison: `Statement.of`.
 
-In it case, punctuation, inflection, script, contractions, number words and the usual ways to name the speaker
-no longer matter; negation, tense and who does what to whom still do. It has no model, and does not know when
-two statements are the same: `duplicates` tells that.
+Case, punctuation, inflection, script, contractions, number words and the usual ways to name the speaker no longer
+matter in it; negation, tense and who does what to whom still do. `comparison` decides when two statements are the same.
 """
 
 from __future__ import annotations
@@ -46,10 +45,10 @@ __all__ = ["Form", "Statement"]
 
 
 class Form(NamedTuple):
-    """A text brought into comparable form. The form of a negated word begins with "!"."""
+    """A text in comparable form. The form of a negated word begins with "!"."""
 
     sequence: tuple[str, ...]  # forms and marks in order, as `word_order` reads them
-    # The same with declined nouns as written: who does what to whom is in their endings.
+    # The same with declined nouns as written: their endings say who does what to whom.
     exact: tuple[str, ...]
     order: tuple[str, ...]  # the forms in an order that does not depend on the writer's, where that is safe
     bag: tuple[str, ...]  # the forms that must all have a counterpart, sorted
@@ -67,11 +66,11 @@ class Statement:
     """A text prepared for comparison; worth keeping when it is compared more than once."""
 
     key: str | None
-    terms: tuple[str, ...]  # what an index finds it by
-    signature: str  # see `duplicates.signature`
+    terms: tuple[str, ...]  # the terms an index finds it by
+    signature: str  # see `comparison.signature`
     value: Form  # the content alone
     whole: Form  # "key: content", or the content where there is no key
-    spoken: Form | None  # "lives in content", for keys that are told with a verb
+    spoken: Form | None  # "lives in content", for keys that are expressed with a verb
 
     @classmethod
     def of(cls, content: str, key: str | None = None) -> Statement:
@@ -95,7 +94,7 @@ def _sign(form: Form) -> str:
 
 
 def _prefixed(label: str, value: Form) -> Form:
-    """The form of "label: value", from the value's: its language and its verb are its own."""
+    """Return the form of "label: value", from the value's: its language and its verb are its own."""
     head = _form(label)
     sequence = head.sequence + value.sequence
     return value._replace(
@@ -126,21 +125,21 @@ def _form(content: str) -> Form:
         found = _with_phrases(found, by_first_word)
     form = _assembled(found, code)
     if not form.bag and not form.emoji and found:
-        # Nothing but small words ("I am"): then they are what it says.
+        # Only small words ("I am"): then they are the content.
         small = [ComparedWord.content(w.surface or w.form, w.surface) for w in found if w.surface != ","]
         form = _assembled(small, code)
     return form
 
 
 def _split_elisions(tokens: list[str]) -> list[str]:
-    """Tokens in lower case, with j'habite in two: its first half tells the language."""
+    """Return tokens in lower case, with j'habite in two: its first half reveals the language."""
     return [piece for token in tokens for piece in (text.token_words(token) if "'" in token else (token.lower(),))]
 
 
 def _with_phrases(
     found: list[ComparedWord], by_first_word: dict[str, list[tuple[tuple[str, ...], str]]]
 ) -> list[ComparedWord]:
-    """The words with every known phrase replaced by the one word it stands for."""
+    """Replace every known phrase by the one word it stands for."""
     result: list[ComparedWord] = []
     at = 0
     while at < len(found):
@@ -159,7 +158,7 @@ _NOT = ComparedWord.bare(CONTENT, "!", "!")  # a negation that belongs to no wor
 
 
 def _assembled(found: list[ComparedWord], code: str) -> Form:
-    """One pass over the words, in which each finds its place by its kind and by what went before."""
+    """Build the form in one pass over the words, each placed by its kind and by what came before."""
     sequence: list[str] = []
     words: list[ComparedWord] = []
     forms: list[str] = []
@@ -287,7 +286,7 @@ def _assembled(found: list[ComparedWord], code: str) -> Form:
         sequence.append("!")
     while sequence and sequence[-1] in (",", "|"):
         sequence.pop()
-    # A number that opens the statement is something the person has: "12 years of Java".
+    # A number at the start is something the person has: "12 years of Java".
     if len(words) > 2 and words[0].plain == "have" and forms[0] == "have" and words[1].plain[:1].isdigit():
         del words[0], forms[0]
         sequence.remove("have")

@@ -1,9 +1,8 @@
-"""One word of a statement as the comparison sees it: `compared_words` makes `ComparedWord`s of a token and its
-language.
+"""Words prepared for comparison: `compared_words` makes `ComparedWord`s of a token and its language.
 
-Inflection, spelling, script, contractions, and the ways to write a number, a time or a date are settled here,
-with the tables of `vocabulary`. It knows a token and at most the one before it, never the sentence, and keeps
-nothing apart from bounded caches of single words.
+Inflection, spelling, script, contractions, and the ways to write a number, a time or a date are handled here, with the
+tables of `vocabulary`. It sees a token and at most the one before it, never the sentence, and keeps only bounded caches
+of single words.
 """
 
 from __future__ import annotations
@@ -37,10 +36,10 @@ from recollect.policy.duplicates.vocabulary import (
 __all__ = ["COMPLETING", "PAST", "ComparedWord", "compared_words", "date_or_time", "is_date", "skeleton"]
 
 PAST = "~p"
-"""What a form in the past tense ends with."""
+"""The ending of a form in the past tense."""
 
 COMPLETING = frozenset(MONTHS) | {"am", "pm"}
-"""The words that make a date or a time of the number before them."""
+"""Words that turn the number before them into a date or a time."""
 
 _TIME = r"(\d{1,2})(?::(\d\d))?(am|pm)?$"
 _AMOUNT = r"(\d+(?:[.,]\d+)*)(kms?|kg|mg|g|mi|h|hrs?|mins?|ml|cm|mm|m|l|kb|mb|gb|tb|eur|usd)$"
@@ -49,7 +48,7 @@ _THOUSANDS = r"\d{1,3}(?:,\d{3})+$"
 
 
 class ComparedWord(NamedTuple):
-    """What is compared of one word."""
+    """The compared properties of one word."""
 
     kind: int  # one of the kinds of `vocabulary`
     form: str  # equal forms are equal words; the mark of the past is part of it
@@ -57,7 +56,7 @@ class ComparedWord(NamedTuple):
     stem: str  # romanized, for the index and for nearness
     surface: str  # folded, as written
     plain: str  # the form without tense
-    known: bool  # settled by a table: spelling no longer says anything
+    known: bool  # settled by a table: the spelling is irrelevant
     latin: bool
     capital: bool
 
@@ -73,7 +72,7 @@ class ComparedWord(NamedTuple):
         known: bool = False,
         raw: str = "",
     ) -> ComparedWord:
-        """A word that says something; `raw` is the token it stands in, for its capital letter."""
+        """Return a word with content; `raw` is the token it is in, for its capital letter."""
         latin = surface.isascii() or text.romanize(surface) == surface
         return cls(
             CONTENT,
@@ -89,7 +88,7 @@ class ComparedWord(NamedTuple):
 
     @classmethod
     def bare(cls, kind: int, form: str = "", surface: str = "") -> ComparedWord:
-        """A word that is its form and nothing else: a small word or a sign."""
+        """Return a word that is only its form: a small word or a sign."""
         return cls(kind, form, form, form, surface, form, True, True, False)
 
 
@@ -111,7 +110,7 @@ _PUNCTUATION: dict[str, tuple[ComparedWord, ...]] = {
 
 @lru_cache(maxsize=32768)
 def compared_words(token: str, code: str) -> tuple[ComparedWord, ...]:
-    """The words in one token of a text in this language: two for "don't", none for a colon."""
+    """Return the words in one token of a text in this language: two for "don't", none for a colon."""
     if token in _PUNCTUATION:
         return _PUNCTUATION[token]
     if token[0] == "-" and len(token) > 1:
@@ -137,7 +136,7 @@ def compared_words(token: str, code: str) -> tuple[ComparedWord, ...]:
 
 
 def _split_word(word: str, raw: str, code: str) -> tuple[ComparedWord, ...]:
-    """A folded word; two only for an amount with its unit, a whole date, and dislike."""
+    """Return a folded word; two only for an amount with its unit, a whole date, and dislike."""
     rules = grammar(code)
     kind = rules.kinds.get(word)
     if kind is not None:
@@ -180,7 +179,7 @@ def _english(word: str, raw: str) -> ComparedWord:
 
 
 def _american(word: str) -> str:
-    """One spelling for colour and color, organise and organize."""
+    """Return one spelling for colour and color, organise and organize."""
     if len(word) >= 5 and "our" in word and word != "scour":
         word = re.sub(r"our(?=$|ite$|hood$|al$|ful$|able$|ed$|ing$)", "or", word)
     if len(word) >= 6:
@@ -189,7 +188,7 @@ def _american(word: str) -> str:
 
 
 def _singular(word: str) -> str:
-    """An English noun or verb without its -s. Only inflection: a stemmer would make engine of engineer."""
+    """Return an English noun or verb without its -s. Only inflection: a stemmer would make engine of engineer."""
     if len(word) < 4 or word[-1] != "s" or word[-2] in "sui" or word in NO_PLURAL:
         return word
     if word.endswith("ies") and len(word) > 4:
@@ -215,7 +214,7 @@ def _foreign(word: str, raw: str, code: str, rules: Grammar) -> ComparedWord:
     if not word.isascii() and (name := place_names().get(stem)):
         return ComparedWord.content(name, word, known=True, raw=raw)
     roman = text.romanize(stem)
-    # A verb changes with who speaks ("wohne", "wohnt"), so it loses more of its ending than a noun.
+    # A verb changes with the speaker ("wohne", "wohnt"), so it loses more of its ending than a noun.
     if code == "de":
         word = re.sub(r"(?<![aeq])([aou])e", r"\1", word)  # Koeln is Köln, which was folded to koln
         form = re.sub(r"(?<=\w{4})(?:en|es|em|e|n|s)$", "", word)
@@ -241,7 +240,7 @@ _ONE_SPELLING = (("kh", "h"), ("shch", "sch"), ("w", "v"), ("ph", "f"), ("ks", "
 
 @lru_cache(maxsize=16384)
 def skeleton(word: str) -> str:
-    """What is left of a name when the ways to write it in Latin letters are taken for one."""
+    """Return what is left of a name when all its spellings in Latin letters are treated as one."""
     found = text.romanize(word)
     for old, new in _ONE_SPELLING:
         found = found.replace(old, new)
@@ -268,14 +267,14 @@ def _number_words(word: str) -> tuple[ComparedWord, ...]:
     if (found := compiled(_TIME).match(word)) and (found[2] or found[3]):
         return (ComparedWord.content(_clock(int(found[1]), found[2], found[3]), word, known=True),)
     if len(word) == 10 and word[4] == word[7] == "-":
-        # The year apart, as in "May 3, 2024".
+        # The year separately, as in "May 3, 2024".
         day = _day_form(int(word[5:7]), int(word[8:]))
         return (ComparedWord.content(day, word, known=True), ComparedWord.content(word[:4], word[:4], known=True))
     return (ComparedWord.content(word, word, known=True),)
 
 
 def date_or_time(before: ComparedWord, word: ComparedWord) -> ComparedWord | None:
-    """A day and a month, or an hour and its half of the day, as one word; None where they are neither."""
+    """Return a day and a month, or an hour and am or pm, as one word; None where they are neither."""
     if word.surface in ("am", "pm"):
         clock = compiled(_TIME).match(before.surface)
         if clock is None or clock[3] or int(clock[1]) > 12:
@@ -307,5 +306,5 @@ def _day_form(month: int, day: int) -> str:
 
 
 def is_date(form: str) -> bool:
-    """Whether a form is a day of the year, as `date_or_time` writes it."""
+    """Return True if a form is a day of the year, as `date_or_time` writes it."""
     return form[0] == "d" and form[1:2].isdigit()

@@ -1,7 +1,6 @@
 """Arithmetic of days, weeks, months and years.
 
-Moments here are naive ones of UTC, and stay inside the calendar: what would lie beyond it is its first or last
-moment. It knows no words.
+Times here are naive and in UTC, and stay inside the calendar: what would lie beyond it is its first or last moment.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ LAST = datetime.max
 
 
 def day_start(year: int, month: int, day: int) -> datetime | None:
-    """Midnight of a day, None for 30 February."""
+    """Return midnight of a day, None for 30 February."""
     try:
         return datetime(year, month, day)
     except (ValueError, OverflowError):
@@ -21,7 +20,7 @@ def day_start(year: int, month: int, day: int) -> datetime | None:
 
 
 def add_time(moment: datetime, **step: float) -> datetime:
-    """A moment later or earlier, which stays inside the calendar."""
+    """Return a later or earlier time, inside the calendar."""
     try:
         return moment + timedelta(**step)
     except OverflowError:
@@ -29,7 +28,7 @@ def add_time(moment: datetime, **step: float) -> datetime:
 
 
 def month_start(year: int, month: int) -> datetime:
-    """The first of a month; months beyond 12 and below 1 belong to other years."""
+    """Return the first of a month; months beyond 12 and below 1 belong to other years."""
     year, month = year + (month - 1) // 12, (month - 1) % 12 + 1
     if year < 1:
         return FIRST
@@ -41,7 +40,7 @@ def midnight(moment: datetime) -> datetime:
 
 
 def unit_near(moment: datetime, unit: str, step: int) -> tuple[datetime, datetime]:
-    """The week, month, year ... that lies `step` of them away from the one of `moment`."""
+    """Return the week, month, year ... that lies `step` of them away from that of `moment`."""
     step = max(-1_000_000, min(1_000_000, step))
     today = midnight(moment)
     monday = add_time(today, days=-today.weekday())
@@ -70,7 +69,7 @@ def unit_near(moment: datetime, unit: str, step: int) -> tuple[datetime, datetim
 
 
 def shift_moment(moment: datetime, unit: str, number: int) -> datetime:
-    """The same moment so many units away: 31 May less a month is 30 April."""
+    """Return the same time `number` units away: 31 May less a month is 30 April."""
     number = max(-1_000_000, min(1_000_000, number))
     months = {"month": 1, "quarter": 3, "year": 12, "decade": 120}.get(unit)
     if months:

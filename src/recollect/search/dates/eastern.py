@@ -1,4 +1,4 @@
-"""Time words of Chinese, Japanese and Korean, which are found without any spaces around them."""
+"""Time words of Chinese, Japanese and Korean, which need no spaces around them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _east_words() -> tuple[dict[str, tuple[str, int]], re.Pattern[str]]:
 
 
 def eastern(text: str, now: datetime) -> list[tuple[datetime, datetime, bool, int, int]]:
-    """Spans of Chinese, Japanese and Korean time words, with their place in the text."""
+    """Return spans of Chinese, Japanese and Korean time words, with their place in the text."""
     found: list[tuple[datetime, datetime, bool, int, int]] = []
     for match in compiled(_EAST_DATE).finditer(text):
         year, month, day, short_month, short_day = (int(g) if g else None for g in match.groups())

@@ -1,4 +1,4 @@
-"""Times counted from now: last week, on Tuesday, three days ago, this summer, at Christmas."""
+"""Times relative to now: last week, on Tuesday, three days ago, this summer, at Christmas."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class ExpressionReader(WrittenDateReader):
         return self.days(stop, token.value)
 
     def which(self, i: int) -> DateMatch | None:
-        """Last week, this May, next Tuesday, the past few days, last summer, last Christmas."""
+        """Read last week, this May, next Tuesday, the past few days, last summer, last Christmas."""
         token, what = self.at[i], self.at[i + 1]
         step = token.value
         number, j = self.number(i + 1)
@@ -140,7 +140,7 @@ class ExpressionReader(WrittenDateReader):
         return None
 
     def number(self, i: int) -> tuple[tuple[int, int] | None, int]:
-        """How many, from the least to the most, and where the unit stands: two, 2, a couple of, a few."""
+        """Return a number as minimum and maximum, and where the unit stands: two, 2, a couple of, a few."""
         token = self.at[i]
         if token.kind == "number" and token.word in ("a", "an") and self.at[i + 1].word in SMALL:
             i, token = i + 1, self.at[i + 1]
@@ -163,7 +163,7 @@ class ExpressionReader(WrittenDateReader):
         return None, i
 
     def rolling(self, stop: int, step: int, number: tuple[int, int], unit: str) -> DateMatch:
-        """The last three days, the past month: up to today."""
+        """Return the last three days, the past month: up to today."""
         certain = number[0] == number[1]
         tomorrow = add_time(self.today, days=1)
         if step > 0:
@@ -173,7 +173,7 @@ class ExpressionReader(WrittenDateReader):
         return DateMatch(stop, start, tomorrow, certain)
 
     def ago(self, i: int) -> DateMatch | None:
-        """Three days ago, a couple of weeks ago; also vor, hace, il y a, which stand before."""
+        """Read three days ago, a couple of weeks ago; also vor, hace, il y a, which stand before."""
         number, j = self.number(i)
         token = self.at[j]
         if number is None or token.kind != "unit" or (token.word in ("an", "час") and number == (1, 1) and j == i):
@@ -205,7 +205,7 @@ class ExpressionReader(WrittenDateReader):
         )
 
     def from_now(self, i: int) -> DateMatch | None:
-        """In two weeks, three days from now."""
+        """Read in two weeks, three days from now."""
         number, j = self.number(i)
         token = self.at[j]
         if number is None or token.kind != "unit" or token.word in ("an", "night", "nights"):
@@ -224,7 +224,7 @@ class ExpressionReader(WrittenDateReader):
         return DateMatch(j + 3 if later else j + 1, start, end, later and number[0] == number[1])
 
     def unit_which(self, i: int) -> DateMatch | None:
-        """La semaine dernière: the adjective behind."""
+        """Read la semaine dernière, with the adjective after the noun."""
         behind = self.at[i + 1]
         if behind.kind != "which" or behind.word not in BEHIND:
             return None
@@ -259,7 +259,7 @@ class ExpressionReader(WrittenDateReader):
         return hit._replace(certain=False)
 
     def season_near(self, stop: int, first: int, step: int, running: bool = False) -> DateMatch:
-        """Last summer is the last that is over, next summer the first that has not begun."""
+        """Return a season: last summer is the last that is over, next summer the first that has not begun."""
         year = self.now.year
         seasons = [(month_start(y, first), month_start(y, first + 3)) for y in range(year - 2, year + 3)]
         chosen = (month_start(year, first), month_start(year, first + 3))

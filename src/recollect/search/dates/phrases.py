@@ -1,4 +1,4 @@
-"""What stands around a time expression: since May, the end of 2022, two days before Christmas, from June to August."""
+"""Phrases around a time expression: since May, the end of 2022, two days before Christmas, from June to August."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from recollect.search.dates.tokens import MARGIN, tokens_between
 from recollect.search.dates.words import DASHES, UNIT_NAMES
 from recollect.search.dates.written import DateMatch
 
-_DEEPEST = 4  # "the day before the day before ..." ends somewhere
+_DEEPEST = 4  # limits "the day before the day before ..."
 
 
 class PhraseReader(ExpressionReader):
     def read(self, begin: int, end: int) -> Iterator[tuple[DateMatch, int]]:
-        """The time expressions of a part of the text, each with its first token."""
+        """Yield the time expressions of a part of the text, each with its first token."""
         self.at = tokens_between(self.text, self.plain, begin, end)
         i, last = MARGIN, len(self.at) - MARGIN
         while i < last:
@@ -28,7 +28,7 @@ class PhraseReader(ExpressionReader):
 
     @property
     def has_two_readings(self) -> bool:
-        """Whether the day and the month of a date could be exchanged: 5/7/2023."""
+        """True if the day and the month of a date could be exchanged: 5/7/2023."""
         return any(self.ambiguous(i) for i, token in enumerate(self.at) if token.kind == "slash")
 
     def phrase(self, i: int, depth: int) -> DateMatch | None:
@@ -95,7 +95,7 @@ class PhraseReader(ExpressionReader):
         return None
 
     def span(self, i: int, joints: tuple[str, ...]) -> DateMatch | None:
-        """Two dates and what joins them. The second lends the first its month and its year."""
+        """Read two dates and what joins them. The first takes a missing month and year from the second."""
         i = self.past_articles(i)
         first = self.core(i)
         bare = self.at[i]
@@ -136,7 +136,7 @@ class PhraseReader(ExpressionReader):
         return second._replace(start=start, certain=certain, grain="")
 
     def series(self, i: int) -> DateMatch | None:
-        """A date, or two with a dash or a "to" between: June to August 2023."""
+        """Read a date, or two with a dash or "to" between: June to August 2023."""
         hit = self.core(i)
         if hit and hit.grain and (self.at[hit.stop].word in DASHES or self.at[hit.stop].word in ("to", "through")):
             longer = self.span(i, ("-", "–", "—", "to", "through"))
@@ -145,7 +145,7 @@ class PhraseReader(ExpressionReader):
         return hit
 
     def part(self, i: int, depth: int) -> DateMatch | None:
-        """Early June, mid-May, the end of 2022, earlier this month."""
+        """Read early June, mid-May, the end of 2022, earlier this month."""
         token = self.at[i]
         j = i + 1
         if self.at[j].word in DASHES:
@@ -181,7 +181,7 @@ class PhraseReader(ExpressionReader):
         return hit._replace(start=marks[which], end=marks[which + 1], grain="")
 
     def counted(self, i: int, depth: int) -> DateMatch | None:
-        """The first weekend of August 2023, the last Friday of June, the second half of 2022."""
+        """Read the first weekend of August 2023, the last Friday of June, the second half of 2022."""
         token, what = self.at[i], self.at[i + 1]
         number = token.value
         unit = UNIT_NAMES[what.value] if what.kind == "unit" else what.word
@@ -226,7 +226,7 @@ class PhraseReader(ExpressionReader):
         return whole._replace(start=bounds[0], end=bounds[1], grain="day" if unit == "day" else "")
 
     def shifted(self, i: int, depth: int) -> DateMatch | None:
-        """The day before 7 May 2023, two weeks after Christmas, the Friday before 22 May."""
+        """Read the day before 7 May 2023, two weeks after Christmas, the Friday before 22 May."""
         number, j = self.number(i)
         token = self.at[j]
         if token.kind == "weekday":

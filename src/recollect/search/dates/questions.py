@@ -1,4 +1,4 @@
-"""What a question asks of time: when something was, or what lies beside an event."""
+"""Questions about time: when something was, or what was before or after an event."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ASKS = (
     r"|いつ|何時|何月|何日|何年|何曜日|什么时候|什麼時候|甚麼時候|何时|几号|幾號|几月"
     r"|哪年|哪一年|哪天|哪一天|几点|多久|언제|몇 시|며칠|몇 년"
 )
-# Every question for a time has one of the first, or one of each of the others; scripts without spaces apart.
+# Every question for a time has one of the first, or one of each of the others; except in scripts without spaces.
 _ASKING = frozenset(
     """when wann welchem lange quand quelle quel combien cuando fecha ano mes hora cuanto quando giorno data anno mese
     ora dia tempo wanneer lang kiedy dawno ktorym коли відколи давно якого якому котрій когда какого каком
@@ -49,7 +49,7 @@ _NOT_ASKS = (
 
 
 def asks_when(text: str) -> bool:
-    """Whether a text asks for a time: when, what day, how long ago."""
+    """Return True if a text asks for a time: when, what day, how long ago."""
     text = fold_same_length(composed(text))
     found = set(split_plain_words(text))
     if (
@@ -74,7 +74,7 @@ _VAGUE = {"few": 3, "couple": 2, "several": 4}
 
 
 def relative(text: str) -> tuple[timedelta, str] | None:
-    """How far from an event a text points, and the event; None where the event is a date `spans` resolves.
+    """Return how far from an event a text points, and the event; None where the event is a date `spans` resolves.
 
     >>> relative("What did I do the day before my birthday party?")
     (datetime.timedelta(days=-1), 'my birthday party')

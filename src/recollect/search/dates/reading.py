@@ -1,4 +1,4 @@
-"""Which stretches of time a text names, and whether it names any."""
+"""Time spans in a text: finding them, and detecting whether there are any."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from recollect.search.dates.words import triggers
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of time that a text names: from `start` up to, but without, `end`."""
+    """A span of time that a text names: from `start` up to, but excluding, `end`."""
 
     start: datetime
     end: datetime
@@ -35,16 +35,16 @@ class Span:
     certain: bool
     """False where a reader would have to guess: "in May", "on Tuesday"."""
     at: int = 0
-    """Where `text` begins in the text given."""
+    """The position of `text` in the given text."""
 
 
 _FoundExpression: TypeAlias = tuple[datetime, datetime, bool, int, int]  # from, to, certain, and where in the text
 
 
 def spans(text: str, now: datetime) -> list[Span]:
-    """The stretches of time a text names, in their order.
+    """Return the time spans a text names, in order.
 
-    A date that can be read two ways (5/7/2023) gives both. Words whose time cannot be known here give nothing.
+    An ambiguous date (5/7/2023) gives both readings. Words whose time cannot be known here give nothing.
     """
     read = composed(text)
     found = sorted(set(_find_expressions(read, fold_same_length(read), now)), key=lambda f: (f[3], f[0]))
@@ -79,13 +79,12 @@ def _span(text: str, read: str, start: datetime, end: datetime, certain: bool, a
 
 
 def _before_composing(text: str, at: int) -> int:
-    """The offset in a text of an offset in its composed form."""
+    """Return the offset in a text for an offset in its composed form."""
     offsets = range(min(len(text), LONGEST) + 1)
     return bisect_right(offsets, at, key=lambda n: len(normalize("NFC", text[:n]))) - 1
 
 
 def _utc(moment: datetime) -> datetime:
-    """A moment as a naive one of UTC: the arithmetic here is of one zone."""
     if moment.tzinfo is None:
         return moment
     try:
@@ -94,14 +93,14 @@ def _utc(moment: datetime) -> datetime:
         return moment.replace(tzinfo=None)
 
 
-# Each of these says a time by itself.
+# Each of these indicates a time by itself.
 _SURE = frozenset(
     """recently lately nowadays soon daily weekly monthly yearly annually mondays tuesdays wednesdays thursdays fridays
     saturdays sundays""".split()
 )
-# An hour; the pattern begins with a digit, and looks back after it, for the sake of speed.
+# An hour; the pattern begins with a digit and looks back after it, for speed.
 _CLOCK = r"\d(?<!\w\d)(?:\d?(?::\d\d)?\s?[ap]\.?m\b|(?:(?<=[012])\d)?:[0-5]\d\b)"
-# And each of these after or before other words.
+# Each of these only together with other words.
 _PERHAPS = frozenset(
     """clock noon midnight dawn dusk night nights minute minutes hour hours day days week weeks weekend weekends month
     months year years decade decades morning mornings evening evenings afternoon summer summers winter winters spring
@@ -122,7 +121,7 @@ _SOME_DAY = datetime(2024, 6, 15, 12)
 
 
 def tells_when(text: str) -> bool:
-    """Whether a text holds a time expression of any kind, such as a date, an hour or a duration."""
+    """Return True if a text has a time expression of any kind, such as a date, an hour or a duration."""
     text = composed(text)
     low = fold_same_length(text)
     found = _TELLING.intersection(split_plain_words(low))

@@ -1,6 +1,6 @@
 """Dates as a calendar writes them: 7 May 2023, May, 2023-05-07, the 90s, Q3.
 
-What is counted from now ("last week") is for `nearby`, what stands around a date ("the end of") for `phrases`.
+`nearby` handles times relative to now ("last week"), `phrases` what stands around a date ("the end of").
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ class DateMatch(NamedTuple):
     start: datetime
     end: datetime
     certain: bool = True
-    grain: str = ""  # "day", "month" or "year" where the expression is one of the calendar
+    grain: str = ""  # "day", "month" or "year" for an expression of the calendar
     year: int = 0  # the year it names, 0 for none
 
 
 class WrittenDateReader:
-    """Reads tokens of one text. Every method takes the token to begin with, and there is always one to look at."""
+    """Reads the tokens of one text. Every method takes the first token, and there is always one to look at."""
 
     def __init__(self, text: str, plain: str, now: datetime, day_first: bool = True) -> None:
         self.text, self.plain = text, plain
@@ -53,7 +53,7 @@ class WrittenDateReader:
 
     @cached_property
     def future(self) -> bool:
-        """Whether the text is about what is to come, so that "on Friday" is the next one."""
+        """True if the text is about the future, so that "on Friday" is the next one."""
         return compiled(_FUTURE).search(self.plain) is not None
 
     def past_articles(self, i: int) -> int:
@@ -66,7 +66,7 @@ class WrittenDateReader:
         return DateMatch(stop, month_start(year, 1), month_start(year + 1, 1), True, "year", year)
 
     def year(self, i: int, named: bool = False) -> tuple[int, int] | None:
-        """A year at a token, and where it ends; `named` when the words before it call for one."""
+        """Return a year at a token, and where it ends; `named` if the words before it require one."""
         j = i
         for _ in range(2):
             if self.at[j].word in (",", "of", "de", "del", "dell", "roku", "the", "in", "year"):
@@ -90,7 +90,7 @@ class WrittenDateReader:
         return token.value, stop
 
     def alone_year(self, i: int) -> DateMatch | None:
-        """A number that is a year because of what stands beside it."""
+        """Read a number that is a year because of its context."""
         if self.at[i].kind != "digits" or self.at[i - 1].kind == "month":
             return None
         year = self.year(i)
@@ -111,7 +111,7 @@ class WrittenDateReader:
         return self.whole_year(*year) if fits else None
 
     def recent_year(self, month: int, day: int) -> int:
-        """The year of a date that came without one: the last time it came, or the next if that is asked."""
+        """Return the year of a date without one: its last occurrence, or the next if the text is about the future."""
         year = self.now.year
         here = (month, day) > (self.now.month, self.now.day)
         if self.future:
@@ -132,7 +132,7 @@ class WrittenDateReader:
         return None
 
     def day_month(self, i: int) -> DateMatch | None:
-        """7 May 2023, 7th of May, 7-9 May, 7. Mai."""
+        """Read 7 May 2023, 7th of May, 7-9 May, 7. Mai."""
         first = self.at[i]
         if not 1 <= first.value <= 31 or len(first.raw) > 5:
             return None
@@ -160,7 +160,7 @@ class WrittenDateReader:
         return hit._replace(start=start, grain="")
 
     def month(self, i: int) -> DateMatch | None:
-        """May 7th, 2023; May 2023; May."""
+        """Read May 7th, 2023; May 2023; May."""
         token = self.at[i]
         if self.at[i - 1].kind in ("digits", "ordinal") and len(self.at[i - 1].raw) < 5:
             return None  # 30 February: no such day, and the month was not meant
@@ -196,7 +196,7 @@ class WrittenDateReader:
         return DateMatch(stop, month_start(guess, token.value), month_start(guess, token.value + 1), False, "month")
 
     def stands_for_time(self, i: int, leads: frozenset[str]) -> bool:
-        """Whether a word that is also another word is used for a time: after a preposition, or capitalised."""
+        """Return True if an ambiguous word is used for a time: after a preposition, or capitalised."""
         before = self.at[i - 1]
         if before.word in leads and before.kind != "mark":
             return True
@@ -205,7 +205,7 @@ class WrittenDateReader:
         begins = before.word in ("", ".", "!", "?", ":", '"', "*", "#", "-", ">")
         if self.at[i].raw.isupper() or not self.at[i].raw[:1].isupper() or begins:
             return False
-        # A title: every other word is capitalised as well, so that a capital says nothing.
+        # A title: every other word is capitalised as well, so a capital says nothing.
         return self.at[i + 1].word not in ("i", "we", "he", "she", "they")
 
     def numeric(self, i: int) -> DateMatch | None:
