@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+import typer.testing
 from hypothesis import settings
 
 from recollect.testing.postgres import PostgresServer
@@ -36,6 +37,20 @@ need a real disk take the fixture ``on_disk``."""
 
 sys.dont_write_bytecode = False  # pytest compiles the tests again in each worker and each run otherwise
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # and so does every process that a test starts
+
+
+_COMMANDS: dict[tuple[int, int], object] = {}
+
+
+def _built(program: typer.Typer) -> object:
+    """Return the program's commands, which take longer to build than most of them to run."""
+    known = (id(program), len(program.registered_commands) + len(program.registered_groups))
+    if known not in _COMMANDS:
+        _COMMANDS[known] = typer.main.get_command(program)
+    return _COMMANDS[known]
+
+
+typer.testing._get_command = _built  # type: ignore[attr-defined]
 
 
 @pytest.fixture
