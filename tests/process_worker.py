@@ -27,9 +27,6 @@ from recollect.surfaces.cli import memory_commands, read_commands, remove_comman
 from recollect.surfaces.cli.program import program
 
 _processes = multiprocessing.get_context("forkserver")
-_processes.set_forkserver_preload(["tests.process_worker"])
-
-
 _PROGRAM = program()
 
 
@@ -37,6 +34,7 @@ class ProcessWorker:
     """A process with a memory open, as the test sees it."""
 
     def __init__(self, root: Path, user: str = "u1") -> None:
+        _processes.set_forkserver_preload(["tests.process_worker"])  # for its next start: others want other things
         self._here, there = _processes.Pipe()
         self._process = _processes.Process(target=_obey, args=(there, str(root), user), daemon=True)
         self._process.start()
