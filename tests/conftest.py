@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -43,14 +44,14 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # and so does every process tha
 _WITHOUT_DISK = {"fsync": "off", "full_page_writes": "off", "autovacuum": "off", "jit": "off"}
 """The shared server may be killed, but the machine will not go down, and tables do not live long enough to be tended."""
 
-_COMMANDS: dict[tuple[int, int], object] = {}
+_COMMANDS: dict[tuple[typer.Typer, int], Any] = {}
 
 
-def _built(program: typer.Typer) -> object:
+def _built(typer_instance: typer.Typer) -> Any:
     """Return the program's commands, which take longer to build than most of them to run."""
-    known = (id(program), len(program.registered_commands) + len(program.registered_groups))
+    known = (typer_instance, len(typer_instance.registered_commands) + len(typer_instance.registered_groups))
     if known not in _COMMANDS:
-        _COMMANDS[known] = typer.main.get_command(program)
+        _COMMANDS[known] = typer.main.get_command(typer_instance)
     return _COMMANDS[known]
 
 

@@ -34,7 +34,7 @@ _ANYWAY = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PYTHONWARNINGS")
 _NUMBER = struct.Struct("=i")
 
 
-class Program(subprocess.Popen[Any]):
+class ProgramProcess(subprocess.Popen[Any]):
     """The program with these arguments. With ``owns_terminal``, its standard input becomes its controlling terminal."""
 
     def __init__(self, *arguments: str, owns_terminal: bool = False, **options: Any) -> None:
@@ -95,16 +95,14 @@ class Program(subprocess.Popen[Any]):
         return number
 
 
-def run_program(
+def run_separately(
     *arguments: str, input: Any = None, timeout: float | None = None, **options: Any
 ) -> subprocess.CompletedProcess[Any]:
     """Run the program to its end with pipes, as ``subprocess.run`` does."""
-    pipes = {
-        "stdin": subprocess.PIPE if input is not None else None,
-        "stdout": subprocess.PIPE,
-        "stderr": subprocess.PIPE,
-    }
-    with Program(*arguments, **pipes, **options) as program:
+    pipes: dict[str, Any] = dict.fromkeys(("stdout", "stderr"), subprocess.PIPE)
+    if input is not None:
+        pipes["stdin"] = subprocess.PIPE
+    with ProgramProcess(*arguments, **pipes, **options) as program:
         try:
             out, err = program.communicate(input, timeout=timeout)
         except BaseException:
@@ -211,9 +209,9 @@ def _become(request: dict[str, Any], descriptors: list[int]) -> NoReturn:
         for number in range(3):
             os.dup2(descriptors[number], number)
         os.closerange(3, 1024)
-        sys.stdin = sys.__stdin__ = _text(0, encoding, errors)
-        sys.stdout = sys.__stdout__ = _text(1, encoding, errors)
-        sys.stderr = sys.__stderr__ = _text(2, encoding, "backslashreplace")
+        sys.stdin = _text(0, encoding, errors)
+        sys.stdout = _text(1, encoding, errors)
+        sys.stderr = _text(2, encoding, "backslashreplace")
         os.environ.clear()
         os.environ.update(request["environ"])
         os.chdir(request["folder"])

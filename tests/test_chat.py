@@ -26,10 +26,10 @@ import recollect
 from recollect import Message
 from recollect.agents.extract import extract
 from recollect.surfaces.chat.page import Choice
-from recollect.surfaces.terminal.chat import _picked
+from recollect.surfaces.terminal.chat import _chosen_choice
 from recollect.surfaces.terminal.lines import VERBS, _commands, _completer, said_before
 from recollect.testing.models import Call, Cut, ModelRequest, ModelServer, Say, Stall, Turn
-from tests.program import Program
+from tests.program import ProgramProcess
 from tests.test_cli import environment, run
 
 PROMPT = "› "
@@ -47,7 +47,7 @@ class Terminal:
         self._seen = 0
         streams = dict.fromkeys(("stdin", "stdout", "stderr"), inside)
         environ = environment(INPUTRC="/dev/null", **variables)
-        self.process = Program("chat", "--root", str(root), *args, **streams, env=environ, owns_terminal=True)
+        self.process = ProgramProcess("chat", "--root", str(root), *args, **streams, env=environ, owns_terminal=True)
         os.close(inside)
 
     @property
@@ -431,8 +431,8 @@ def test_U1_programs_get_json_lines_and_may_say_how_a_text_is_meant(tmp_path: Pa
 
 
 def test_U1_who_stops_reading_ends_the_chat(tmp_path: Path) -> None:
-    pipes = dict.fromkeys(("stdin", "stdout"), subprocess.PIPE)
-    child = Program("chat", "--root", str(tmp_path), **pipes, env=environment())
+    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout"), subprocess.PIPE)
+    child = ProgramProcess("chat", "--root", str(tmp_path), **pipes, env=environment())
     assert child.stdin is not None and child.stdout is not None
     child.stdout.close()
     child.stdin.write(b"hello\n" * 3)
@@ -449,7 +449,7 @@ def test_U1_ctrl_c_ends_a_script(tmp_path: Path) -> None:
         return Stall()
 
     with ModelServer(script) as server:
-        child = Program(
+        child = ProgramProcess(
             *("chat", "--root", str(tmp_path)),
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
@@ -490,7 +490,7 @@ def test_U1_completion_knows_every_command_and_goes_word_by_word(tmp_path: Path)
 
 def test_U1_a_choice_is_picked_by_number_label_or_yes_and_no() -> None:
     two = [Choice("Forget this", "forget 1", danger=True), Choice("Keep", "keep")]
-    assert [_picked(line, two) for line in ("1", " 2 ", "keep", "Y", "no", "3", "0", "hello", "１")] == [
+    assert [_chosen_choice(line, two) for line in ("1", " 2 ", "keep", "Y", "no", "3", "0", "hello", "１")] == [
         two[0], two[1], two[1], two[0], two[1], None, None, None, two[0],
     ]  # fmt: skip
-    assert _picked("1", []) is None and _picked("n", two[:1]) is None
+    assert _chosen_choice("1", []) is None and _chosen_choice("n", two[:1]) is None

@@ -46,12 +46,20 @@ from recollect.surfaces.cli import interests as _interests  # noqa: F401
 from recollect.surfaces.cli import keys as _keys  # noqa: F401
 from recollect.surfaces.cli import serve as _serve  # noqa: F401
 from recollect.surfaces.cli import telegram as _telegram  # noqa: F401
-from recollect.surfaces.cli.output import Marked, Output, counted, explained, harmless, progress, shortened
+from recollect.surfaces.cli.output import (
+    Marked,
+    Output,
+    count_each,
+    explain_score,
+    progress,
+    shorten_line,
+    strip_steering,
+)
 from recollect.surfaces.cli.program import PANELS, app, exit_code, program
 from recollect.testing import FrozenClock
 from tests.contracts.store_contract import tool_call
 from tests.fakes.embedding_server import EmbeddingServer
-from tests.program import Program, run_program
+from tests.program import ProgramProcess, run_separately
 
 DOCS = Path(__file__).parents[1] / "docs" / "cli.md"
 SOURCE = Path(recollect.__file__).parents[1]
@@ -90,14 +98,14 @@ def environment(**more: str) -> dict[str, str]:
 
 def run(*args: str, stdin: bytes = b"", **variables: str) -> subprocess.CompletedProcess[bytes]:
     """The real program, with pipes."""
-    return run_program(*args, input=stdin, env=environment(**variables), timeout=120)
+    return run_separately(*args, input=stdin, env=environment(**variables), timeout=120)
 
 
 def on_terminal(*args: str, answer: str = "", columns: int = 80, **variables: str) -> tuple[int, str]:
     """The real program on a pseudo-terminal; the answer is typed once it asks."""
     terminal, inside = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-    child = Program(*args, stdin=inside, stdout=inside, stderr=inside, env=environment(**variables))
+    child = ProgramProcess(*args, stdin=inside, stdout=inside, stderr=inside, env=environment(**variables))
     os.close(inside)
     shown = b""
     deadline = time.monotonic() + 120
@@ -301,14 +309,14 @@ def test_U3_exit_4_when_the_storage_fails(cli: Cli) -> None:
 def test_U3_an_export_into_a_folder_that_does_not_exist_is_refused(cli: Cli, tmp_path: Path) -> None:
     cli("remember", "Drinks tea")
     assert cli("export", str(tmp_path / "no" / "such" / "folder.zip"), code=2).stderr.startswith(
-        "recollect: path: there is no folder"
+        f"recollect: path: the folder {tmp_path / 'no' / 'such'} does not exist"
     )
 
 
 def test_U3_exit_130_when_interrupted(tmp_path: Path) -> None:
     args = ("remember", "-", "--root", str(tmp_path))
-    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    with Program(*args, **pipes, env=environment()) as child:
+    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with ProgramProcess(*args, **pipes, env=environment()) as child:
         for _ in range(300):  # until it waits for its standard input
             if Path(f"/proc/{child.pid}/wchan").exists() and _reads_input(child.pid):
                 break
@@ -335,7 +343,7 @@ def test_a_reader_that_leaves_ends_the_program_quietly(tmp_path: Path) -> None:
         for number in range(1500):
             memory.say(f"{number}, and some words to fill the pipe that nobody reads to its end", session="s")
     args = ("read", "--root", str(tmp_path))
-    with Program(*args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()) as child:
+    with ProgramProcess(*args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()) as child:
         assert child.stdout is not None
         child.stdout.readline()
         child.stdout.close()
@@ -536,13 +544,13 @@ def test_control_sequences_never_reach_a_terminal(cli: Cli, tmp_path: Path) -> N
     for option in ([], ["--raw"]):
         _, shown = on_terminal("show", *option, "--root", str(cli.root))
         assert "\x1b[31mred" not in shown
-    assert harmless("a\x1b]0;x\x07b\tc\n") == "a\ufffd]0;x\ufffdb\tc\n"
+    assert strip_steering("a\x1b]0;x\x07b\tc\n") == "a\ufffd]0;x\ufffdb\tc\n"
 
 
 def test_shortened_and_counted() -> None:
-    assert shortened("a  b\nc", 10) == "a b c"
-    assert shortened("abcdef", 4) == "abc…"
-    assert counted({"fact": 2, "daily": 1, "note": 0, "scratch": 2}) == "2 facts, 1 daily entry, 2 scratch items"
+    assert shorten_line("a  b\nc", 10) == "a b c"
+    assert shorten_line("abcdef", 4) == "abc…"
+    assert count_each({"fact": 2, "daily": 1, "note": 0, "scratch": 2}) == "2 facts, 1 daily entry, 2 scratch items"
 
 
 def test_U3_a_bar_appears_only_on_a_terminal_and_when_it_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -766,7 +774,7 @@ def test_U3_a_search_explains_itself(cli: Cli) -> None:
     assert re.fullmatch(r" {8}\d\.\d\d = words \d\.\d\d - confidence \d\.\d\d \(tea\)", lines[4])
     total, parts = lines[2].strip().split(" = ")
     assert sum(map(float, re.findall(r"\d\.\d\d", parts))) == pytest.approx(float(total), abs=0.02)
-    assert explained(Hit(record=_note("x"), score=0.0, raw_score=0.0)) == "0.00 = nothing"
+    assert explain_score(Hit(record=_note("x"), score=0.0, raw_score=0.0)) == "0.00 = nothing"
 
 
 def _note(content: str, title: str | None = None) -> Note:
@@ -935,7 +943,7 @@ def test_U1_undo_says_what_it_took_back(cli: Cli) -> None:
     cli("update", "role", "Teacher")
     assert cli("undo").stdout.splitlines() == ["Undone: update of role: Teacher", "Again: role: Engineer"]
     assert cli.json("undo", "1")["outcome"] == "undone"
-    assert "has been undone already" in cli("undo", "1", code=1).stderr
+    assert "has already been undone" in cli("undo", "1", code=1).stderr
     cli("undo", code=3)
 
 
@@ -1182,7 +1190,7 @@ def test_R8_import_says_what_was_not_taken_over_and_why(cli: Cli, tmp_path: Path
         {"memory": "", "user_id": "42"},
     ]
     (tmp_path / "mem0.json").write_text(json.dumps(memories), encoding="utf-8")
-    assert "say whose to import" in cli("import", str(tmp_path / "mem0.json"), code=2).stderr
+    assert "has memories of 2 users; choose one" in cli("import", str(tmp_path / "mem0.json"), code=2).stderr
     result = cli("import", str(tmp_path / "mem0.json"), "--from-user", "42")
     assert result.stdout.splitlines()[0] == "From mem0: 1 written, 1 known already, 1 refused, 1 unreadable."
     assert "mem0.json memory 5: memory: must not be empty" in result.stdout
@@ -1205,7 +1213,7 @@ def test_F9_rebuild_says_what_could_not_be_recovered(cli: Cli) -> None:
     done = cli("rebuild", "--yes")
     assert would.stdout == done.stdout
     assert done.stdout.startswith("Restored: 1 fact, 1 of them from the files.\nNot recovered:\n")
-    assert "everything but the facts" in done.stdout
+    assert "everything except the facts" in done.stdout
     assert "memory.db.damaged-" in done.stderr
     assert cli.json("get", "role")["content"] == "Engineer"
     assert cli("verify").stdout == "me: in order\n"
@@ -1321,7 +1329,7 @@ def test_U3_edit_gives_a_file_another_text(cli: Cli, tmp_path: Path) -> None:
     assert [record["content"] for record in done["added"]] == ["Has a cat"] and len(done["updated"]) == 1
     assert cli("show", "--raw").stdout == new.read_text()
     late = cli("edit", "--file", str(new), "--expect", str(old), code=1)
-    assert "changed meanwhile" in late.stderr
+    assert "has changed in the meantime" in late.stderr
     assert cli.json("edit", "--file", str(new), code=1)["outcome"] == "unchanged"
     cli("undo", done["run"], "--yes")
     assert "- Likes tea\n" in cli("show", "--raw").stdout
@@ -1369,10 +1377,10 @@ _NOT_COMMANDS = {
 def test_U3_shared_options_may_stand_before_the_command(tmp_path: Path) -> None:
     before = ["--root", str(tmp_path), "--user=anna", "--json"]
     for line in (["remember", "Likes tea"], ["read", "--kind", "fact"]):
-        done = run_program(*before, *line, text=True)
+        done = run_separately(*before, *line, text=True)
         answer = json.loads(done.stdout)
     assert [record["content"] for record in answer] == ["Likes tea"] and (tmp_path / "anna").is_dir()
-    assert run_program("--root", str(tmp_path)).returncode == 2
+    assert run_separately("--root", str(tmp_path)).returncode == 2
 
 
 def test_U3_every_verb_of_the_api_is_a_command() -> None:

@@ -16,14 +16,14 @@ import httpx
 import pytest
 
 import recollect
-from recollect.surfaces.cli.session import Session
-from tests.program import Program, run_program
+from recollect.surfaces.cli.session import CliSession
+from tests.program import ProgramProcess, run_separately
 
 SECRET = "Allergic to penicillin"
 
 
 def _run(*args: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    return run_program(*args, text=True, env=_environment(environ))
+    return run_separately(*args, text=True, env=_environment(environ))
 
 
 def _environment(given: dict[str, str]) -> dict[str, str]:
@@ -114,7 +114,7 @@ def test_every_entry_point_reads_the_same_settings(
     elif named == "environment":
         app = recollect.open()
     else:  # what serve does with --database-url, and every command with --root
-        app = Session(user="me", root=url, files=None, json=False).recollect
+        app = CliSession(user="me", root=url, files=None, json=False).recollect
     with app:
         assert app.config.database_url == url
         assert app._folder == (None if files is None else Path(files).absolute())
@@ -144,7 +144,7 @@ def test_serve_honours_the_files_of_the_environment(tmp_path: Path, postgres_url
     assert json.loads(written.stdout)["done"], written.stderr
     assert SECRET in next(tmp_path.rglob("MEMORY.md")).read_text("utf-8")
     command = ["serve", "--database-url", postgres_url, "--port", "0", "--workers", "0"]
-    with Program(*command, stderr=subprocess.PIPE, text=True, env=_environment(environ)) as server:
+    with ProgramProcess(*command, stderr=subprocess.PIPE, text=True, env=_environment(environ)) as server:
         try:
             assert server.stderr is not None
             address = next(found[0] for line in server.stderr if (found := re.search(r"http://\S+/v1", line)))

@@ -33,9 +33,9 @@ from recollect.errors import ConfigError, InvalidInputError
 from recollect.surfaces.cli import mcp as _command  # noqa: F401
 from recollect.surfaces.cli.program import app
 from recollect.surfaces.http_server import Address
-from recollect.surfaces.mcp.authentication import Caller, NamedByProxy, Stranger, TokenFile, checked_suites
+from recollect.surfaces.mcp.authentication import McpCaller, NamedByProxy, RejectedCaller, TokenFile, checked_suites
 from recollect.tools.catalog import SUITES, tools_of
-from tests.program import PROGRAM, Program
+from tests.program import PROGRAM, ProgramProcess
 
 SOURCE = str(Path(recollect.__file__).parents[1])
 WAIT = 120.0
@@ -90,7 +90,7 @@ class Pipes:
     """The server with its bare protocol."""
 
     def __init__(self, root: Path, *args: str) -> None:
-        self.process = Program(
+        self.process = ProgramProcess(
             *("mcp", "--root", str(root), *args),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -200,7 +200,7 @@ class Web:
 
 @contextmanager
 def web(root: Path, *args: str) -> Iterator[Web]:
-    process = Program(
+    process = ProgramProcess(
         *("mcp", "--http", "0", "--root", str(root), *args),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -740,26 +740,26 @@ def test_who_calls(tmp_path: Path) -> None:
 
     lines = TokenFile(write_tokens(tmp_path / "lines", TOKENS), ("facts",))
     ann, ben, too = (lines.caller(header(token)) for token in (ANN, BEN, BEN_TOO))
-    assert isinstance(ann, Caller)
-    assert isinstance(ben, Caller)
-    assert isinstance(too, Caller)
+    assert isinstance(ann, McpCaller)
+    assert isinstance(ben, McpCaller)
+    assert isinstance(too, McpCaller)
     assert (ann.user, ann.suites) == ("ann", tuple(SUITES))
     assert (ben.user, ben.suites) == ("ben", ("facts",))
     assert (too.user, too.suites) == ("ben", ("notes", "entries"))
     assert len({ann.credential, ben.credential, too.credential}) == 3
     assert ANN not in repr(ann)
-    assert isinstance(lines.caller(header(ANN) * 2), Stranger)
+    assert isinstance(lines.caller(header(ANN) * 2), RejectedCaller)
     as_json = TokenFile(
         write_tokens(tmp_path / "json", json.dumps({ANN: 42, BEN: {"user": "ben", "suites": "all"}})), ("notes",)
     )
     found = as_json.caller(header(ANN))
-    assert isinstance(found, Caller)
+    assert isinstance(found, McpCaller)
     assert found.user == "42"
 
     proxy = NamedByProxy("X-User", ("notes",))
-    assert proxy.caller([(b"x-user", "Олена".encode())]) == Caller("Олена", ("notes",))
+    assert proxy.caller([(b"x-user", "Олена".encode())]) == McpCaller("Олена", ("notes",))
     for wrong in ([], [(b"x-user", b"a"), (b"x-user", b"b")], [(b"x-user", b"")], [(b"x-user", b"\xff")]):
-        assert isinstance(proxy.caller(wrong), Stranger)
+        assert isinstance(proxy.caller(wrong), RejectedCaller)
 
     assert checked_suites(None) == checked_suites([]) == ("notes",)
     assert checked_suites(["notes,facts", "facts"]) == ("notes", "facts")

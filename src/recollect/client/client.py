@@ -8,19 +8,19 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, Literal
 
-from recollect.client.connection import Connection, segment
+from recollect.client.connection import HttpConnection, segment
 from recollect.client.json_values import from_plain
 from recollect.client.remote import RemoteMemory
 from recollect.errors import InvalidInputError
 from recollect.memory.trends import Trend
 from recollect.records import ExtractionRun, Receipt
 from recollect.tools.results import Result
-from recollect.usage_metrics import Figures
+from recollect.usage_metrics import UsageMetrics
 from recollect.userid import check_user_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Token:
+class UserToken:
     """Lets whoever has it use the memory of one user, for a while."""
 
     token: str
@@ -28,7 +28,7 @@ class Token:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Visit:
+class LoginLink:
     """Lets whoever has it into the web console, once."""
 
     code: str
@@ -39,7 +39,7 @@ class Visit:
 class Client:
     """The memories on a server. Make it with `recollect.client.connect`."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: HttpConnection) -> None:
         self._connection = connection
 
     def user(self, user_id: str | int) -> RemoteMemory:
@@ -70,9 +70,11 @@ class Client:
         )
         return found
 
-    def figures(self, *, days: int = 7) -> Figures:
+    def metrics(self, *, days: int = 7) -> UsageMetrics:
         """How memories were used in the last days, today included: calls, success, latency, the queue."""
-        found: Figures = from_plain(Figures, self._connection.ask("GET", "figures", query={"days": days})["result"])
+        found: UsageMetrics = from_plain(
+            UsageMetrics, self._connection.ask("GET", "metrics", query={"days": days})["result"]
+        )
         return found
 
     def trends(self, *, k: int = 5, days: int = 30) -> list[Trend]:
@@ -82,17 +84,17 @@ class Client:
         )
         return found
 
-    def token(self, user_id: str | int, *, scope: Literal["read", "write"] = "read", minutes: int = 15) -> Token:
+    def token(self, user_id: str | int, *, scope: Literal["read", "write"] = "read", minutes: int = 15) -> UserToken:
         """A token for one user, to be handed to their own device. It ends by itself, or with the key."""
         asked = {"user": check_user_id(user_id), "scope": scope, "minutes": minutes}
-        token: Token = from_plain(Token, self._connection.ask("POST", "tokens", body=asked)["result"])
+        token: UserToken = from_plain(UserToken, self._connection.ask("POST", "tokens", body=asked)["result"])
         return token
 
-    def visit(self, user_id: str | int, *, read_only: bool = False) -> Visit:
+    def create_login(self, user_id: str | int, *, read_only: bool = False) -> LoginLink:
         """A link that lets one user into the web console, once and within ten minutes."""
         asked = {"user": check_user_id(user_id), "read_only": read_only}
-        visit: Visit = from_plain(Visit, self._connection.ask("POST", "visits", body=asked)["result"])
-        return visit
+        link: LoginLink = from_plain(LoginLink, self._connection.ask("POST", "logins", body=asked)["result"])
+        return link
 
     def declarations(self, format: str, *suites: str) -> list[dict[str, Any]]:
         """The tools of these suites, or of all, declared as a provider wants them."""
@@ -145,4 +147,4 @@ def connect(url: str, *, key: str | None = None, timeout: float = 30.0) -> Clien
     """
     if not url.startswith(("http://", "https://")):
         raise InvalidInputError("url", "must begin with http:// or https://")
-    return Client(Connection(url, key, timeout=timeout))
+    return Client(HttpConnection(url, key, timeout=timeout))

@@ -31,7 +31,7 @@ def segment(text: str) -> str:
     return quote(text, safe="").replace(".", "%2E")
 
 
-class Connection:
+class HttpConnection:
     """Keeps connections open and uses them again. Safe to share between threads."""
 
     def __init__(
@@ -101,7 +101,7 @@ class Connection:
                 return answer
             refused = answer.status_code == 429  # nothing was done
             if last or answer.status_code not in _AGAIN or not (again or refused):
-                raise _problem(answer)
+                raise _error_from_response(answer)
             self._pause(_wait(number, answer.headers.get("retry-after")))
         raise AssertionError("unreachable")
 
@@ -113,7 +113,7 @@ class Connection:
             with self._http.stream(method, self._at(path), headers=headers, **how) as answer:
                 if not answer.is_success:
                     answer.read()
-                    raise _problem(answer)
+                    raise _error_from_response(answer)
                 yield answer
         except httpx.TransportError as error:
             raise _unreachable(error) from None
@@ -136,7 +136,7 @@ def _unreachable(error: httpx.TransportError) -> StoreUnavailableError:
     return StoreUnavailableError(f"the server cannot be reached ({type(error).__name__}); try again")
 
 
-def _problem(answer: httpx.Response) -> Exception:
+def _error_from_response(answer: httpx.Response) -> Exception:
     try:
         told = answer.json()
     except ValueError:
