@@ -109,7 +109,7 @@ class Login:
         return self._signed("session", {name: told[name] for name in "tuork"}, SESSION_LIFETIME)
 
     def session(self, cookie: str) -> LoginSession | None:
-        """Return the visitor of this cookie; None if it is not valid."""
+        """Return the login session of this cookie; None if it is not valid."""
         told = self._told("session", cookie) if cookie else None
         if told is not None and self._is_good(told) and not self._is_spent(told["n"]):
             return LoginSession(told["t"], told["u"], told["o"], may_write=not told["r"], nonce=told["n"])
