@@ -92,7 +92,7 @@ def test_U3_an_installed_package_says_where_the_benchmarks_are(tmp_path: Path) -
         "import sys; from pathlib import Path\n"
         "from recollect.surfaces.cli import bench, program, tour, tools  # noqa\n"
         "program.app.registered_groups.clear(); bench.add_commands(Path(sys.argv.pop(1)))\n"
-        "sys.exit(program.run(sys.argv[1:]))"
+        "sys.exit(program.run_program(sys.argv[1:]))"
     )
     args = [sys.executable, "-c", code, str(tmp_path), "bench", "recall", "--data", "x.json"]
     done = subprocess.run(args, capture_output=True, text=True, check=False)
