@@ -317,8 +317,9 @@ def test_terms_with_signs_in_them_reach_fts5_whole(tmp_path: Path) -> None:
 
 @pytest.fixture
 def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a new process needs is measured once: these figures are for nobody."""
+    """What a new process needs is measured once, and few questions are asked: these figures are for nobody."""
     monkeypatch.setattr(speed, "_PROCESSES", 1)
+    monkeypatch.setattr(speed, "_QUESTIONS", 24)
 
 
 @pytest.mark.usefixtures("one_process")

@@ -29,7 +29,8 @@ from recollect.surfaces.chat.page import Choice
 from recollect.surfaces.terminal.chat import _chosen_choice
 from recollect.surfaces.terminal.lines import VERBS, _commands, _completer, earlier_inputs
 from recollect.testing.models import Call, Cut, ModelRequest, ModelServer, Say, Stall, Turn
-from tests.test_cli import PROGRAM, environment, run
+from tests.program import ProgramProcess
+from tests.test_cli import environment, run
 
 PROMPT = "› "
 POST = "PostgreSQL 18 Released"
@@ -44,15 +45,9 @@ class Terminal:
         self.raw = ""
         self._left = b""
         self._seen = 0
-        self.process = subprocess.Popen(
-            [*PROGRAM, "chat", "--root", str(root), *args],
-            stdin=inside,
-            stdout=inside,
-            stderr=inside,
-            env=environment(INPUTRC="/dev/null", **variables),
-            start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-        )
+        streams = dict.fromkeys(("stdin", "stdout", "stderr"), inside)
+        environ = environment(INPUTRC="/dev/null", **variables)
+        self.process = ProgramProcess("chat", "--root", str(root), *args, **streams, env=environ, owns_terminal=True)
         os.close(inside)
 
     @property
@@ -277,7 +272,7 @@ def test_U1_ctrl_c_stops_the_answer_and_not_the_program(tmp_path: Path) -> None:
 
 def test_U1_ctrl_d_says_goodbye_and_what_was_learned(tmp_path: Path) -> None:
     with chatting(tmp_path) as terminal:
-        assert "No model is set" in terminal.say("I live in Lviv")
+        assert "No model is configured" in terminal.say("I live in Lviv")
         shown = terminal.leave()
     assert "What I learned:\n✓ Remembered: Location: Lviv #" in shown
     assert facts(tmp_path) == ["location: Lviv"]
@@ -301,7 +296,7 @@ def test_U1_a_killed_chat_loses_nothing_said_and_goes_on(tmp_path: Path) -> None
             terminal.kill()
         assert said(tmp_path) == ["I live in Lviv", "I work at Stripe"]
         with chatting(tmp_path, **with_model(server)) as terminal:
-            assert f"Going on with “{POST}”." in terminal.shown
+            assert f"Continuing “{POST}”." in terminal.shown
             assert terminal.say("Where was I?").endswith("Go on.")
             before = [message.text for message in server.requests[-1].messages]
             assert before == ["I live in Lviv", "Go on.", "I work at Stripe\n\nWhere was I?"]
@@ -315,13 +310,13 @@ def test_U1_a_named_chat_is_one_of_its_own_also_at_the_same_time(tmp_path: Path)
     with chatting(tmp_path, "--session", "thesis") as thesis:
         thesis.say("I live in Lviv")
         with chatting(tmp_path) as other:
-            assert "Going on" not in other.shown
+            assert "Continuing" not in other.shown
             other.say("I work at Stripe")
             assert "Location: Lviv" in thesis.leave()
             learned = other.leave()
             assert "Company: Stripe" in learned and "Lviv" not in learned
     with chatting(tmp_path, "--session", "thesis") as thesis:
-        assert "Going on where you left off." in thesis.shown
+        assert "Continuing where you left off." in thesis.shown
         thesis.say("Now chapter two")
     with recollect.open(tmp_path) as app:
         assert [session.messages for session in app.user("me").sessions()] == [4, 2]
@@ -436,9 +431,8 @@ def test_U1_programs_get_json_lines_and_may_say_how_a_text_is_meant(tmp_path: Pa
 
 
 def test_U1_who_stops_reading_ends_the_chat(tmp_path: Path) -> None:
-    child = subprocess.Popen(
-        [*PROGRAM, "chat", "--root", str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment()
-    )
+    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout"), subprocess.PIPE)
+    child = ProgramProcess("chat", "--root", str(tmp_path), **pipes, env=environment())
     assert child.stdin is not None and child.stdout is not None
     child.stdout.close()
     child.stdin.write(b"hello\n" * 3)
@@ -455,8 +449,8 @@ def test_U1_ctrl_c_ends_a_script(tmp_path: Path) -> None:
         return Stall()
 
     with ModelServer(script) as server:
-        child = subprocess.Popen(
-            [*PROGRAM, "chat", "--root", str(tmp_path)],
+        child = ProgramProcess(
+            *("chat", "--root", str(tmp_path)),
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -33,6 +33,7 @@ from recollect.records import Hit, Note
 from recollect.search.tokens import count
 from recollect.surfaces.cli import chat as _chat  # noqa: F401
 from recollect.surfaces.cli import (  # noqa: F401  (their commands)
+    extraction,
     identity,
     interaction_commands,
     mcp,
@@ -41,6 +42,8 @@ from recollect.surfaces.cli import (  # noqa: F401  (their commands)
     remove_commands,
     tools,
     tour,
+    usage_metrics,
+    work,
     write_commands,
 )
 from recollect.surfaces.cli import interests as _interests  # noqa: F401
@@ -60,10 +63,10 @@ from recollect.surfaces.cli.program import PANELS, app, exit_code, program
 from recollect.testing import FrozenClock
 from tests.contracts.store_contract import tool_call
 from tests.fakes.embedding_server import EmbeddingServer
+from tests.program import ProgramProcess, run_separately
 
 DOCS = Path(__file__).parents[1] / "docs" / "cli.md"
 SOURCE = Path(recollect.__file__).parents[1]
-PROGRAM = [sys.executable, "-c", "from recollect.surfaces.cli import main; main()"]
 KEY = "sk-proj-" + "4f9aXb72Lq" * 3
 YESTERDAY = (datetime.now(timezone.utc) - timedelta(days=1)).date().isoformat()
 
@@ -99,28 +102,14 @@ def environment(**more: str) -> dict[str, str]:
 
 def run(*args: str, stdin: bytes = b"", **variables: str) -> subprocess.CompletedProcess[bytes]:
     """The real program, with pipes."""
-    return subprocess.run(
-        [*PROGRAM, *args],
-        input=stdin,
-        capture_output=True,
-        env=environment(**variables),
-        timeout=120,
-        check=False,
-    )
+    return run_separately(*args, input=stdin, env=environment(**variables), timeout=120)
 
 
 def on_terminal(*args: str, answer: str = "", columns: int = 80, **variables: str) -> tuple[int, str]:
     """The real program on a pseudo-terminal; the answer is typed once it asks."""
     terminal, inside = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-    child = subprocess.Popen(
-        [*PROGRAM, *args],
-        stdin=inside,
-        stdout=inside,
-        stderr=inside,
-        env=environment(**variables),
-        close_fds=True,
-    )
+    child = ProgramProcess(*args, stdin=inside, stdout=inside, stderr=inside, env=environment(**variables))
     os.close(inside)
     shown = b""
     deadline = time.monotonic() + 120
@@ -328,21 +317,10 @@ def test_U3_an_export_into_a_folder_that_does_not_exist_is_refused(cli: Cli, tmp
     )
 
 
-def _default_interrupts() -> None:
-    """In the child: whoever is started in the background of a shell inherits that interrupts are ignored."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 def test_U3_exit_130_when_interrupted(tmp_path: Path) -> None:
-    args = [*PROGRAM, "remember", "-", "--root", str(tmp_path)]
-    with subprocess.Popen(
-        args,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment(),
-        preexec_fn=_default_interrupts,
-    ) as child:
+    args = ("remember", "-", "--root", str(tmp_path))
+    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with ProgramProcess(*args, **pipes, env=environment()) as child:
         for _ in range(300):  # until it waits for its standard input
             if Path(f"/proc/{child.pid}/wchan").exists() and _reads_input(child.pid):
                 break
@@ -368,8 +346,8 @@ def test_a_reader_that_leaves_ends_the_program_quietly(tmp_path: Path) -> None:
     with recollect.open(tmp_path) as opened, opened.user("me").batch() as memory:
         for number in range(1500):
             memory.say(f"{number}, and some words to fill the pipe that nobody reads to its end", session="s")
-    args = [*PROGRAM, "read", "--root", str(tmp_path)]
-    with subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()) as child:
+    args = ("read", "--root", str(tmp_path))
+    with ProgramProcess(*args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()) as child:
         assert child.stdout is not None
         child.stdout.readline()
         child.stdout.close()
@@ -479,7 +457,7 @@ def test_U1_clear_asks_on_a_terminal(tmp_path: Path) -> None:
     cli("remember", "Lviv", "--key", "city")
     code, shown = on_terminal("clear", "--root", str(tmp_path), answer="yes")
     assert code == 0
-    assert "Erase everything that is known of 'me' (1 fact), for good? [y/N]" in shown
+    assert "Permanently erase everything known about 'me' (1 fact)? [y/N]" in shown
     assert cli.json("read") == []
 
 
@@ -1081,7 +1059,9 @@ def test_U7_calls_are_listed_newest_first(cli: Cli) -> None:
     )
     assert shown.stderr == ""
     assert [call["id"][-1] for call in cli.json("calls", "--limit", "2")] == ["5", "4"]
-    assert "The last 2; more with --limit." in on_terminal("calls", "--limit", "2", "--root", str(cli.root))[1]
+    assert (
+        "Showing the last 2; use --limit for more." in on_terminal("calls", "--limit", "2", "--root", str(cli.root))[1]
+    )
     assert [call["id"][-1] for call in cli.json("calls", "--tool", "memory_save", "--limit", "0")] == list("5431")
     assert cli.json("calls", "--session", "chat-7")[0]["tokens_out"] == 234
     between = cli.json("calls", "--since", "2026-02-12T09:31:00Z", "--until", "2026-02-12T09:32:00Z")
@@ -1107,7 +1087,7 @@ def test_T7_usage_adds_up_by_operation(cli: Cli) -> None:
     with at(datetime(2026, 2, 12, tzinfo=timezone.utc), cli.root) as memory:
         memory.spend("extract", tokens_in=41_000, tokens_out=2_300, cost=0.25)
         memory.spend("search", tokens_in=20)
-    assert cli("usage").stderr == "Nothing was spent today (UTC).\n"
+    assert cli("usage").stderr == "No usage today (UTC).\n"
     with at(datetime(2026, 2, 13, tzinfo=timezone.utc), cli.root) as memory:
         memory.spend("extract", tokens_in=1_000, cost=0.125)
     assert cli("usage", "--since", "2026-02-12").stdout == (
@@ -1125,7 +1105,7 @@ def test_T7_usage_adds_up_by_operation(cli: Cli) -> None:
     ]
     assert told["total"] == {"calls": 3, "tokens_in": 42_020, "tokens_out": 2_300, "cost": 0.375}
     assert cli.json("usage") == {"days": [], "total": {}}
-    assert cli("usage", "--since", "2027-01-01").stderr == "Nothing was spent.\n"
+    assert cli("usage", "--since", "2027-01-01").stderr == "No usage in this period.\n"
     cli("usage", "--since", "last week", code=2)
 
 
@@ -1172,10 +1152,10 @@ def test_R7_erase_a_topic_and_everything(cli: Cli) -> None:
     receipt = cli.json("erase", "--topic", "zebras", "--yes")["receipt"]
     assert (len(receipt["ids"]), receipt["places"]["records"]) == (2, 2)
     assert len(cli.json("read")) == 1
-    assert "Erased 'me'; nothing stays." in cli("erase", "--everything", "--yes").stdout
+    assert "Erased 'me'; nothing is left." in cli("erase", "--everything", "--yes").stdout
     assert not (cli.root / "me").exists()
     cli("show", code=3)
-    assert cli("users").stderr == "Nobody has a memory here yet.\n"
+    assert cli("users").stderr == "There are no users yet.\n"
 
 
 def test_R7_clear(cli: Cli) -> None:
@@ -1195,7 +1175,7 @@ def test_R8_export_and_import_back(cli: Cli, tmp_path: Path) -> None:
     assert cli("show", "--user", "anna").stdout == cli("show").stdout
     assert cli.json("history", "--user", "anna") == cli.json("history")
     assert "add --yes" in cli("import", str(archive), "--user", "anna", code=2).stderr
-    assert "0 written, 2 known already" in cli("import", str(archive), "--user", "anna", "--yes").stdout
+    assert "0 written, 2 already known" in cli("import", str(archive), "--user", "anna", "--yes").stdout
     cli("export", str(tmp_path), code=2)
 
 
@@ -1218,7 +1198,7 @@ def test_R8_import_says_what_was_not_taken_over_and_why(cli: Cli, tmp_path: Path
     (tmp_path / "mem0.json").write_text(json.dumps(memories), encoding="utf-8")
     assert "has memories of 2 users; choose one" in cli("import", str(tmp_path / "mem0.json"), code=2).stderr
     result = cli("import", str(tmp_path / "mem0.json"), "--from-user", "42")
-    assert result.stdout.splitlines()[0] == "From mem0: 1 written, 1 known already, 1 refused, 1 unreadable."
+    assert result.stdout.splitlines()[0] == "From mem0: 1 written, 1 already known, 1 refused, 1 unreadable."
     assert "mem0.json memory 5: memory: must not be empty" in result.stdout
     assert KEY not in result.stdout
     cli("undo", result.stderr.split()[-1], "--yes")
@@ -1328,7 +1308,7 @@ def test_U3_the_tour_shows_real_commands_and_leaves_nothing(tmp_path: Path) -> N
         "You wrote it into the file yourself",
         "Again: role: Engineer",
         "me: in order",
-        "How to go on",
+        "Next steps",
     ):
         assert part in shown
     assert max(map(len, shown.splitlines())) <= 80
@@ -1401,13 +1381,12 @@ _NOT_COMMANDS = {
 
 
 def test_U3_shared_options_may_stand_before_the_command(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", "from recollect.surfaces.cli import main; main()"]
     before = ["--root", str(tmp_path), "--user=anna", "--json"]
     for line in (["remember", "Likes tea"], ["read", "--kind", "fact"]):
-        done = subprocess.run([*command, *before, *line], capture_output=True, text=True, check=True)
+        done = run_separately(*before, *line, text=True)
         answer = json.loads(done.stdout)
     assert [record["content"] for record in answer] == ["Likes tea"] and (tmp_path / "anna").is_dir()
-    assert subprocess.run([*command, "--root", str(tmp_path)], capture_output=True, text=True).returncode == 2
+    assert run_separately("--root", str(tmp_path)).returncode == 2
 
 
 def test_U3_every_verb_of_the_api_is_a_command() -> None:
@@ -1454,7 +1433,7 @@ def test_U3_a_tool_is_called_by_hand(tmp_path: Path) -> None:
 def test_U3_sessions_and_similar(cli: Cli) -> None:
     memory, who = recollect.open(cli.root).user("u1"), ("--user", "u1")
     memory.note("Plays guitar in a band")
-    assert "Nothing says the same twice." in cli("similar", *who).stderr
+    assert "No similar facts or notes." in cli("similar", *who).stderr
     assert "No conversations." in cli("sessions", *who).stderr
     memory.note("Plays the guitar in a rock band")
     memory.say("Hello", session="chat-1")

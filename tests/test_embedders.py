@@ -66,7 +66,7 @@ class TestWhatIsChecked:
             ([1, 2], "row for each text"),
             ([[1, 2], [3]], "did not return a table of numbers"),
             ("words", "did not return a table of numbers"),
-            (None, "no table of numbers|row for each text"),
+            (None, "did not return a table of numbers|row for each text"),
             ([[1, 2, 3], [4, 5, 6]], "3 dimensions instead of 2"),
             ([[1, float("nan")], [1, 2]], "not finite"),
             ([[1, float("inf")], [1, 2]], "not finite"),
@@ -191,7 +191,10 @@ class TestHttp:
             (Reply(200, b'{"data": [1, 2]}'), "other fields"),
             (Reply(200, b'{"data": [{}, {}]}'), "no embedding"),
             (Reply(200, b'{"data": [{"embedding": [1]}, {"embedding": [1, 2]}]}'), "different sizes"),
-            (Reply(200, b'{"data": [{"index": 1, "embedding": [1]}, {"index": 1, "embedding": [2]}]}'), "otherwise"),
+            (
+                Reply(200, b'{"data": [{"index": 1, "embedding": [1]}, {"index": 1, "embedding": [2]}]}'),
+                "numbered differently",
+            ),
             (Reply(200, b'{"data": [{"embedding": "zebra!"}, {"embedding": "?"}]}'), "other fields"),
             (Reply(200, b'{"data": [{"embedding": "AAA="}, {"embedding": "AAA="}]}'), "other values"),
             (
@@ -515,7 +518,7 @@ class TestRealWeights:
 
 def test_S2_errors_of_embedders_are_ours() -> None:
     assert issubclass(EmbedderError, RecollectError)
-    assert "search goes on" in str(EmbedderError())
+    assert "search continues" in str(EmbedderError())
     embedder: Embedder = HashEmbedder(8)  # what a user's own must have, and no more
     with pytest.raises(EmbedderError):
         as_vectors(embedder.embed(["a"]), 2, 8, embedder.name)

@@ -133,7 +133,7 @@ def test_W1_the_queued_answer_of_a_suite_of_sentences_is_a_sentence(tmp_path: Pa
         with held(memory):
             result = suite.call("write_memory", _SAMPLES["write_memory"])
         assert result.status == "queued"
-        assert result.text == "write_memory takes longer than usual and is done in the background; do not repeat it"
+        assert result.text == "write_memory takes longer than usual and continues in the background; do not repeat it"
         assert [one.status for one in settled(app, suite)] == ["ok"]
 
 
@@ -192,7 +192,7 @@ def test_W1_who_waits_for_a_full_queue_in_vain_is_told_that_nothing_is_certain(t
         with held(memory):
             result = suite.call("memory_save", {"content": "Likes oolong"})
             assert (result.status, result.is_error) == ("timeout", True)
-            assert "look whether" in result.text or "nothing was done" in result.text
+            assert "check if" in result.text or "nothing was done" in result.text
 
 
 def test_W1_with_MEMORY_TOOL_ASYNC_false_a_reply_waits_as_long_as_the_tool_says(tmp_path: Path) -> None:

@@ -35,8 +35,8 @@ from recollect.surfaces.cli.program import app
 from recollect.surfaces.http_server import Address
 from recollect.surfaces.mcp.authentication import McpCaller, NamedByProxy, RejectedCaller, TokenFile, checked_suites
 from recollect.tools.catalog import SUITES, tools_of
+from tests.program import PROGRAM, ProgramProcess
 
-PROGRAM = [sys.executable, "-c", "from recollect.surfaces.cli import main; main()", "mcp"]
 SOURCE = str(Path(recollect.__file__).parents[1])
 WAIT = 120.0
 """How long to wait for what must happen, in seconds; nothing is asserted about how fast it was."""
@@ -82,7 +82,7 @@ def text_of(read: Any) -> str:
 
 def by_stdio(root: Path, *args: str, mode: str = "auto", name: str = "tests") -> Client:
     command, *rest = PROGRAM
-    server = StdioServerParameters(command=command, args=[*rest, "--root", str(root), *args], env=environment())
+    server = StdioServerParameters(command=command, args=[*rest, "mcp", "--root", str(root), *args], env=environment())
     return Client(server, mode=mode, client_info=Implementation(name=name, version="1"), read_timeout_seconds=WAIT)
 
 
@@ -90,8 +90,8 @@ class Pipes:
     """The server with its bare protocol."""
 
     def __init__(self, root: Path, *args: str) -> None:
-        self.process = subprocess.Popen(
-            [*PROGRAM, "--root", str(root), *args],
+        self.process = ProgramProcess(
+            *("mcp", "--root", str(root), *args),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -200,8 +200,8 @@ class Web:
 
 @contextmanager
 def web(root: Path, *args: str) -> Iterator[Web]:
-    process = subprocess.Popen(
-        [*PROGRAM, "--http", "0", "--root", str(root), *args],
+    process = ProgramProcess(
+        *("mcp", "--http", "0", "--root", str(root), *args),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -346,7 +346,7 @@ def test_U4_errors_are_told_in_the_way_of_the_protocol(shared: Web, mode: str) -
                 assert error.value.code == -32602
             with pytest.raises(MCPError, match="there is no prompt 'sing'"):
                 await client.get_prompt("sing")
-            with pytest.raises(MCPError, match="remember_this needs text"):
+            with pytest.raises(MCPError, match="remember_this requires the argument text"):
                 await client.get_prompt("remember_this", {"text": " "})
 
     asyncio.run(check())
@@ -657,16 +657,16 @@ def test_U4_a_proxy_can_say_who_it_is(tmp_path: Path) -> None:
         (["--http", "8765", "--user", "me", "--user-header", "X-User"], "one of --user, --tokens and --user-header"),
         (["--http", "0.0.0.0:8765", "--user", "me"], "use --tokens"),
         (["--http", "[::]:8765", "--user", "me"], "use --tokens"),
-        (["--http", "0.0.0.0:8765", "--user-header", "X-User"], "see --behind-proxy"),
-        (["--http", "0.0.0.0:8765", "--user-header", "X-User", "--behind-proxy"], "with --allow-host"),
-        (["--http", "8765", "--user-header", "X User"], "no name of a header"),
-        (["--http", "8765", "--user", "me", "--behind-proxy"], "goes with --user-header"),
+        (["--http", "0.0.0.0:8765", "--user-header", "X-User"], "add --behind-proxy"),
+        (["--http", "0.0.0.0:8765", "--user-header", "X-User", "--behind-proxy"], "add --allow-host"),
+        (["--http", "8765", "--user-header", "X User"], "not a valid header name"),
+        (["--http", "8765", "--user", "me", "--behind-proxy"], "requires --user-header"),
         (["--http", "8765", "--tokens", "nowhere.txt"], "cannot read nowhere.txt"),
         (["--http", "port", "--user", "me"], "is not PORT or HOST:PORT"),
         (["--http", "99999", "--user", "me"], "is not PORT or HOST:PORT"),
-        (["--http", "no.such.host.invalid:8765", "--user", "me"], "no address of this machine"),
-        (["--tokens", "tokens.txt"], "goes with --http"),
-        (["--behind-proxy"], "goes with --http"),
+        (["--http", "no.such.host.invalid:8765", "--user", "me"], "not an address of this machine"),
+        (["--tokens", "tokens.txt"], "requires --http"),
+        (["--behind-proxy"], "requires --http"),
         (["--suite", "everything"], "is not one of"),
         (["--user", ""], "must have 1 to"),
     ],
@@ -702,18 +702,18 @@ def test_addresses() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "there is no token"),
-        ("# nothing\n", "there is no token"),
+        ("", "contains no tokens"),
+        ("# nothing\n", "contains no tokens"),
         (ANN, "line 1: must be TOKEN USER"),
         (f"{ANN} a b c", "line 1: must be TOKEN USER"),
-        (f"{ANN} ann\n{ANN} ben", "line 2: this token is there already"),
+        (f"{ANN} ann\n{ANN} ben", "line 2: duplicate token"),
         (f"{ANN} ann nonsense", "is not one of"),
         ("short ann", "at least 16 characters"),
         ("тайна" * 8 + " ann", "at least 16 characters"),
         ("{", "not valid JSON"),
         (json.dumps({ANN: 5.5}), "must be text or an integer"),
         (json.dumps({ANN: {"user": "ann", "suites": [1]}}), "must be a list of names"),
-        (f'{{"{ANN}": "ann", "{ANN}": "ben"}}', "there twice"),
+        (f'{{"{ANN}": "ann", "{ANN}": "ben"}}', "duplicate name"),
     ],
 )
 def test_U4_a_wrong_token_file_is_refused(tmp_path: Path, text: str, says: str) -> None:
@@ -970,7 +970,7 @@ def test_U4_the_inspector_can_use_it(tmp_path: Path, request: pytest.FixtureRequ
             pytest.skip("npm cannot install the inspector here")
 
     def inspect(*args: str) -> Any:
-        server = [*PROGRAM, "--root", str(tmp_path / "memory"), "--user", "u1"]
+        server = [*PROGRAM, "mcp", "--root", str(tmp_path / "memory"), "--user", "u1"]
         # the inspector reads a dash after its own options as one of them: the program goes through a script
         starter = tmp_path / "server"
         starter.write_text("#!/bin/sh\nexec " + " ".join(f"'{part}'" for part in server) + "\n")

@@ -336,7 +336,7 @@ def test_U1_a_discussion_from_its_beginning_to_its_end(app: Recollect, clock: Fr
     assert f'Discussed "{POST}" (4 messages, 0 min)' in _memory(app).daily()
     talk.choose(_choices(ended)[0].command)
     assert "company: Stripe" not in _facts(_memory(app))
-    assert "Nothing is under way" in _text(talk.end())
+    assert "There is no discussion here" in _text(talk.end())
 
 
 def test_U1_turning_to_something_else_concludes_what_was_before(
@@ -496,8 +496,8 @@ def test_U1_T6_they_are_reminded_of_something_similar_once(app: Recollect, clock
         ("/discuss", "Give a title"),
         ("/discus Zig", "Did you mean /discuss?"),
         ("/wat", "/help lists"),
-        ("/help", "/discuss  begin a discussion"),
-        ("/end", "Nothing is under way"),
+        ("/help", "/discuss  start a discussion"),
+        ("/end", "There is no discussion here"),
         ("/MEMORY", "anything about you yet"),
         ("/memory@a_bot pause", "Memory is paused."),
     ],
@@ -770,6 +770,6 @@ def test_U1_what_was_left_in_the_background_is_told_when_it_is_done(tmp_path: Pa
             assert tools.call("write_memory", TEA).status == "queued"
         wait_for(app)
         (told,) = _lines(talk.say("Well?"), "aside")
-        assert told.startswith("Done meanwhile: ") and "drink" in told
+        assert told.startswith("Done in the meantime: ") and "drink" in told
         assert _facts(memory) == ["drink: Drinks green tea"]
         assert _lines(talk.say("And?"), "aside") == []

@@ -206,7 +206,7 @@ class MemoryContract:
         memory.remember("Engineer", key="role")
         memory.forget("role")
         memory.remember("Pilot", key="role")
-        with pytest.raises(UndoError, match="known as 'Pilot'"):
+        with pytest.raises(UndoError, match="is now 'Pilot'"):
             memory.undo(2)
         memory.forget("role")
         memory.undo(2)

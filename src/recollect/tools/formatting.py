@@ -1,4 +1,4 @@
-"""How answers are put: as text or JSON, not longer than a limit, and with nothing in them that passes for a prompt."""
+"""Formats answers: as text or JSON, within a length limit, and without anything that could pass for a prompt."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from recollect.records import Record
 from recollect.times import to_text
 
 MAX_OUTPUT = 20_000
-"""The longest answer, in characters."""
+"""The maximum length of an answer, in characters."""
 
 _MORE = "… (the rest was left out)"
 
 
 def render_answer(content: str | dict[str, Any] | list[Any], limit: int) -> str:
-    """The answer as text of at most ``limit`` characters; what is left out of a list is counted."""
+    """Return an answer as text of at most ``limit`` characters. Items left out of a list are counted."""
     if isinstance(content, str):
         text = content if len(content) <= limit else _cut_at_line(content, limit)
     else:
@@ -31,12 +31,12 @@ def render_answer(content: str | dict[str, Any] | list[Any], limit: int) -> str:
 
 
 def memory_text(text: str) -> str:
-    """Text from memory, fit for an answer."""
+    """Return text from memory in a form that is safe in an answer."""
     return without_markup(text)
 
 
 def neutralize(content: Any) -> Any:
-    """An answer with nothing in any of its texts that passes for a part of a prompt. Every answer goes through here."""
+    """Return an answer without anything that could pass for a part of a prompt. Every answer goes through here."""
     if isinstance(content, str):
         return without_markup(_sendable(content))
     if isinstance(content, dict):
@@ -47,17 +47,16 @@ def neutralize(content: Any) -> Any:
 
 
 def mark_untrusted(record: Record, shown: dict[str, Any]) -> dict[str, Any]:
-    """What is shown of a record, with a mark if it came from a source that is not trusted."""
+    """Return the shown fields of a record, marked if it came from an untrusted source."""
     return shown if record.trusted else shown | {"trusted": False}
 
 
 def created_text(record: Record) -> str:
-    """When a record was made, as text."""
+    """Return the time of a record as text."""
     return to_text(record.created_at)
 
 
 def _sendable(text: str) -> str:
-    """The text without halves of characters."""
     return text.encode("utf-8", errors="replace").decode("utf-8")
 
 
@@ -66,7 +65,7 @@ def _json(content: Any) -> str:
 
 
 def _fit_json(value: Any, room: int) -> Any:
-    """As much of a value as has room as JSON. Lists lose items from their end, texts are cut, the longest first."""
+    """Return as much of a value as fits as JSON. Lists lose items at the end; texts are cut, the longest first."""
     if len(_json(value)) <= room:
         return value
     if isinstance(value, str):
@@ -93,7 +92,6 @@ def _fit_json(value: Any, room: int) -> Any:
 
 
 def _most(length: int, part: Callable[[int], Any], room: int) -> Any:
-    """The longest part that has room; the shortest if none has."""
     low, high = 0, length
     while low < high:
         middle = (low + high + 1) // 2

@@ -1,5 +1,5 @@
-"""What a person changes: a line, the whole file, a pin; forgetting, merging and taking back. Each is shown first where
-it could surprise, and never overwrites what somebody else changed meanwhile."""
+"""The pages that change a memory: edit, pin, forget, merge, undo. Edits show a preview first, and no change overwrites
+one that was made in the meantime."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from recollect.surfaces.web.diffs import lines_changed, words_changed
 from recollect.surfaces.web.rendering import WebRequest, redirect_with_notice, render_page
 from recollect.surfaces.web.views import requested_day
 
-_MEANWHILE = "It was changed meanwhile, to what is shown first. Save only if you still want to."
+_MEANWHILE = "It was changed in the meantime, to the first text below. Save only if you still want to."
 
 
 class RefusedEditError(InvalidInputError):
-    """The policy said no, and why."""
+    """The policy refused the change."""
 
     def __init__(self, outcome: Outcome) -> None:
         super().__init__("memory", outcome.message)
@@ -28,7 +28,7 @@ class RefusedEditError(InvalidInputError):
 
 
 def editor_view(request: WebRequest) -> Response:
-    """A file, to be edited as a whole."""
+    """Show the editor for a whole file."""
     day = requested_day(request)
     text = _file(request)
     return render_page(
@@ -37,14 +37,16 @@ def editor_view(request: WebRequest) -> Response:
 
 
 def edit_view(request: WebRequest) -> Response:
-    """Show what an edit would change; then, if the file is still what it was made from, save it."""
+    """Show what an edit would change, or save it if the file has not changed since."""
     day, current = requested_day(request), _file(request)
     text, expect = _with_newlines_of(current, request.field("text")), request.field("expect")
     rows = lines_changed(current, text)
     values: dict[str, Any] = {"day": day, "text": text, "rows": rows, "problem": "", "expect": expect}
     values["compared"] = page_digest(_unix_newlines(text))
     if expect != page_digest(current):
-        values["problem"] = "The file was changed meanwhile. Below is what your text would change now; nothing is lost."
+        values["problem"] = (
+            "The file was changed in the meantime. Below is what your text would change now; nothing is lost."
+        )
         return render_page(
             request, "editor.html", status=_stale_status(request), **values | {"expect": page_digest(current)}
         )
@@ -65,12 +67,12 @@ def edit_view(request: WebRequest) -> Response:
 
 
 def _is_compared(request: WebRequest, text: str) -> bool:
-    """Whether this is to be saved, and is what the person has seen compared."""
+    """Return True if the form asks to save exactly the text that was compared."""
     return request.form.get("step") == "save" and request.form.get("compared") == page_digest(_unix_newlines(text))
 
 
 def _stale_status(request: WebRequest) -> int:
-    """The status of a page that tells of somebody else's change: only who wanted to save was refused."""
+    """Return the status of a page about a concurrent change: a conflict only if the form asked to save."""
     return 409 if request.form.get("step") == "save" else 200
 
 
@@ -80,23 +82,23 @@ def _file(request: WebRequest) -> str:
 
 
 def page_digest(text: str) -> str:
-    """What tells one text from another."""
+    """Return a hash of a text."""
     return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
 def _with_newlines_of(current: str, text: str) -> str:
-    """A text as a browser sends it, with the line endings of the file."""
+    """Return a text from a browser with the line endings of the file."""
     plain = _unix_newlines(text)
     return plain.replace("\n", "\r\n") if "\r\n" in current else plain
 
 
 def _without_secrets(text: str, current: str) -> str:
-    """A refused text as it may be shown again: secrets masked in what is new; the rest is in the file already."""
+    """Return a refused text with secrets in its new parts masked; the rest is already in the file."""
     known = set(current.splitlines())
     lines = text.splitlines(keepends=True)
     masked = "".join(line if line.rstrip("\r\n") in known else mask(line) for line in lines)
     left = "".join(line for line in masked.splitlines(keepends=True) if line.rstrip("\r\n") not in known)
-    return mask(masked) if find_secrets(left) else masked  # one over several lines, such as a block with a key
+    return mask(masked) if find_secrets(left) else masked  # a secret over several lines, such as a private key
 
 
 def _unix_newlines(text: str) -> str:
@@ -104,7 +106,7 @@ def _unix_newlines(text: str) -> str:
 
 
 def remember_view(request: WebRequest) -> Response:
-    """A fact that the person adds."""
+    """Store a fact that the person entered."""
     category = request.form.get("category") or None
     if category is not None and category not in CATEGORIES:
         raise InvalidInputError("category", f"must be one of {', '.join(CATEGORIES)}")
@@ -114,14 +116,14 @@ def remember_view(request: WebRequest) -> Response:
 
 
 def change_view(request: WebRequest) -> Response:
-    """Another value for one record: shown first, then saved if nobody else changed it meanwhile."""
+    """Preview a new value of a record, or save it if the record has not changed since."""
     content, seen = _unix_newlines(request.field("content")).strip(), request.field("seq")
     reason = "correction" if request.form.get("reason") == "correction" else "update"
     record, problem = _require_exact(request, request.memory.get(request.path["id"])), ""
-    if refused := refusal_of_secret(content):  # before it is compared, and so before it is shown
+    if refused := refusal_of_secret(content):  # before it is compared and shown
         content, problem = mask(content), refused.message
     elif _is_compared(request, content):
-        with request.memory.batch() as mine:  # so that nobody is in between looking and writing
+        with request.memory.batch() as mine:  # so that nothing happens between the check and the write
             record = mine.get(record.id)
             outcome = mine.update(record.id, content, reason=reason) if str(record.seq) == seen else None
         if outcome is not None and outcome.done:
@@ -136,7 +138,7 @@ def change_view(request: WebRequest) -> Response:
 
 
 def pin_view(request: WebRequest) -> Response:
-    """Keep a fact in MEMORY.md, or no longer."""
+    """Pin or unpin a fact."""
     wanted = request.form.get("pinned") == "1"
     name = request.path["id"]
     return _redirect_after(
@@ -145,14 +147,14 @@ def pin_view(request: WebRequest) -> Response:
 
 
 def forget_view(request: WebRequest) -> Response:
-    """Out of recall."""
+    """Forget a record."""
     name = request.path["id"]
     reason = request.form.get("reason", "").strip() or None
     return _redirect_after(request, f"record/{name}", "forgotten", request.existing_memory.forget(name, reason=reason))
 
 
 def undo_view(request: WebRequest) -> Response:
-    """Take back an entry of the journal or a whole run."""
+    """Undo a journal entry or a whole run."""
     target = request.field("target")
     if not target or (target.isdigit() and not (target.isascii() and len(target) <= 15)):
         raise InvalidInputError("target", "must be the number of an entry or the id of a run")
@@ -168,7 +170,7 @@ def _last_target(request: WebRequest) -> str | int | None:
 
 
 def merge_view(request: WebRequest) -> Response:
-    """Two records become one."""
+    """Merge two records into one."""
     one, other = request.field("one"), request.field("other")
     outcome = request.existing_memory.merge(
         [one, other], _unix_newlines(request.field("content")).strip(), reason="merged in the console"
@@ -179,9 +181,9 @@ def merge_view(request: WebRequest) -> Response:
 
 
 def _require_exact(request: WebRequest, record: Record) -> Record:
-    """A record that was asked for by its id, and not by something that fits by chance."""
+    """Return the record if its full id was given, not only a matching key or ending."""
     if record.id != request.path["id"]:
-        raise NotFoundError("There is no such record.")
+        raise NotFoundError("This record does not exist.")
     return record
 
 

@@ -1,6 +1,6 @@
-"""What an operator sees: how many users there are, how the tools do, and what waits. Never what anybody remembers.
+"""The operators' pages: users, metrics and the queue, but never the content of a memory.
 
-Operators see their own tenant only. They can erase a user who asks for it, and mend the queue.
+Operators see only their own tenant. They can erase a user on request, and retry or drop failed jobs.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from recollect.work.contract import Job
 
 SPANS = (1, 7, 30, 90)
 USERS = 50
-"""How many are on a page."""
+"""The number of users on a page."""
 LETTERS = 100
 SECONDS = 2.0
-"""How long a page waits for many users to be counted; the next time it is opened, more of them are."""
+"""The time a page spends on counting users. The next request continues."""
 _MOST_BARS = 12
 _ENOUGH = 0.9
 """The share of calls that should succeed."""
-_KEPT = "From being put, or due if put for later, to being done. Done jobs are kept for a day."
+_KEPT = "From when a job was queued (or due) until it was done. Done jobs are kept for a day."
 
 
 def dashboard_view(request: WebRequest) -> Response:
-    """How the tools were used, how well and how fast."""
+    """Show usage metrics: calls, success rate, latency."""
     days = request.number("days", 7, SPANS[-1])
     days = days if days in SPANS else 7
     found = request.app.metrics(days=days, tenant=request.login.tenant, seconds=SECONDS)
@@ -49,7 +49,7 @@ def dashboard_view(request: WebRequest) -> Response:
 
 
 def users_view(request: WebRequest) -> Response:
-    """A part of the users of the tenant, with how much is kept."""
+    """List users of the tenant with the size of their memories."""
     tenant, begins, after = request.login.tenant, request.query.get("q", ""), request.query.get("after", "")
     behind = stored_id(tenant, after) if after else ""
     some = request.app.users(tenant=tenant, begins=begins, after=behind, limit=USERS + 1)
@@ -65,23 +65,23 @@ def users_view(request: WebRequest) -> Response:
 
 
 def confirm_erase_user_view(request: WebRequest) -> Response:
-    """Ask whether somebody is to be erased, and who."""
+    """Ask for confirmation before a user is erased."""
     local = request.query.get("user", "")
     counts, mode, _ = _user_summary(request, _require_user(request, local))
     return render_page(request, "erase_user.html", local=local, counts=counts, whether=mode)
 
 
 def erase_user_view(request: WebRequest) -> Response:
-    """Remove a user everywhere, if it was said twice who, and show the receipt."""
+    """Erase a user if the typed id matches, and show the receipt."""
     local = request.field("user")
     stored = _require_user(request, local)
     if request.form.get("typed", "") != local:
-        raise InvalidInputError("typed", "must be the id of the user, exactly as it is shown; nothing was erased")
+        raise InvalidInputError("typed", "must be the user's id exactly as shown; nothing was erased")
     return render_page(request, "erased_user.html", local=local, receipt=request.app.erase_user(stored))
 
 
 def queue_view(request: WebRequest) -> Response:
-    """What waits, how long things took, and what was given up."""
+    """Show the queue: waiting jobs, completion times, failed jobs."""
     with request.app.queue() as waiting:
         found = waiting.metrics(request.login.tenant)
         dead = waiting.dead(tenant=request.login.tenant, limit=LETTERS)
@@ -93,12 +93,12 @@ def queue_view(request: WebRequest) -> Response:
 
 
 def dead_letter_view(request: WebRequest) -> Response:
-    """Begin a job anew, or remove it."""
+    """Retry or remove a failed job."""
     name, retry = request.path["id"], request.form.get("do") == "retry"
     with request.app.queue() as waiting:
         job = waiting.job(name)
         if job is None or job.state != "dead" or _local_user(request, job) is None:
-            raise NotFoundError("There is no such dead letter; perhaps it was retried already.")
+            raise NotFoundError("This dead letter does not exist; it may have been retried already.")
         if retry:
             waiting.retry(name)
         else:
@@ -107,7 +107,6 @@ def dead_letter_view(request: WebRequest) -> Response:
 
 
 def _charts(found: UsageMetrics) -> dict[str, Any]:
-    """The charts, where there is something to draw."""
     success = found.success
     gauge = None if success is None else charts.gauge_chart(success, f"{success:.1%} succeeded", enough=_ENOUGH)
     return {
@@ -178,14 +177,12 @@ def _format_latency(milliseconds: float | None) -> str:
 
 
 def _churn(found: UsageMetrics) -> str:
-    """Updates for each time something was forgotten."""
     if not found.forgets:
         return "no forgets" if found.updates else "—"
     return f"{found.updates / found.forgets:.1f} : 1"
 
 
 def _user_summary(request: WebRequest, stored: str) -> tuple[dict[str, int] | None, str, datetime | None]:
-    """How much is kept of somebody, whether memory is on, and the last change."""
     memory = request.app.user(stored)
     try:
         last = memory.history(limit=1)
@@ -197,12 +194,12 @@ def _user_summary(request: WebRequest, stored: str) -> tuple[dict[str, int] | No
 def _require_user(request: WebRequest, local: str) -> str:
     stored = stored_id(request.login.tenant, local)
     if not request.app.user(stored).exists:
-        raise NotFoundError("There is no such user.")
+        raise NotFoundError("This user does not exist.")
     return stored
 
 
 def _local_user(request: WebRequest, job: Job) -> str | None:
-    """Whose job it is, as the operator's tenant knows them; None if it is none of theirs."""
+    """Return the user of a job within the operator's tenant; None if it belongs to another tenant."""
     tenant = request.login.tenant
     if not job.user_id:
         return "everyone" if tenant == DEFAULT_TENANT else None

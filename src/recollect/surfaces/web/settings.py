@@ -1,4 +1,4 @@
-"""What a person decides about their memory as a whole: whether it is on, what it may be used for, and that it ends."""
+"""The settings pages: mode, consents, export and import, forgetting topics, erasing everything."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CHUNK = 1 << 16
 
 
 def settings_view(request: WebRequest) -> Response:
-    """All switches."""
+    """Show the settings."""
     given = request.memory.consents()
     consents = [(name, CONSENT_MEANINGS[name], name in given) for name in CONSENTS]
     return render_page(
@@ -31,7 +31,7 @@ def settings_view(request: WebRequest) -> Response:
 
 
 def mode_view(request: WebRequest) -> Response:
-    """On, paused or incognito."""
+    """Set the mode: on, paused or incognito."""
     wanted = request.field("mode")
     if wanted == "on":
         request.memory.resume()
@@ -43,20 +43,22 @@ def mode_view(request: WebRequest) -> Response:
 
 
 def consent_view(request: WebRequest) -> Response:
-    """What the memory may be used for."""
+    """Save the consents."""
     for name in CONSENTS:
         request.memory.consent(name, request.form.get(name) == "1")
     return redirect_with_notice(request, "settings", "consent")
 
 
 def export_view(request: WebRequest) -> Response:
-    """The whole memory as one archive."""
+    """Send the whole memory as one archive."""
     folder = tempfile.mkdtemp(prefix="recollect-")
     try:
         path = request.memory.export(Path(folder) / "memory.zip")
         file, size = path.open("rb"), path.stat().st_size
     finally:
-        shutil.rmtree(folder, ignore_errors=True)  # before it is sent: whoever leaves halfway leaves nothing behind
+        shutil.rmtree(
+            folder, ignore_errors=True
+        )  # before it is sent, so that an aborted download leaves nothing behind
     headers = {"content-disposition": 'attachment; filename="memory.zip"', "content-length": str(size)}
     return StreamingResponse(_read_chunks(file), media_type="application/zip", headers=headers)
 
@@ -68,9 +70,9 @@ async def _read_chunks(file: BinaryIO) -> AsyncIterator[bytes]:
 
 
 def import_view(request: WebRequest) -> Response:
-    """Take over an archive or another tool's export; first what that would do, if asked."""
+    """Import an archive or another tool's export; with ``dry_run``, show what that would do."""
     if request.upload is None:
-        raise InvalidInputError("file", "must be chosen: an archive made by export, or another tool's export")
+        raise InvalidInputError("file", "is missing; choose an archive made by export, or another tool's export")
     dry_run = request.form.get("dry_run") == "1"
     report = request.memory.import_(request.upload, dry_run=dry_run)
     return render_page(request, "imported.html", report=report, dry_run=dry_run)
@@ -80,7 +82,7 @@ def import_view(request: WebRequest) -> Response:
 
 
 def topic_view(request: WebRequest) -> Response:
-    """What speaks of a topic, before anything happens to it."""
+    """List what mentions a topic."""
     words = request.query.get("topic", "").strip()
     found = request.memory.erase_topic(words, dry_run=True)[0] if words else []
     return render_page(
@@ -89,7 +91,7 @@ def topic_view(request: WebRequest) -> Response:
 
 
 def remove_view(request: WebRequest) -> Response:
-    """Forget or erase what was shown, and nothing else."""
+    """Forget or erase exactly the records that were shown."""
     names = list(dict.fromkeys(request.form.get("ids", "").split()))
     if not names or len(names) > _MOST_SHOWN:
         raise InvalidInputError("ids", f"must name 1 to {_MOST_SHOWN} records")
@@ -100,12 +102,12 @@ def remove_view(request: WebRequest) -> Response:
                 mine.forget(name, reason="forgotten with a topic in the console")
         return redirect_with_notice(request, "timeline", "forgotten", run)
     if request.form.get("sure") != "1":
-        raise InvalidInputError("sure", "must be ticked: what is erased does not come back")
+        raise InvalidInputError("sure", "must be ticked, because erased records cannot be restored")
     return _receipt_page(request, _erase_records(request, names, request.form.get("topic", "").strip()))
 
 
 def _erase_records(request: WebRequest, names: list[str], topic: str) -> Receipt:
-    """Erase these records; if they are all that speaks of a topic, every other mention of it as well."""
+    """Erase these records. If nothing else mentions the topic, also erase its other traces."""
     with request.existing_memory.batch() as mine:
         about = {record.id for record in mine.erase_topic(topic, dry_run=True)[0]} if topic else set()
         if about == set(names):
@@ -116,26 +118,26 @@ def _erase_records(request: WebRequest, names: list[str], topic: str) -> Receipt
 
 
 def remove_example_view(request: WebRequest) -> Response:
-    """Erase the example, if that is what this memory is."""
+    """Erase the example memory."""
     if not example.is_example(request.memory):
         raise NotFoundError("This memory is not the example; nothing was removed.")
     return _receipt_page(request, example.remove_example(request.app))
 
 
 def confirm_erase_view(request: WebRequest) -> Response:
-    """What erasing one record means."""
+    """Ask for confirmation before a record is erased."""
     found = request.memory.why(request.path["id"]).record
     return render_page(request, "erasing.html", record=found)
 
 
 def clear_view(request: WebRequest) -> Response:
-    """Erase everything about the person, and begin again; with ``erase``, the person too."""
+    """Erase everything about the person; with the word ``erase``, also the user."""
     word = request.form.get("word", "").strip().lower()
     if word == "clear":
         return _receipt_page(request, request.memory.clear().receipt)
     if word == "erase" and request.login.user is not None:
         return _receipt_page(request, request.app.erase_user(request.login.user))
-    raise InvalidInputError("word", "must be clear or erase; nothing was removed")
+    raise InvalidInputError("word", "must be clear or erase; nothing was erased")
 
 
 def _receipt_page(request: WebRequest, receipt: Receipt) -> Response:

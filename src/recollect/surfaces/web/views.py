@@ -1,4 +1,4 @@
-"""What a person sees of their memory: the file, one record, what is found, what happened. Changes nothing."""
+"""The pages that show a memory: the file, records, search, history. They change nothing."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from recollect.times import parse_day
 
 _PAGE = 100
 _FEW = 30
-"""How many runs or conversations are on a page."""
+"""The number of runs or conversations on a page."""
 _MOST_LOOKED_AT = 5000
-"""How many entries are looked at for one page, if few of them are to be shown."""
+"""The maximum number of entries to read for one page, if few of them are shown."""
 _LAST = 50
-"""What happened before these changes of a record can hardly be undone any more."""
+"""Changes before one of these can no longer be undone."""
 
 _KINDS = {
     "fact": ("", "fact", "facts"),
@@ -36,7 +36,7 @@ _KINDS = {
     "observation": ("observations", "observation", "observations"),
     "scratch": ("working", "working value", "working values"),
 }
-"""Where records of a kind are shown, and what one and many of them are called."""
+"""The page of each kind, and its name in singular and plural."""
 _LEARNED = ("fact", "observation", "episode", "note", "daily")
 
 OPS = {
@@ -56,13 +56,13 @@ OPS = {
     "consent": "Consented",
     "withdraw": "Withdrew consent",
     "import": "Imported",
-    "restore": "Brought back",
+    "restore": "Restored",
 }
 
 
 @dataclass(frozen=True)
 class FileLine:
-    """One thing MEMORY.md says, and the fact that holds it, if there is one."""
+    """A line of MEMORY.md and its fact, if there is one."""
 
     item: Item
     fact: Fact | None
@@ -70,7 +70,7 @@ class FileLine:
 
 @dataclass(frozen=True)
 class TimelineEvent:
-    """A journal entry as it is shown."""
+    """A journal entry for display."""
 
     entry: JournalEntry
     said: str
@@ -82,17 +82,17 @@ class TimelineEvent:
 
 @dataclass(frozen=True)
 class RunSummary:
-    """What was done together: its last changes, and how learning went if that is what it was."""
+    """A run: its last changes, and the extraction if it was one."""
 
     id: str
     events: list[TimelineEvent]
     is_more: bool
-    """Whether there are others before these."""
+    """True if there are earlier changes."""
     learned: ExtractionRun | None
 
 
 def memory_view(request: WebRequest) -> Response:
-    """MEMORY.md, section by section."""
+    """Show MEMORY.md by section."""
     mine = request.memory
     text = mine.show()
     facts = [fact for fact in mine.read(kind="fact") if isinstance(fact, Fact)]
@@ -113,7 +113,7 @@ def _squeeze_spaces(text: str) -> str:
 
 
 def record_view(request: WebRequest) -> Response:
-    """One record: what it says, why it is known, what happened to it."""
+    """Show one record: its text, its origin, its history."""
     mine = request.memory
     why = mine.why(request.path["id"])
     found = why.record
@@ -123,7 +123,7 @@ def record_view(request: WebRequest) -> Response:
         request,
         "record.html",
         record=found,
-        why=why.message.partition("; ")[0].rstrip("."),  # the page shows the rest in its own way
+        why=why.message.partition("; ")[0].rstrip("."),  # the page shows the rest separately
         events=timeline_events(why.entries)[::-1],
         supports=supports,
         successor=successor,
@@ -138,7 +138,7 @@ def _find_record(request: WebRequest, ref: str) -> Record | None:
 
 
 def search_view(request: WebRequest) -> Response:
-    """What was found, with the reasons marked in it."""
+    """Show search results with the matches highlighted."""
     query = request.query.get("q", "").strip()
     conversation = request.query.get("conversation") == "1"
     found = request.memory.search(query, limit=30, include_conversation=conversation) if query else None
@@ -150,13 +150,13 @@ def search_view(request: WebRequest) -> Response:
 
 
 def timeline_view(request: WebRequest) -> Response:
-    """The journal, the latest first, page by page."""
+    """Show the journal, latest first."""
     mine, before = request.memory, request.number("before", 0, 10**9) or None
     conversation = request.query.get("conversation") == "1"
 
     def is_shown(entry: JournalEntry) -> bool:
         record = entry.after or entry.before
-        return conversation or record is None or record.kind != "message"  # or talk would leave no room for changes
+        return conversation or record is None or record.kind != "message"  # messages would crowd out the changes
 
     entries, left, earlier = _walk_back(mine, before, is_shown, _PAGE)
     events = timeline_events(entries, _later_entries(mine, entries) if before else ())[::-1]
@@ -168,7 +168,7 @@ def timeline_view(request: WebRequest) -> Response:
 def _walk_back(
     mine: Memory, before: int | None, is_shown: Callable[[JournalEntry], bool], enough: int
 ) -> tuple[list[JournalEntry], int, int | None]:
-    """Entries to show that came before one, oldest first; how many were passed by; and before which to go on."""
+    """Return the entries to show before one, oldest first; the number skipped; and where the next page starts."""
     found: list[JournalEntry] = []
     looked_at = 0
     while looked_at < _MOST_LOOKED_AT and (some := mine.history(before=before, limit=2 * _PAGE)):
@@ -182,7 +182,6 @@ def _walk_back(
 
 
 def _later_entries(mine: Memory, entries: Iterable[JournalEntry]) -> list[JournalEntry]:
-    """What happened last to the records of these entries."""
     found: list[JournalEntry] = []
     for name in {entry.record_id for entry in entries if entry.after is not None and not entry.erased}:
         found += mine.history(name, limit=_LAST)
@@ -190,7 +189,7 @@ def _later_entries(mine: Memory, entries: Iterable[JournalEntry]) -> list[Journa
 
 
 def daily_view(request: WebRequest) -> Response:
-    """The daily note of a day, and which others there are."""
+    """Show a daily note and the list of days."""
     mine = request.memory
     today = mine.clock().date()
     day = parse_day("day", request.path["day"]) if "day" in request.path else today
@@ -204,7 +203,7 @@ def daily_view(request: WebRequest) -> Response:
 
 
 def records_view(kind: str, title: str, about: str, empty: str) -> Callable[[WebRequest], Response]:
-    """A page of all records of a kind, the latest first; ``empty`` says how to come by one."""
+    """Return a page that lists records of a kind, latest first. ``empty`` says how to get the first one."""
 
     def listed(request: WebRequest) -> Response:
         start = request.number("from", 1, 1_000_000) - 1
@@ -217,7 +216,7 @@ def records_view(kind: str, title: str, about: str, empty: str) -> Callable[[Web
 
 
 def conversations_view(request: WebRequest) -> Response:
-    """The conversations whose messages are kept, each with how it began."""
+    """List stored conversations with their first messages."""
     mine = request.memory
     start = request.number("from", 1, 1_000_000) - 1
     found = mine.sessions(limit=_FEW + 1, offset=start)
@@ -227,29 +226,29 @@ def conversations_view(request: WebRequest) -> Response:
 
 
 def conversation_view(request: WebRequest) -> Response:
-    """What was said in a conversation, and what is known from it."""
+    """Show a conversation and the records derived from it."""
     mine, name = request.memory, request.query.get("id", "")
     start = request.number("from", 1, 1_000_000) - 1
     messages = mine.read(kind="message", session=name, limit=_PAGE + 1, offset=start) if name else []
     learned = [one for kind in _LEARNED for one in mine.read(kind=kind, session=name, limit=_PAGE)] if name else []
     if not messages and not learned:
-        raise NotFoundError("There is no such conversation, or it is not kept any more.")
+        raise NotFoundError("This conversation does not exist or is no longer stored.")
     more = start + _PAGE + 1 if len(messages) > _PAGE else None
     return render_page(request, "conversation.html", name=name, messages=messages[:_PAGE], learned=learned, more=more)
 
 
 def scratch_view(request: WebRequest) -> Response:
-    """What agents keep in mind for the moment."""
+    """Show the working memory of agents."""
     return render_page(request, "working.html", items=request.memory.read(kind="scratch", newest_first=True, limit=500))
 
 
 def people_view(request: WebRequest) -> Response:
-    """Who is in the memory: relationships, and who took part in episodes."""
+    """Show people: relationships and participants of episodes."""
     ties: dict[str, Relationship] = {}
     myself = ("user", request.memory.user_id.rpartition("/")[2].casefold())
     for fact in request.memory.read(kind="fact", type="relationship"):
         role, name = (getattr(fact, "label", None) or fact.key or "").replace("_", " "), fact.content
-        if name[:1].islower() and role[:1].isupper():  # "Inês: daughter", and not "Daughter: Inês"
+        if name[:1].islower() and role[:1].isupper():  # "Inês: daughter" instead of "Daughter: Inês"
             role, name = name, role
         _tie(ties, name, role, fact)
     for episode in request.memory.read(kind="episode"):
@@ -261,7 +260,7 @@ def people_view(request: WebRequest) -> Response:
 
 
 def _tie(ties: dict[str, Relationship], name: str, role: str, record: Record) -> None:
-    """Add to what is known of somebody: under the same name, or one that begins with it, as in "Milo, 6"."""
+    """Add a record to a person's tie: the same name, or one that begins with it, as in "Milo, 6"."""
     short = name.split(",")[0].split(" from ")[0].strip() or name
     tie = ties.setdefault(short.casefold(), Relationship(short))
     tie.role = tie.role or role
@@ -269,7 +268,7 @@ def _tie(ties: dict[str, Relationship], name: str, role: str, record: Record) ->
 
 
 def runs_view(request: WebRequest) -> Response:
-    """What was done together, and can be undone together, the latest first."""
+    """List runs, latest first."""
     mine, before = request.memory, request.number("before", 0, 10**9) or None
     learned = {run.id: run for run in mine.runs(limit=500)}
     seen: set[str] = set()
@@ -278,7 +277,7 @@ def runs_view(request: WebRequest) -> Response:
         is_new = entry.run is not None and entry.run not in seen
         if entry.run is not None:
             seen.add(entry.run)
-        # one that went on after this page began is on a later one
+        # a run with entries after this page begins is on a newer page
         return is_new and (before is None or mine.history(run=entry.run, limit=1)[0].seq < before)
 
     entries, _, earlier = _walk_back(mine, before, is_last, _FEW)
@@ -288,11 +287,11 @@ def runs_view(request: WebRequest) -> Response:
 
 
 def run_view(request: WebRequest) -> Response:
-    """One run with its changes."""
+    """Show one run with its changes."""
     mine, name = request.memory, request.path["run"]
     shown = _run_summary(mine, name, {run.id: run for run in mine.runs(limit=500)}, 500)
     if not shown.events:
-        raise NotFoundError("There is no such run.")
+        raise NotFoundError("This run does not exist.")
     return render_page(request, "run.html", run=shown)
 
 
@@ -303,18 +302,18 @@ def _run_summary(mine: Memory, name: str, learned: Mapping[str, ExtractionRun], 
 
 
 def duplicates_view(request: WebRequest) -> Response:
-    """Records that say nearly the same, to be merged perhaps."""
+    """List pairs of similar records that could be merged."""
     pairs = [
         (one, other, *words_changed(one.content, other.content)) for one, other in request.memory.similar(limit=20)
     ]
     return render_page(request, "duplicates.html", pairs=pairs)
 
 
-# the journal, as it is shown
+# the journal for display
 
 
 def timeline_events(entries: Iterable[JournalEntry], since: Iterable[JournalEntry] = ()) -> list[TimelineEvent]:
-    """Entries as they are shown. What was changed again, as ``since`` tells, cannot be undone before that is."""
+    """Return entries for display. An entry whose record changed again (see ``since``) cannot be undone first."""
     entries, found = list(entries), []
     known = sorted({entry.seq: entry for entry in (*entries, *since)}.values(), key=lambda entry: entry.seq)
     undone = _undone_in(known)
@@ -336,7 +335,6 @@ def timeline_events(entries: Iterable[JournalEntry], since: Iterable[JournalEntr
 
 
 def _undone_in(entries: Sequence[JournalEntry]) -> Collection[int]:
-    """Which entries do not hold any more, because a later one took them back."""
     undone: set[int] = set()
     for entry in reversed(entries):
         if entry.undoes is not None and entry.seq not in undone:
@@ -345,5 +343,5 @@ def _undone_in(entries: Sequence[JournalEntry]) -> Collection[int]:
 
 
 def requested_day(request: WebRequest) -> date | None:
-    """The day whose note is meant; None: MEMORY.md."""
+    """Return the day of the daily note; None means MEMORY.md."""
     return parse_day("day", request.path["day"]) if "day" in request.path else None
