@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from recollect.memory.files.contract import Files
 from recollect.memory.interaction_log import interaction_hash
 from recollect.memory.mentions import Mentions, about, mentions
-from recollect.memory.write import Change, Write, tombstone_hashes
+from recollect.memory.write import Change, Write, burial_hashes
 from recollect.memory.write_cache import forget_statements
 from recollect.records import Erased, JournalEntry, Receipt, Record
 from recollect.store.contract import Query, Tombstone
@@ -130,7 +130,7 @@ def _tombstones(write: Write, record: Record) -> set[Tombstone]:
 
 
 def _tombstones_of(write: Write, record: Record) -> list[Tombstone]:
-    hashes = tombstone_hashes(record, write.state.secret)
+    hashes = burial_hashes(record, write.state.secret)
     return [Tombstone(hash=hash, record_id=record.id, at=write.now) for hash in hashes]
 
 

@@ -49,6 +49,8 @@ ERASED = "Not stored: the person had this erased. Only they can ask to remember 
 _SHORT_LABEL = 12
 _PROSE = frozenset({"fact", "daily", "note", "observation", "episode"})
 _IN_PLACE = frozenset({"correction", "refinement"})
+_LONE_WORD = b"lone word"
+"""Sets the hash of an erased one-word value apart from that of a record that is just this word."""
 _FEW, _MANY = 4, 500  # facts under one key that are read at once, first and then
 
 
@@ -529,16 +531,30 @@ def _conflict(known: Fact) -> str:
     return f"{known.key} is already known as {known.content!r}. Update it if that has changed."
 
 
-def tombstone_hashes(record: Record, secret: bytes) -> tuple[str, ...]:
-    """What recognises an erased record where this secret is: with its key, and then by what it says alone.
+def tombstone_hashes(record: Record, secret: bytes) -> list[str]:
+    """Return the hashes that recognise an erased record where this secret is, the one with its key first.
 
-    A single word says nothing without its key: after "pets: no" was erased, "children: no" is another statement.
+    A single word says nothing without its key: after "pets: no" was erased, "children: no" is another statement. But an
+    entry that has no key and is nothing but the erased word is the erased thing. A message is speech, not an entry.
     """
     key = record.key if record.kind == "fact" else None
-    said = [signature(record.content, key)]
-    if key and len(words(record.content)) > 1:
-        said.append(signature(record.content))
-    return tuple(hashlib.blake2b(one.encode("utf-8"), key=secret, digest_size=16).hexdigest() for one in said)
+    hashes = [_hash(record.content, key, secret)]
+    if len(words(record.content)) > 1:
+        return [*hashes, _hash(record.content, None, secret)] if key else hashes
+    return hashes if key or record.kind not in _PROSE else [*hashes, _hash(record.content, None, secret, _LONE_WORD)]
+
+
+def burial_hashes(record: Record, secret: bytes) -> list[str]:
+    """Return the hashes to keep of a record that is erased: `tombstone_hashes` finds them again."""
+    hashes = tombstone_hashes(record, secret)
+    if record.kind == "fact" and record.key and len(hashes) == 1:
+        hashes.append(_hash(record.content, None, secret, _LONE_WORD))
+    return hashes
+
+
+def _hash(content: str, key: str | None, secret: bytes, purpose: bytes = b"") -> str:
+    said = signature(content, key).encode("utf-8")
+    return hashlib.blake2b(said, key=secret, person=purpose, digest_size=16).hexdigest()
 
 
 def _margin(record: Record) -> str:
