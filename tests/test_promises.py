@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -71,3 +72,60 @@ def test_R7_an_erased_word_without_its_key_is_the_erased_thing(
     assert memory.say("Berlin", session="s").done  # what somebody says is not an entry
     assert agent.remember("Berlin", key="birthplace", source="discussion:1").done
     assert memory.remember("Berlin", category="key_fact").done  # the person may say it again
+
+
+# a known key without a category means the fact that has it
+
+
+@pytest.mark.parametrize("how", ["api", "cli", "label", "type"])
+def test_P2_a_known_key_without_a_category_means_the_fact_that_has_it(
+    app: recollect.Recollect, root: Path, how: str
+) -> None:
+    memory = app.user("me")
+    kind = "skill" if how == "type" else None
+    memory.remember("Engineer", key="role", category="reading_history" if kind else "work_context", type=kind)
+    said: dict[str, Callable[[str], object]] = {
+        "api": lambda value: memory.remember(value, key="role"),
+        "cli": lambda value: cli(root, "remember", value, "--key", "role", "--user", "me", code=1),
+        "label": lambda value: memory.remember(f"Role: {value}"),
+        "type": lambda value: memory.remember(value, key="role", type="skill"),
+    }
+    said[how]("engineer")
+    outcome = said[how]("Baker")
+    if isinstance(outcome, recollect.Outcome):
+        assert isinstance(outcome, recollect.Conflict)
+    (fact,) = memory.read(kind="fact")
+    assert fact.content == "Engineer"
+    assert memory.update("role", "Pilot").done  # and so it is not ambiguous
+
+
+def test_a_key_stays_unique_within_its_category_only_if_the_category_is_given(app: recollect.Recollect) -> None:
+    memory = app.user("me")
+    assert memory.remember("German", key="language", category="personal_context").done
+    assert memory.remember("Rust", key="language", category="work_context").done
+    assert memory.remember("Esperanto", key="language").done  # which one is meant is not known: another fact
+    assert len(memory.read(kind="fact")) == 3
+
+
+def test_P1_a_daily_entry_under_a_known_key_is_still_noted(app: recollect.Recollect) -> None:
+    memory = app.user("me")
+    memory.remember("Engineer", key="role", category="work_context")
+    assert isinstance(memory.remember("Baker", key="role", confidence=0.5), recollect.Demoted)
+
+
+DOCS = Path(__file__).parent.parent
+
+
+def test_the_first_lines_of_readme_and_quickstart_run_one_after_the_other_in_one_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for page in ("README.md", "docs/quickstart-agents.md", "README.md"):
+        (code, *_) = re.findall(r"^```python\n(.*?)^```", (DOCS / page).read_text("utf-8"), re.DOTALL | re.MULTILINE)
+        exec(compile(code, page, "exec"), {})
+        told = capsys.readouterr().out
+        assert told.startswith("Already known: role: Senior Backend Engineer\n"), page
+        assert "twelve tomatoes" in told, page
+    assert [one.content for one in recollect.open("data/memory").user("u1").read(kind="fact")] == [
+        "Senior Backend Engineer"
+    ]

@@ -101,6 +101,7 @@ class Memory(Reporting):
         """A fact about the person, under a key or as a sentence.
 
         What is not durable, or not sure enough, goes to the daily note of ``day``, today's unless another is given.
+        Without a category, a key that one current fact has means that fact: its category is used.
         """
         fact = self._drafts.fact(
             content,
@@ -118,7 +119,8 @@ class Memory(Reporting):
             tags=tags,
             metadata=metadata,
         )
-        return self._remember(fact, durable=durability == "durable", day=as_day(day))
+        durable = durability == "durable"
+        return self._remember(fact, durable=durable, day=as_day(day), any_category=category is None)
 
     @verb(scope="write", batch=True)
     def note(
@@ -240,9 +242,9 @@ class Memory(Reporting):
             outcome = write.update(known[0], said, reason="correction") if known else write.remember(item)
         return self._told(outcome, write)
 
-    def _remember(self, record: Record, *, durable: bool = True, day: date | None = None) -> Outcome:
+    def _remember(self, record: Record, **how: Any) -> Outcome:
         with self._writing() as write:
-            outcome = write.remember(record, durable=durable, day=day)
+            outcome = write.remember(record, **how)
         return self._told(outcome, write)
 
     @verb(scope="write", batch=True)

@@ -131,9 +131,16 @@ class Write:
 
     # the verbs
 
-    def remember(self, record: Record, *, durable: bool = True, day: date | None = None) -> Outcome:
-        """A new record, if the policy agrees. What is no fact is noted on a day, today unless another is given."""
+    def remember(
+        self, record: Record, *, durable: bool = True, day: date | None = None, any_category: bool = False
+    ) -> Outcome:
+        """Store a new record, if the policy agrees. What is no fact is noted on a day, today unless another is given.
+
+        With ``any_category``, nobody chose the category of a fact: it is that of the one current fact with its key.
+        """
         record = self._clean(record)
+        if any_category and isinstance(record, Fact):
+            record = self._in_known_category(record)
         if refused := self.refusal(record):
             return refused
         if isinstance(record, Fact):
@@ -441,6 +448,14 @@ class Write:
             message=f"Confidence {fact.confidence:.2f} is below {threshold:.2f}: noted for {when} only: {written.text}",
             record=written,
         )
+
+    def _in_known_category(self, fact: Fact) -> Fact:
+        """Return the fact in the category of the only current one that has its key, and its type if it names one."""
+        if fact.key is None:
+            return fact
+        types = (fact.type,) if fact.type else ()
+        found = self.tx.find(Query(kinds=("fact",), key=fact.key, types=types, alive_at=self.now, limit=2))
+        return replace(fact, category=found[0].category) if len(found) == 1 else fact
 
     def same_key(self, fact: Fact) -> Fact | None:
         """The active fact that this one would stand beside under the same key."""
