@@ -129,3 +129,28 @@ def test_the_first_lines_of_readme_and_quickstart_run_one_after_the_other_in_one
     assert [one.content for one in recollect.open("data/memory").user("u1").read(kind="fact")] == [
         "Senior Backend Engineer"
     ]
+
+
+# what is left after an erasure is said, whatever was erased
+
+
+def test_R7_erasing_a_topic_tells_of_the_copy_that_a_repair_set_aside(root: Path) -> None:
+    cli(root, "remember", "Adores zebras", "--user", "me")
+    cli(root, "remember", "Likes tea", "--user", "me")
+    cli(root, "rebuild", "--force", "--yes", "--user", "me")
+    for arguments in (["--topic", "tea"], ["--topic", "zebra"]):
+        told = cli(root, "erase", *arguments, "--yes", "--user", "me")
+        assert "Delete the file to be sure" in flat(told.stdout + told.stderr)
+    receipt = recollect.open(root).user("me").erase_topic("zebra")[1]
+    assert receipt is None  # nothing was there any more
+
+
+@pytest.mark.parametrize("command", ["erase", "forget"])
+@pytest.mark.parametrize("arguments", [["role", "--topic", "tea"], []])
+def test_U3_a_reference_and_a_topic_exclude_each_other_and_that_is_said(
+    root: Path, command: str, arguments: list[str]
+) -> None:
+    cli(root, "remember", "Likes tea", "--user", "me")
+    told = cli(root, command, *arguments, "--yes", "--user", "me", code=2).stderr
+    assert "exactly one of these, not several together" in flat(told)
+    assert [one.text for one in recollect.open(root).user("me").read()] == ["Likes tea"]

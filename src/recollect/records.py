@@ -36,8 +36,7 @@ ExtractionRun
     name its ``id`` as their ``run``.
 
 Outcome
-    What came of a request. A policy decision is an outcome and not an error: the caller asked properly,
-    and the answer is no, or not like that.
+    What came of a request. A policy decision is an outcome, not an error.
 
 Knows nothing about storage, files or policy.
 """
@@ -410,6 +409,7 @@ class Receipt:
     at: datetime
     ids: tuple[str, ...]
     places: dict[str, int]
+    notices: tuple[str, ...] = ()
 
     @property
     def removed(self) -> dict[str, int]:

@@ -46,16 +46,24 @@ def erase(
         write.changes.append(Change(record, None))
     if bury:
         write.know_tombstones()
-    for copy in files.damaged_copies() if keeps_copies else ():
-        write.notices.append(
+    if keeps_copies:
+        _tell_of_copies(write, files)
+    return Erased(
+        message=f"Erased {len(ids)} record(s); only tombstones stay." if bury else f"Removed {len(ids)} record(s).",
+        receipt=Receipt(at=write.now, ids=tuple(ids), places=places, notices=tuple(write.notices)),
+    )
+
+
+def _tell_of_copies(write: Write, files: Files) -> None:
+    """Say which databases, set aside by a repair, may still hold something of what is erased."""
+    for copy in files.damaged_copies():
+        notice = (
             f"{copy}, which a repair set aside in the person's folder, is still there. The erased"
             " records were overwritten in it as far as they can be read; the history of other records may hold more."
             " Delete the file to be sure"
         )
-    return Erased(
-        message=f"Erased {len(ids)} record(s); only tombstones stay." if bury else f"Removed {len(ids)} record(s).",
-        receipt=Receipt(at=write.now, ids=tuple(ids), places=places),
-    )
+        if notice not in write.notices:
+            write.notices.append(notice)
 
 
 def erase_topic(write: Write, files: Files, words: str) -> tuple[list[Record], Receipt]:
@@ -76,8 +84,9 @@ def erase_topic(write: Write, files: Files, words: str) -> tuple[list[Record], R
         write.erased = True
         write.tx.redact([])
         write.mark("erase", "")
+        _tell_of_copies(write, files)
     ids = tuple(record.id for record in found.records)
-    return found.records, Receipt(at=write.now, ids=ids, places=write.places)
+    return found.records, Receipt(at=write.now, ids=ids, places=write.places, notices=tuple(write.notices))
 
 
 def _erase_mentions(write: Write, files: Files, found: Mentions) -> dict[str, int]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _Topic = Annotated[str | None, typer.Option("--topic", help="Everything that has all these words.", metavar="WORDS")]
 _MOST_LISTED = 30
+_BOTH = "give exactly one of these, not several together:"
 
 
 @command(CHANGE, "recollect undo", "recollect undo 12", "recollect undo run-01k… --yes", writes=True)
@@ -68,7 +69,7 @@ def forget(
     """Out of recall, kept in the journal; undo brings it back."""
     session.may_ask(yes, dry_run)
     if (ref is None) == (topic is None):
-        raise InvalidInputError("forget", "give one REF or --topic WORDS")
+        raise InvalidInputError("forget", f"{_BOTH} one REF, or --topic WORDS")
     if topic is not None:
         return _forget_topic(session, topic, given.get("reason"), yes, dry_run)
     assert ref is not None
@@ -133,7 +134,7 @@ def erase(
     """Remove for good, everywhere; there is no undo."""
     session.may_ask(yes, dry_run)
     if sum((bool(refs), topic is not None, everything)) != 1:
-        raise InvalidInputError("erase", "give one or more REFS, --topic WORDS, or --everything")
+        raise InvalidInputError("erase", f"{_BOTH} one or more REFS, --topic WORDS, or --everything")
     if everything:
         return _erase_user(session, yes, dry_run)
     if topic is not None:
@@ -167,7 +168,8 @@ def _erase_topic(session: Session, topic: str, yes: bool, dry_run: bool) -> int:
                 raise InvalidInputError("erase", "the memory has changed since this was listed; list it again")
             found, receipt = memory.erase_topic(topic)
         assert receipt is not None
-    return _erased(session, Erased(message=f"Erased {memories(len(found))}.", receipt=receipt), dry_run)
+    message = f"Erased {memories(len(found))}."
+    return _erased(session, Erased(message=message, receipt=receipt, notices=receipt.notices), dry_run)
 
 
 def _erase_user(session: Session, yes: bool, dry_run: bool) -> int:
