@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,6 +20,7 @@ from recollect.surfaces.cli import (  # noqa: F401  (they add their commands)
     write_commands,
 )
 from recollect.surfaces.cli.program import app as program
+from recollect.testing import FrozenClock
 
 
 @pytest.fixture
@@ -154,3 +156,46 @@ def test_U3_a_reference_and_a_topic_exclude_each_other_and_that_is_said(
     told = cli(root, command, *arguments, "--yes", "--user", "me", code=2).stderr
     assert "exactly one of these, not several together" in flat(told)
     assert [one.text for one in recollect.open(root).user("me").read()] == ["Likes tea"]
+
+
+# verify says what is wrong with a file
+
+ODD: dict[str, Callable[[Path], object]] = {
+    "directory": Path.mkdir,
+    "FIFO": os.mkfifo,
+    "leads to itself": lambda path: path.symlink_to(path.name),
+    "No such file": lambda path: path.symlink_to("nowhere/at-all"),
+    "not UTF-8": lambda path: path.write_bytes(b"- \xff\xfe\n"),
+}
+
+
+@pytest.mark.parametrize("name", ["MEMORY.md", "memory/2026-02-12.md"])
+@pytest.mark.parametrize("what", ODD)
+def test_F9_verify_says_what_is_wrong_with_a_file_and_what_to_do(root: Path, name: str, what: str) -> None:
+    with recollect.open(root, clock=FrozenClock()) as app:
+        memory = app.user("me")
+        memory.remember("Likes tea")
+        memory.jot("Had tea")
+        path = root / "me" / name
+        path.unlink()
+        ODD[what](path)
+        (problem,) = memory.verify()
+        assert name in problem
+        assert what in problem
+        told = cli(root, "verify", "--user", "me", code=1)
+        assert "move it away" in flat(told.stdout)
+        assert "rebuild" not in told.stdout + told.stderr
+        path.rename(path.with_name("away"))
+        memory.jot("More tea")
+        assert memory.verify() == []
+        assert "tea" in path.read_text("utf-8")
+
+
+def test_F4_verify_takes_over_an_edited_daily_note_first(root: Path) -> None:
+    with recollect.open(root, clock=FrozenClock()) as app:
+        memory = app.user("me")
+        memory.jot("Had tea")
+        note = root / "me" / "memory" / "2026-02-12.md"
+        note.write_text(note.read_text("utf-8") + "- Had cake\n", "utf-8")
+        assert memory.verify() == []
+        assert [one.text for one in memory.read()] == ["Had tea", "Had cake"]

@@ -166,7 +166,7 @@ def verify(person: Person, progress: Progress | None = None) -> list[str]:
     if problems:
         return problems
     problems += person.user.lost()
-    with person.read() as reader:
+    with person.read(notes=True) as reader:
         state = reader.state()
         records = {record.id: record for record in reader.find(Query(statuses=()))}
         entries = reader.entries()

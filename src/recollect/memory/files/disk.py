@@ -27,7 +27,7 @@ from pathlib import Path
 
 from recollect.document.blocks import MAX_BYTES, decode, encode
 from recollect.errors import DocumentError, storage_error
-from recollect.memory.files import file_system
+from recollect.memory.files import file_system, placement
 from recollect.memory.files.contract import MEMORY, NoFiles, daily_name, day_of, is_daily, lines_of, page_of
 from recollect.memory.files.file_system import Content, fingerprint_of
 from recollect.memory.files.pages import MemoryPage, Page
@@ -537,7 +537,7 @@ class DiskFiles:
             if state.name != MEMORY and seen is None and state.fingerprint == _EMPTY:
                 continue
             if seen is None or seen.fingerprint != state.fingerprint:
-                found.append(f"{state.name}: not as it was last rendered")
+                found.append(f"{state.name}: {placement.complaint(self.folder / state.name)}")
                 continue
             page = page_of(state.name, decode(seen.data))
             if state.name == MEMORY:

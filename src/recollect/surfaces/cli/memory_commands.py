@@ -137,18 +137,21 @@ def _imported(session: Session, report: ImportReport) -> None:
 @command(WHOLE, "recollect verify", "recollect verify --all --json")
 def verify(session: Session, all: Everyone = False) -> int:
     """Prove that database, journal and files agree."""
-    worst = DONE
+    from recollect.memory.files.placement import PUT_RIGHT
+
+    worst, damaged = DONE, False
     answers: list[dict[str, Any]] = []
     for user, problems in _each(session, all, "Verifying", lambda memory, tell: memory.verify(progress=tell)):
         failed = isinstance(problems, RecollectError)
         found = [str(problems)] if isinstance(problems, RecollectError) else problems
         worst = max(worst, STORAGE if failed else NO if found else DONE)
+        damaged |= any(not problem.endswith(PUT_RIGHT) for problem in found)
         answers.append({"user": user, "ok": not found, "problems": found})
         session.out.line(f"{user}: {'in order' if not found else f'{len(found)} problem(s)'}")
         for problem in found:
             session.out.line(f"  {problem}")
     session.out.document(answers if all else answers[0])
-    if worst != DONE:
+    if damaged:
         session.out.aside(
             "`recollect rebuild` repairs a memory: it keeps all that can be read, and says what it could not."
         )
