@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import os
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +16,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import recollect
+from recollect.client import Client, RemoteMemory, connect
+from recollect.errors import ConfigError, InvalidInputError, RecollectError
+from recollect.surfaces.chat.commands import Commands
 from recollect.surfaces.cli import (  # noqa: F401  (they add their commands)
     chat,
     memory_commands,
@@ -199,3 +206,147 @@ def test_F4_verify_takes_over_an_edited_daily_note_first(root: Path) -> None:
         note.write_text(note.read_text("utf-8") + "- Had cake\n", "utf-8")
         assert memory.verify() == []
         assert [one.text for one in memory.read()] == ["Had tea", "Had cake"]
+
+
+# whatever is handed in, the error is ours and says what to pass
+
+JUNK = [5, -1, True, b"x", ["a"], {"a": 1}, object(), 1.5, float("nan"), "\x00", "\ud800"]
+
+
+def _raises_only_ours(call: Callable[[], object]) -> None:
+    try:
+        call()
+    except RecollectError as error:
+        assert len(str(error)) > 10
+
+
+@pytest.mark.parametrize("setting", [f.name for f in fields(recollect.Config)])
+def test_U8_a_setting_of_the_wrong_type_is_named(root: Path, setting: str) -> None:
+    default = getattr(recollect.Config(), setting)
+    for value in [None, *JUNK]:
+        for call in (recollect.Config, partial(recollect.Config.load, {}), partial(recollect.open, root)):
+            _raises_only_ours(lambda call=call, value=value: call(**{setting: value}))  # type: ignore[misc]
+    if not isinstance(default, str | Path):
+        with pytest.raises(ConfigError, match=f"{setting}=.* must be"):
+            recollect.Config(**{setting: "abc"})
+
+
+def test_U8_what_open_cannot_use_is_said_with_what_to_pass(root: Path) -> None:
+    for arguments, said in (
+        (dict[str, Any](max_words="abc"), r"MEMORY_MAX_WORDS \(max_words=\) must be a whole number, not str"),
+        (dict[str, Any](files=True), "files: must be a path, not bool"),
+        (dict[str, Any](clock=5), "clock: must be a function"),
+        (dict[str, Any](config=5), "config: must be a recollect.Config, not int"),
+        (dict[str, Any](embedder=5), "embedder"),
+        (dict[str, Any](colour="red"), "no setting 'colour'"),
+    ):
+        with pytest.raises(RecollectError, match=said):
+            recollect.open(root, **arguments)
+    with pytest.raises(InvalidInputError, match="must be a folder, a postgresql:// address, or a store"):
+        recollect.open(5)  # type: ignore[arg-type]
+    with recollect.open(memory_dir=str(root)) as app:  # type: ignore[arg-type]
+        assert app.user("me").remember("Likes tea").done
+    assert (root / "me" / "MEMORY.md").exists()
+
+
+def _calls(label: str, thing: object, needed: dict[str, Any], skipped: tuple[str, ...] = ()) -> list[Any]:
+    """Every public method of a thing, with junk for one argument at a time."""
+    found = []
+    for name, method in inspect.getmembers(thing, callable):
+        if name.startswith("_") or name in skipped:
+            continue
+        parameters = inspect.signature(method).parameters.values()
+        given = {p.name: needed.get(p.name, "me") for p in parameters if p.default is p.empty and p.kind <= 1}
+        for p in parameters:
+            if p.kind == p.VAR_POSITIONAL:
+                found += [(f"{label}.{name}", partial(method, *given.values(), value)) for value in JUNK]
+            elif p.kind != p.VAR_KEYWORD:
+                found += [(f"{label}.{name}({p.name})", partial(method, **{**given, p.name: value})) for value in JUNK]
+    return found
+
+
+def test_no_public_function_answers_junk_with_a_raw_error(app: recollect.Recollect) -> None:
+    app.user("1").remember("Likes tea")
+    commands = Commands(app, ("telegram", "1"))
+    makers: list[Callable[[Any], object]] = [
+        recollect.AsyncMemory,
+        recollect.Memory,
+        partial(recollect.Suite, tools=[]),
+        lambda junk: recollect.Recollect(junk, recollect.Config(), folder=None),
+        lambda junk: Commands(junk, ("telegram", "1")),
+        lambda junk: Commands(app, junk),
+        connect,
+        Client,
+        lambda junk: RemoteMemory(junk, "me"),
+        lambda junk: connect("http://127.0.0.1:9", key=junk),
+        lambda junk: connect("http://127.0.0.1:9", timeout=junk),
+    ]
+    with app.queue() as queue:
+        calls = [(repr(maker), partial(maker, junk)) for maker in makers for junk in JUNK]
+        calls += _calls("app", app, {"queue": queue}, ("close", "queue"))
+        calls += _calls("identities", app.identities, {"identity": ("telegram", "1"), "code": "ABCD"}, ("close",))
+        calls += _calls("suite", app.tools("1"), {"arguments": {}})
+        calls += _calls("commands", commands, {})
+        for name, call in calls:
+            try:
+                answer = call()
+                if isinstance(answer, Iterator):
+                    list(answer)
+                if inspect.iscoroutine(answer):
+                    asyncio.run(answer)
+            except RecollectError as error:
+                assert len(str(error)) > 10, name
+            except Exception as error:
+                pytest.fail(f"{name}: {type(error).__name__}: {error}")
+
+
+def test_the_client_says_that_something_cannot_be_sent() -> None:
+    client = connect("http://127.0.0.1:9", timeout=1)
+    bad: list[Callable[[], object]] = [
+        lambda: client.call("me", "recall", {"query": object()}),
+        lambda: client.call("me", 5),  # type: ignore[arg-type]
+        lambda: client.call("me", "recall", suites=5),  # type: ignore[arg-type]
+        lambda: client.task("me", None),  # type: ignore[arg-type]
+        lambda: client.token("me", minutes=float("nan")),  # type: ignore[arg-type]
+        lambda: client.declarations("\ud800"),
+    ]
+    for call in bad:
+        with pytest.raises(InvalidInputError):
+            call()
+
+
+@pytest.mark.parametrize("text", [None, 5, b"/memory"])
+def test_U1_a_command_is_a_text(app: recollect.Recollect, text: Any) -> None:
+    for call in (Commands(app, ("telegram", "1")).run, Commands.owns):
+        with pytest.raises(InvalidInputError, match="text: must be text"):
+            call(text)
+
+
+# a daily note that is no longer kept takes nothing
+
+
+def test_R6_nothing_is_noted_for_a_day_that_is_no_longer_kept(root: Path) -> None:
+    with recollect.open(root, clock=FrozenClock(), daily_retention_days=90) as app:
+        memory = app.user("me")
+        assert memory.jot("On the last day that is kept", day="2025-11-14").done
+        for call in (
+            lambda: memory.jot("Too late", day="2025-11-13"),
+            lambda: memory.remember("Too late", durability="daily", day="2025-11-13"),
+            lambda: memory.remember("Too late", confidence=0.5, day="2025-11-13"),
+        ):
+            with pytest.raises(InvalidInputError, match="day: 2025-11-13 is too long ago.* 90 days.* 2025-11-14"):
+                call()
+        told = cli(root, "jot", "Too late", "--day", "2020-01-01", "--user", "me", code=2).stderr
+        assert "too long ago" in flat(told)
+        memory.upkeep()
+        assert [one.text for one in memory.read()] == ["On the last day that is kept"]
+
+
+@pytest.mark.parametrize("day", ["2026-02-11", "2026-02-14"])
+def test_R6_the_answer_names_the_day_that_was_given(root: Path, day: str) -> None:
+    with recollect.open(root, clock=FrozenClock()) as app:
+        memory = app.user("me")
+        assert memory.remember("Had tea", durability="daily", day=day).message == f"Noted for {day}: Had tea"
+        assert f"noted for {day} only" in memory.remember("Had cake", confidence=0.5, day=day).message
+        assert memory.remember("Had pie", durability="daily").message == "Noted for today: Had pie"
+        assert "today" not in memory.jot("Had jam", day=day).message

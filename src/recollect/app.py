@@ -65,6 +65,13 @@ class Recollect:
         clock: Clock = utc_now,
         embedder: Embedder | None = None,
     ) -> None:
+        if not callable(getattr(store, "user", None)):
+            raise InvalidInputError("where", "must be a folder, a postgresql:// address, or a store")
+        if not callable(clock):
+            raise InvalidInputError(
+                "clock", "must be a function that returns the time, such as recollect.times.utc_now"
+            )
+        check.instance("config", config, Config, "a recollect.Config")
         # absolute from here on: a relative folder would follow the working directory to another memory
         if isinstance(store, SqliteStore):
             config = replace(config, memory_dir=store.root)
@@ -545,12 +552,16 @@ def open(
     of your own, or named as MEMORY_EMBEDDER does. Other settings are those of `Config`; what is not given comes
     from the environment.
     """
+    files = None if files is None else check.path("files", files)
     if isinstance(embedder, str):
         settings["embedder"], embedder = embedder, None
     if where is not None and not isinstance(where, str | Path):
         chosen = Config.load(**settings) if config is None else config
-        return Recollect(where, chosen, folder=None if files is None else Path(files), clock=clock, embedder=embedder)
+        return Recollect(where, chosen, folder=files, clock=clock, embedder=embedder)
+    if isinstance(where, str) and "://" not in where:
+        where = check.path("where", where)
     chosen = Config.resolve(where, files, **settings) if config is None else config
+    check.instance("config", chosen, Config, "a recollect.Config")
     if chosen.database_url:
         from recollect.store.postgres import PostgresStore
 
@@ -573,6 +584,10 @@ def _remove_folder(folder: Path) -> int:
 def _embedding(config: Config, embedder: Embedder | None) -> Embedding | None:
     if embedder is None and config.embedder in ("", "none"):
         return None
+    if embedder is not None and not callable(getattr(embedder, "embed", None)):
+        raise InvalidInputError(
+            "embedder", "must be named as MEMORY_EMBEDDER does, or have name, dimensions and embed()"
+        )
     from recollect.search.embedders.embedder import checked  # here, not above: they load NumPy
     from recollect.search.embedders.opening import open_embedder
 

@@ -40,7 +40,7 @@ class RemoteMemory(Memory):
     _lane = "\0"  # not that of the user: a server in the same process may have to do this very thing
 
     def __init__(self, connection: Connection, user_id: str, on_behalf: Mapping[str, Any] | None = None) -> None:
-        self._connection = connection
+        self._connection = check.instance("connection", connection, Connection, "what `connect` makes; call that")
         self._sent_along = dict(on_behalf or {})
         self._path = f"users/{segment(user_id)}/"
         self._user_id = user_id

@@ -54,7 +54,7 @@ class Recalling:
     def __init__(
         self, person: Person, acting: Acting | None = None, write: Write | None = None, walk: Walk | None = None
     ) -> None:
-        self._person = person
+        self._person = check.instance("person", person, Person, "what `Recollect.user` makes a Memory of; call that")
         self._acting = acting or Acting()
         self._open = write
         self._walk = walk

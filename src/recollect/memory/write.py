@@ -20,7 +20,7 @@ from recollect.memory.chat_scope import belonging, joint, moved, seen_by, transa
 from recollect.memory.write_cache import COMPARED, Known, statement_of
 from recollect.policy.code import looks_like_code
 from recollect.policy.duplicates.comparison import Relation, Statement, relation, signature
-from recollect.policy.retention import daily_expiry
+from recollect.policy.retention import check_kept, daily_expiry
 from recollect.policy.secrets import find_secrets, mask
 from recollect.policy.topics import Topic
 from recollect.records import (
@@ -416,8 +416,7 @@ class Write:
 
     def _to_daily_note(self, fact: Fact, *, demoted: bool, day: date | None = None) -> Outcome:
         today, kept = self.now.date(), self.config.daily_retention_days
-        if day is None or day > today or daily_expiry(day, kept) <= self.now:
-            day = today
+        day = check_kept(day or today, self.now, kept)
         when = "today" if day == today else day.isoformat()
         entry = DailyEntry(
             id=new_id("daily"),

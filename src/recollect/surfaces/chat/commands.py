@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from recollect import checks as check
 from recollect.agents.remind import SWITCH, reminders_are_on, switch_reminders
 from recollect.app import Recollect
 from recollect.errors import (
@@ -54,17 +55,18 @@ class Commands:
     """What one person, as a channel knows them, can ask of their memory."""
 
     def __init__(self, app: Recollect, identity: tuple[str, str | int], *, clock: Clock = utc_now) -> None:
-        self._app = app
+        self._app = check.instance("app", app, Recollect, "what recollect.open(…) gives")
         self._identity = check_identity(identity)
         self._clock = clock
 
     @staticmethod
     def owns(text: str) -> bool:
         """Whether a text that was typed is one of these commands: ``/memory …``."""
-        return _LED.match(text) is not None
+        return _LED.match(check.query("text", text)) is not None
 
     def run(self, text: str) -> Page:
         """The answer to a command, with or without the leading ``/memory``. Whatever is wrong is said in the page."""
+        text = check.query("text", text)
         said = " ".join(_UNTYPED.sub(" ", _LED.sub("", text, count=1)).split())[:_MOST_CHARACTERS].strip()
         try:
             asker = self._asker()

@@ -29,7 +29,7 @@ from recollect.errors import InvalidInputError, RecollectError, StoreError
 from recollect.identity.identities import Identity, check_identity
 from recollect.memory.chat_scope import group
 from recollect.memory.memory import Memory
-from recollect.records import Demoted, Forgotten, Message, Outcome, Record, Reported, Updated, Written
+from recollect.records import DailyEntry, Demoted, Forgotten, Message, Outcome, Record, Reported, Updated, Written
 from recollect.surfaces.chat.commands import Commands
 from recollect.surfaces.chat.page import Choice, Line, Page, page
 from recollect.surfaces.chat.speaker import bring_back, told
@@ -502,8 +502,8 @@ def _signs(memory: Memory, outcomes: Iterable[Outcome]) -> list[Line]:
     done: list[tuple[str, Record]] = []
     for outcome in outcomes:
         match outcome:
-            case Written(record=record) if record.kind == "daily":
-                done.append(("Noted for today", record))
+            case Written(record=DailyEntry(day=day) as record):
+                done.append(("Noted for today" if day == record.created_at.date() else f"Noted for {day}", record))
             case Written(record=record):
                 done.append(("Remembered", record))
             case Updated(record=record):
