@@ -19,6 +19,8 @@ import recollect
 from recollect.client import Client, RemoteMemory, connect
 from recollect.errors import ConfigError, InvalidInputError, RecollectError
 from recollect.surfaces.chat.commands import Commands
+from recollect.surfaces.chat.conversation import Talk
+from recollect.surfaces.chat.page import Page
 from recollect.surfaces.cli import (  # noqa: F401  (they add their commands)
     chat,
     memory_commands,
@@ -334,7 +336,7 @@ def test_R6_nothing_is_noted_for_a_day_that_is_no_longer_kept(root: Path) -> Non
             lambda: memory.remember("Too late", durability="daily", day="2025-11-13"),
             lambda: memory.remember("Too late", confidence=0.5, day="2025-11-13"),
         ):
-            with pytest.raises(InvalidInputError, match="day: 2025-11-13 is too long ago.* 90 days.* 2025-11-14"):
+            with pytest.raises(InvalidInputError, match=r"day: 2025-11-13 is too long ago.* 90 days.* 2025-11-14"):
                 call()
         told = cli(root, "jot", "Too late", "--day", "2020-01-01", "--user", "me", code=2).stderr
         assert "too long ago" in flat(told)
@@ -350,3 +352,47 @@ def test_R6_the_answer_names_the_day_that_was_given(root: Path, day: str) -> Non
         assert f"noted for {day} only" in memory.remember("Had cake", confidence=0.5, day=day).message
         assert memory.remember("Had pie", durability="daily").message == "Noted for today: Had pie"
         assert "today" not in memory.jot("Had jam", day=day).message
+
+
+# the chat without a model
+
+ASKED = [
+    "where do I live?",
+    "Where am I based",
+    "wo wohne ich?",
+    "où est-ce que j'habite ?",
+    "де я живу?",
+    "who is my dentist",
+]
+
+
+@pytest.mark.parametrize("question", ASKED)
+def test_G1_without_a_model_the_chat_answers_from_memory_or_says_that_it_does_not_know(
+    app: recollect.Recollect, question: str
+) -> None:
+    talk = Talk(app, ("test", "ann"), place="chat")
+    talk.say("Hello")
+    assert "I have nothing about that in memory." in _text(talk.say(question))
+    memory = app.identities.memory(("test", "ann"))
+    memory.remember("Lviv", key="location", category="personal_context")
+    memory.remember("Dr. Lviv", key="dentist")
+    memory.remember("Likes tea")
+    told = _text(talk.say(question))
+    assert "Lviv" in told
+    assert "tea" not in told
+
+
+def test_G1_the_chat_answers_from_what_was_just_said(app: recollect.Recollect) -> None:
+    talk = Talk(app, ("test", "ann"), place="chat")
+    talk.say("I live in Lviv")
+    assert "I live in Lviv" in _text(talk.say("where do I live?"))
+
+
+def test_U1_the_chat_leaves_no_state_of_its_own_in_the_memory(app: recollect.Recollect) -> None:
+    Talk(app, ("test", "ann"), place="chat").say("I live in Lviv")
+    memory = app.identities.memory(("test", "ann"))
+    assert {one.kind for one in memory.read()} == {"message"}
+
+
+def _text(pages: list[Page]) -> str:
+    return "\n".join(line.text for page in pages for line in page.lines)

@@ -586,7 +586,7 @@ def _embedding(config: Config, embedder: Embedder | None) -> Embedding | None:
         return None
     if embedder is not None and not callable(getattr(embedder, "embed", None)):
         raise InvalidInputError(
-            "embedder", "must be named as MEMORY_EMBEDDER does, or have name, dimensions and embed()"
+            "embedder", "must be a name, as in MEMORY_EMBEDDER, or have name, dimensions and embed()"
         )
     from recollect.search.embedders.embedder import checked  # here, not above: they load NumPy
     from recollect.search.embedders.opening import open_embedder

@@ -211,10 +211,20 @@ class _Names:
         self._names = names
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and (problem := self._problem(scope)) is not None:
-            await sent(ApiResponse(problem.status, problem.body(""), TYPE, problem.headers), send)
-            return
-        await self._app(scope, receive, send)
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+        given = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        request_id = request_id_of(given)
+
+        async def send_with_id(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start" and not any(n == b"x-request-id" for n, _ in message["headers"]):
+                message["headers"] = [*message["headers"], (b"x-request-id", request_id.encode("latin-1"))]
+            await send(message)
+
+        if (problem := self._problem(scope)) is not None:
+            body = problem.body(request_id)
+            return await sent(ApiResponse(problem.status, body, TYPE, problem.headers), send_with_id)
+        await self._app(scope, receive, send_with_id)
 
     def _problem(self, scope: Scope) -> Problem | None:
         hosts = [value.decode("latin-1").lower() for name, value in scope["headers"] if name == b"host"]

@@ -46,7 +46,8 @@ COMMANDS = {
     "/help": "this",
 }
 _COMMAND = re.compile(r"\s*/([A-Za-z][A-Za-z_]*)(?:@\w+)?(?:\s+(.*?))?\s*", re.DOTALL)
-_TOLD_NO_MODEL = "talk:told-no-model"
+_FIRST = 4
+"""How many messages are looked at to tell whether this is the first that a person says."""
 _ENDED = "ended"
 _PAGE = 50
 _LONGEST_TITLE = 120
@@ -248,12 +249,12 @@ class Talk:
                 yield line, replace(bring_back(number, entry.after), label=f"Undo #{number}")
 
     def _not_told_yet(self) -> bool:
-        """Whether the person has to be told that there is no model; once, whichever channel they are on."""
-        if self._told_no_model or self._own.scratch(_TOLD_NO_MODEL):
+        """Whether the person has to be told that there is no model: with the first thing they say, on any channel."""
+        if self._told_no_model:
             return False
         self._told_no_model = True
-        self._own.acting("talk").set_scratch(_TOLD_NO_MODEL, "yes")
-        return True
+        said = [one for one in self._own.read(kind="message", limit=_FIRST) if isinstance(one, Message)]
+        return sum(one.role == "user" for one in said) < 2
 
     def _reminded(self, memory: Memory, text: str, session: str) -> list[Page]:
         if not reminders_are_on(self._own):
