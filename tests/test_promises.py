@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -30,6 +31,7 @@ from recollect.surfaces.cli import (  # noqa: F401  (they add their commands)
 )
 from recollect.surfaces.cli.program import app as program
 from recollect.testing import FrozenClock
+from tests.serving import serving
 
 
 @pytest.fixture
@@ -396,3 +398,38 @@ def test_U1_the_chat_leaves_no_state_of_its_own_in_the_memory(app: recollect.Rec
 
 def _text(pages: list[Page]) -> str:
     return "\n".join(line.text for page in pages for line in page.lines)
+
+
+# HTTP
+
+
+def test_U5_every_response_of_the_server_has_a_request_id(app: recollect.Recollect) -> None:
+    with serving(app) as url, httpx.Client(base_url=url) as http:
+        for path, headers, status in (
+            ("/health/live", {}, 200),
+            ("/health/ready", {}, 200),
+            ("/health/live", {"host": "elsewhere.example"}, 421),
+            ("/v1/users", {"host": "elsewhere.example"}, 421),
+            ("/v1/users", {}, 200),
+            ("/v1/nothing", {}, 404),
+            ("/health/live", {"origin": "https://elsewhere.example"}, 403),
+            ("/nowhere", {}, 404),
+            ("/console/", {}, 200),
+        ):
+            for given in (None, "my-id-1"):
+                sent = headers | ({"x-request-id": given} if given else {})
+                answer = http.get(path, headers=sent)
+                assert answer.status_code == status, path
+                (found,) = answer.headers.get_list("x-request-id")
+                assert found == given if given else found.startswith("request-")
+                if "problem" in answer.headers["content-type"]:
+                    assert answer.json()["request_id"] == found
+
+
+def test_U5_the_head_of_a_request_is_bounded(app: recollect.Recollect) -> None:
+    with serving(app) as url:
+        assert httpx.get(f"{url}/health/live", headers={"x-long": "x" * 60_000}).status_code == 200
+        try:
+            assert httpx.get(f"{url}/health/live", headers={"x-long": "x" * 200_000}).status_code == 400
+        except httpx.TransportError:
+            pass  # it hung up before all of it was sent

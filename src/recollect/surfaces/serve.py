@@ -11,7 +11,7 @@ import json
 import logging
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from contextlib import contextmanager
 from html import escape
 from ipaddress import ip_address
@@ -27,7 +27,7 @@ from recollect.errors import ConfigError, RecollectError
 from recollect.identity.login import Login
 from recollect.memory.async_memory import in_thread
 from recollect.surfaces import example
-from recollect.surfaces.http.api import SECONDS, Api, sent
+from recollect.surfaces.http.api import SECONDS, Api, request_id_of, sent
 from recollect.surfaces.http.authentication import FORWARDED, Authentication, McpAuthentication
 from recollect.surfaces.http.messages import JSON
 from recollect.surfaces.http.messages import Response as ApiResponse
@@ -212,18 +212,19 @@ class _Names:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            return await self._app(scope, receive, send)
+            await self._app(scope, receive, send)
+            return
         given = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         request_id = request_id_of(given)
 
         async def send_with_id(message: MutableMapping[str, Any]) -> None:
-            if message["type"] == "http.response.start" and not any(n == b"x-request-id" for n, _ in message["headers"]):
+            if message["type"] == "http.response.start" and b"x-request-id" not in dict(message["headers"]):
                 message["headers"] = [*message["headers"], (b"x-request-id", request_id.encode("latin-1"))]
             await send(message)
 
         if (problem := self._problem(scope)) is not None:
-            body = problem.body(request_id)
-            return await sent(ApiResponse(problem.status, body, TYPE, problem.headers), send_with_id)
+            await sent(ApiResponse(problem.status, problem.body(request_id), TYPE, problem.headers), send_with_id)
+            return
         await self._app(scope, receive, send_with_id)
 
     def _problem(self, scope: Scope) -> Problem | None:
