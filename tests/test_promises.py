@@ -433,3 +433,25 @@ def test_U5_the_head_of_a_request_is_bounded(app: recollect.Recollect) -> None:
             assert httpx.get(f"{url}/health/live", headers={"x-long": "x" * 200_000}).status_code == 400
         except httpx.TransportError:
             pass  # it hung up before all of it was sent
+
+
+# out and in
+
+
+def test_R8_export_and_import_count_the_same_archive_alike(root: Path, tmp_path: Path) -> None:
+    with recollect.open(root) as app:
+        memory = app.user("me")
+        memory.remember("Likes tea", key="drink")
+        memory.forget(memory.note("Bought cake").record.id)  # type: ignore[attr-defined]
+        memory.say("Hello", session="s")
+        assert memory.count() == {"fact": 1, "message": 1}
+        assert memory.count(status="archived") == {"note": 1}
+        assert memory.count(status="all") == {"fact": 1, "message": 1, "note": 1}
+    archive, other = str(tmp_path / "memory.zip"), tmp_path / "other"
+    held = "1 fact, 1 message, 1 forgotten or superseded"
+    assert f": {held}, " in flat(cli(root, "export", archive, "--user", "me").stdout)
+    restored = flat(cli(other, "import", archive, "--user", "me").stdout)
+    assert "3 written" in restored
+    assert f"Restored: {held}." in restored
+    again = flat(cli(other, "import", archive, "--yes", "--user", "me").stdout)
+    assert "0 written, 2 known already" in again  # what is forgotten is not remembered again

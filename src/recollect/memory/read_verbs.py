@@ -161,11 +161,15 @@ class Recalling:
             return self._walk.page(find, lambda record: [to_text(record.created_at), record.id], query.limit)
 
     @verb(scope="read", method="GET")
-    def count(self) -> dict[str, int]:
-        """How many active records of each kind there are."""
+    def count(self, *, status: fields.Status = "active") -> dict[str, int]:
+        """How many records of each kind there are: the active ones, unless another status is asked for."""
         with self._reading(notes=True) as reader:
             found = reader.count()
-        return {kind: number for (kind, status), number in sorted(found.items()) if status == "active"}
+        counts: dict[str, int] = {}
+        for (kind, of), number in sorted(found.items()):
+            if status in ("all", of):
+                counts[kind] = counts.get(kind, 0) + number
+        return counts
 
     @verb(scope="read")
     def search(

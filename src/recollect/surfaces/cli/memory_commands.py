@@ -4,7 +4,7 @@ settings."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -46,12 +46,23 @@ def export(
         return NO
     with progress("Exporting") as tell:
         written = memory.export(target, progress=tell)
-    held = memory.count()
+    held, inactive = memory.count(), _inactive(memory)
     size = written.stat().st_size if written.is_file() else None  # what went into a pipe is gone from it
-    session.out.document({"path": written, "bytes": size, "records": held})
-    told = [f"{written}: {counted(held) or 'empty'}", *([] if size is None else [f"{size:,} bytes"])]
+    session.out.document({"path": written, "bytes": size, "records": held, "inactive": inactive})
+    told = [f"{written}: {_held(held, inactive)}", *([] if size is None else [f"{size:,} bytes"])]
     session.out.line(", ".join(told))
     return DONE
+
+
+def _inactive(memory: Memory) -> int:
+    """Return how many records are kept that are no longer active."""
+    return sum(memory.count(status="all").values()) - sum(memory.count().values())
+
+
+def _held(active: Mapping[str, int], inactive: int) -> str:
+    """Return what an archive holds, in the same words after an export and after it was restored."""
+    told = [counted(active), f"{inactive:,} forgotten or superseded" if inactive else ""]
+    return ", ".join(filter(None, told)) or "empty"
 
 
 def _export_to_standard_output(session: Session, memory: Memory) -> int:
@@ -105,6 +116,8 @@ def import_(
         report = memory.import_(path, from_user=from_user, dry_run=dry_run, progress=tell)
     session.out.document(plain_data(report) | ({"dry_run": True} if dry_run else {}))
     _imported(session, report)
+    if report.format == "recollect" and report.run is None and not dry_run:
+        session.out.line(f"Restored: {_held(memory.count(), _inactive(memory))}.")
     session.changed_nothing(dry_run)
     return DONE
 
