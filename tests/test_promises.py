@@ -455,3 +455,31 @@ def test_R8_export_and_import_count_the_same_archive_alike(root: Path, tmp_path:
     assert f"Restored: {held}." in restored
     again = flat(cli(other, "import", archive, "--yes", "--user", "me").stdout)
     assert "0 written, 2 known already" in again  # what is forgotten is not remembered again
+
+
+# reading deletes nothing
+
+
+@pytest.mark.parametrize("blank", ["", "\n", "  \n\n", "\ufeff\n"])
+def test_F4_a_blank_daily_note_of_the_person_stays_as_it_is(root: Path, blank: str) -> None:
+    with recollect.open(root, clock=FrozenClock()) as app:
+        memory = app.user("me")
+        memory.remember("Likes tea")
+        note = root / "me" / "memory" / "2026-02-11.md"
+        note.parent.mkdir(exist_ok=True)
+        note.write_text(blank, "utf-8")
+        for act in (memory.read, memory.verify, memory.upkeep, lambda: memory.daily("2026-02-11")):
+            act()
+            assert note.read_text("utf-8") == blank
+        assert memory.verify() == []
+        memory.jot("Had tea", day="2026-02-11")
+        assert "- Had tea" in note.read_text("utf-8")
+
+
+def test_F9_the_schema_is_read_from_disk_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recollect.open(root).user("first").remember("Likes tea")
+    read: list[str] = []
+    whole = Path.read_text
+    monkeypatch.setattr(Path, "read_text", lambda path, *a, **k: read.append(path.suffix) or whole(path, *a, **k))
+    recollect.open(root).user("second").remember("Likes tea")
+    assert ".sql" not in read

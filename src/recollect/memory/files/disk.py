@@ -176,7 +176,9 @@ class DiskFiles:
             return self._blocked(
                 write, name, "it is older than the erasure of this user. Delete it, or save it again to have it read"
             )
-        lost = not text.strip("\ufeff \t\r\n")
+        # a blank note of a day without entries is the person's own: nothing is missing from it
+        expected = name == MEMORY or disk is None or bool(page_of(name, "").records(write))
+        lost = expected and not text.strip("\ufeff \t\r\n")
         page = page_of(name, "" if lost else text)
         sheet = self._sheets[name] = Sheet(
             place, page, disk, found.versions, state.fingerprint if state else "", dirty=True
