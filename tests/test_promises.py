@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import builtins
 import inspect
 import os
 import re
@@ -14,11 +15,15 @@ from typing import Any
 
 import httpx
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner, Result
 
 import recollect
+import recollect.client
+import recollect.errors
 from recollect.client import Client, RemoteMemory, connect
 from recollect.errors import ConfigError, InvalidInputError, RecollectError
+from recollect.memory import write
 from recollect.surfaces.chat.commands import Commands
 from recollect.surfaces.chat.conversation import Talk
 from recollect.surfaces.chat.page import Page
@@ -31,6 +36,8 @@ from recollect.surfaces.cli import (  # noqa: F401  (they add their commands)
 )
 from recollect.surfaces.cli.program import app as program
 from recollect.testing import FrozenClock
+from recollect.verbs import VERBS
+from recollect.work import contract as work_contract
 from tests.serving import serving
 
 
@@ -483,3 +490,34 @@ def test_F9_the_schema_is_read_from_disk_once(root: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(Path, "read_text", lambda path, *a, **k: read.append(path.suffix) or whole(path, *a, **k))
     recollect.open(root).user("second").remember("Likes tea")
     assert ".sql" not in read
+
+
+# what the pages say is true
+
+
+def test_the_pages_name_only_errors_that_can_be_imported() -> None:
+    homes = [recollect.errors, recollect.client, builtins, work_contract, write]
+    for page in [DOCS / "README.md", *(DOCS / "docs").glob("*.md")]:
+        for name in set(re.findall(r"`([A-Z]\w+Error)\b", page.read_text("utf-8"))):
+            assert any(hasattr(home, name) for home in homes), f"{page.name}: {name}"
+
+
+def test_U5_the_page_about_http_names_every_route(app: recollect.Recollect) -> None:
+    page = (DOCS / "docs" / "http.md").read_text("utf-8")
+    verbs = {f"/v1/users/{{user}}/{verb}" for verb in VERBS}
+    with serving(app) as url:
+        paths = httpx.get(f"{url}/v1/openapi.json").json()["paths"]
+    for path in paths.keys() - {path.replace("_", "-") for path in verbs} - verbs:
+        first = "/".join(path.split("/")[:3])
+        assert first in page, path
+
+
+def test_U3_the_page_about_the_command_line_names_every_option() -> None:
+    page = (DOCS / "docs" / "cli.md").read_text("utf-8")
+    common = page[page.index("## Common options") : page.index("## Remember")]
+    for name, command in get_command(program).commands.items():  # type: ignore[attr-defined]
+        section = re.search(rf"^### {re.escape(name)}\n.*?(?=^##|\Z)", page, re.MULTILINE | re.DOTALL)
+        assert section is not None, name
+        options = {one for p in getattr(command, "params", []) for one in p.opts if one.startswith("--")}
+        missing = {one for one in options - {"--help"} if one not in section[0] and f"`{one}" not in common}
+        assert not missing, f"{name}: {missing}"

@@ -360,7 +360,7 @@ class Recalling:
 
     @verb(scope="read", method="GET")
     def consents(self) -> tuple[str, ...]:
-        """What the person consented to, of `CONSENTS`."""
+        """What the person consented to: "across_chats", "trends", both or nothing."""
         with self._reading() as reader:
             given = reader.consents()
         return tuple(name for name in CONSENTS if name in given)
