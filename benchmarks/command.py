@@ -12,13 +12,13 @@ import typer
 from recollect.errors import InvalidInputError
 from recollect.surfaces.cli.options import Files, Json, Root, User
 from recollect.surfaces.cli.output import Output, progress
-from recollect.surfaces.cli.program import START, Group, app, command_below
-from recollect.surfaces.cli.session import Session
+from recollect.surfaces.cli.program import START, CliGroup, app, command_below
+from recollect.surfaces.cli.session import CliSession
 
 _Verb = TypeVar("_Verb", bound=Callable[..., int | None])
 
 
-class _Group(Group):
+class _Group(CliGroup):
     title = "Benchmarks"
 
 
@@ -48,7 +48,7 @@ def _benchmark(*examples: str) -> Callable[[_Verb], _Verb]:
     "recollect bench recall --data talks.jsonl --weights date=0,speaker=0.5 --json",
 )
 def recall(
-    session: Session,
+    session: CliSession,
     data: Annotated[
         list[Path],
         typer.Option("--data", help="LoCoMo, LongMemEval or JSON Lines; may be repeated.", metavar="FILE"),
@@ -89,7 +89,7 @@ def _recalled(out: Output, name: str, found: Mapping[str, Any]) -> None:
 
 @_benchmark("recollect bench rules", "recollect bench rules --misses --data utterances.jsonl")
 def rules(
-    session: Session,
+    session: CliSession,
     data: Annotated[
         Path | None,
         typer.Option("--data", help="Utterances, a line each.", metavar="FILE", show_default=False),
@@ -121,7 +121,7 @@ def _learned(name: str, row: Mapping[str, Any]) -> tuple[str, ...]:
 
 @_benchmark("recollect bench speed --quick", "recollect bench speed --sizes 1000,100000 --users 0 --plot speed.svg")
 def speed(
-    session: Session,
+    session: CliSession,
     sizes: Annotated[
         str | None,
         typer.Option("--sizes", help="How many records one user has, in turn.", metavar="N,N,…", show_default=False),

@@ -17,7 +17,7 @@ from typing import Any
 import recollect
 from recollect import Memory, Recollect
 from recollect.agents.extract import Extraction, Extractor, extract
-from recollect.agents.gather_interactions import Collected
+from recollect.agents.gather_interactions import Gathered
 from recollect.store.contract import Store
 from recollect.store.postgres import PostgresStore
 from recollect.store.sqlite import SqliteStore
@@ -59,7 +59,7 @@ class Host(Recollect):
         """What the settings say, told when it begins and ends."""
         inner = super().extractor()
 
-        def watched(memory: Memory, collected: Collected) -> Extraction:
+        def watched(memory: Memory, collected: Gathered) -> Extraction:
             user, about = memory.user_id, _about(collected)
             self.tell("begin", user, about)
             try:
@@ -72,7 +72,7 @@ class Host(Recollect):
         return watched
 
 
-def _about(collected: Collected) -> str:
+def _about(collected: Gathered) -> str:
     """A discussion that is concluded by its session, a whole day as such."""
     sessions = sorted({talk.session or "" for talk in collected.talks})
     return sessions[0] if len(sessions) == 1 else "day"

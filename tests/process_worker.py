@@ -19,7 +19,7 @@ import recollect
 import recollect.memory.search
 import recollect.search.index.index
 from recollect.surfaces.cli import memory_commands, read_commands, remove_commands, write_commands  # noqa: F401  (makes them part of the program)
-from recollect.surfaces.cli.program import run
+from recollect.surfaces.cli.program import run_program
 
 _processes = multiprocessing.get_context("forkserver")
 _processes.set_forkserver_preload(["tests.process_worker"])
@@ -96,13 +96,13 @@ class _Verbs:
     def command(self, *arguments: str) -> Any:
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
-            code = run([*arguments, "--json", "--root", self._root, "--user", self._user])
+            code = run_program([*arguments, "--json", "--root", self._root, "--user", self._user])
         assert not code, out.getvalue()
         return json.loads(out.getvalue() or "null")
 
     def try_command(self, *arguments: str) -> int:
         with contextlib.redirect_stdout(io.StringIO()):
-            return run([*arguments, "--json", "--root", self._root, "--user", self._user])
+            return run_program([*arguments, "--json", "--root", self._root, "--user", self._user])
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         return function(self.app, self.memory, *arguments)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import recollect
 from recollect import Memory
-from recollect.agents.apply import Finding, keep, source_of
+from recollect.agents.apply import Finding, apply_findings, source_of
 from recollect.agents.capture import CONFIRMED, KNOWN, NOTED, capture, finding_of, is_own, looks_like_instruction
 from recollect.agents.extract import extract
 from recollect.agents.gather_interactions import without_memory
@@ -173,7 +173,7 @@ def test_G4_a_reminder_is_noted_and_a_decision_goes_into_the_file(memory: Memory
 def test_G4_an_erased_fact_comes_back_only_if_the_person_asks(memory: Memory, clock: FrozenClock) -> None:
     said(memory, "Remember that I live in Oslo")
     memory.erase("location")
-    assert keep(memory, [Finding(content="Oslo", key="location", category="personal_context")]).refused == 1
+    assert apply_findings(memory, [Finding(content="Oslo", key="location", category="personal_context")]).refused == 1
     assert said(memory, "Remember that I live in Oslo") == CONFIRMED
 
 
@@ -223,7 +223,7 @@ def test_P6_whatever_memory_holds_its_block_leaves_nothing_behind(
     with recollect.open(MemoryStore()) as app:
         memory = app.user("u1")
         for content in ["Likes tea", *contents]:
-            keep(memory, [Finding(content=f"{content} xyzzy")])
+            apply_findings(memory, [Finding(content=f"{content} xyzzy")])
         block = memory.context().rstrip("\n").split("\n")
     quoted = [prefix + line for line in block]
     whole = ["<memory>", *quoted, "</memory>"] if tags else quoted
@@ -269,11 +269,11 @@ def test_G3_R3_a_later_word_updates_and_an_earlier_one_does_not(memory: Memory, 
     base = Finding(content="Kyiv", key="location", category="personal_context", said_at=clock())
     clock.tick(days=1)
     later = replace(base, content="Lviv", said_at=clock.now - timedelta(hours=3))
-    assert keep(memory, [base, later]).updated == 1
+    assert apply_findings(memory, [base, later]).updated == 1
     assert facts(memory) == ["location: Lviv"]
     assert [fact.content for fact in memory.read(key="location", as_of=base.said_at)] == ["Kyiv"]
-    assert keep(memory, [replace(base, content="Odesa")]).known == 1
-    assert keep(memory, [replace(base, action="remove", content="Lviv")]).removed == 0
+    assert apply_findings(memory, [replace(base, content="Odesa")]).known == 1
+    assert apply_findings(memory, [replace(base, action="remove", content="Lviv")]).removed == 0
     assert facts(memory) == ["location: Lviv"]
 
 
@@ -284,29 +284,29 @@ def test_G3_what_the_person_wrote_gives_way_only_to_a_clear_correction(memory: M
         memory.edit(memory.show().replace("Kyiv", "Odesa"))
     written = memory.get("location").content
     new = Finding(content="Lviv", key="location", category="personal_context")
-    assert keep(memory, [new, replace(new, action="update")]).updated == 0
-    assert keep(memory, [replace(new, action="remove", content=written)]).removed == 0
+    assert apply_findings(memory, [new, replace(new, action="update")]).updated == 0
+    assert apply_findings(memory, [replace(new, action="remove", content=written)]).removed == 0
     assert memory.get("location").content == written
-    assert keep(memory, [replace(new, corrects=True)]).updated == 1
+    assert apply_findings(memory, [replace(new, corrects=True)]).updated == 1
     assert memory.get("location").content == "Lviv"
 
 
 def test_G3_R3_a_previous_value_is_kept_beside_the_new_one(memory: Memory) -> None:
     moved = Finding(content="Lviv", key="location", category="personal_context", previous="Kyiv", action="update")
-    kept = keep(memory, [moved])
+    kept = apply_findings(memory, [moved])
     assert kept.updated == 1 and facts(memory) == ["location: Lviv"]
     assert "Kyiv" in [e.before.content for e in memory.history("location") if e.before]
-    assert keep(memory, [moved]).known == 1
-    assert keep(memory, [replace(moved, key="home", content="x" * 5000)]).refused == 1
+    assert apply_findings(memory, [moved]).known == 1
+    assert apply_findings(memory, [replace(moved, key="home", content="x" * 5000)]).refused == 1
 
 
 def test_G3_a_previous_value_alone_never_stands_for_the_present(memory: Memory) -> None:
     memory.remember("Lviv", key="location", category="personal_context")
     memory.erase("location")
-    keep(memory, [Finding(content="Lviv", key="location", category="personal_context", previous="Kyiv")])
+    apply_findings(memory, [Finding(content="Lviv", key="location", category="personal_context", previous="Kyiv")])
     assert facts(memory) == []
     unsure = Finding(content="Rome", key="home", category="personal_context", previous="Oslo", confidence=0.5)
-    assert keep(memory, [unsure]).demoted == 1
+    assert apply_findings(memory, [unsure]).demoted == 1
     assert "Oslo" not in memory.daily() and "Rome" in memory.daily()
 
 
@@ -316,33 +316,33 @@ def test_G3_remove_takes_only_what_is_meant(memory: Memory) -> None:
     memory.remember("Google", key="company", category="work_context")
     gone = Finding(content="Uses Vim", action="remove")
     left = Finding(content="Stripe", key="company", action="remove")
-    kept = keep(memory, [gone, left, replace(gone, content="Uses Nano"), replace(gone, content="Uses")])
+    kept = apply_findings(memory, [gone, left, replace(gone, content="Uses Nano"), replace(gone, content="Uses")])
     assert (kept.removed, kept.refused) == (1, 3)
     assert sorted(facts(memory)) == ["Likes Vim tutorials by Ann", "Uses Emacs", "company: Google"]
-    assert keep(memory, [replace(left, content="")]).removed == 1
-    assert keep(memory, [replace(gone, content="")]).removed == 0
+    assert apply_findings(memory, [replace(left, content="")]).removed == 1
+    assert apply_findings(memory, [replace(gone, content="")]).removed == 0
 
 
 def test_G3_P8_what_is_not_trusted_removes_and_replaces_nothing(memory: Memory) -> None:
     memory.remember("Oslo", key="location", category="personal_context")
     base = Finding(content="Oslo", key="location", category="personal_context", action="remove")
-    assert keep(memory, [replace(base, trusted=False), replace(base, confidence=0.4)]).removed == 0
+    assert apply_findings(memory, [replace(base, trusted=False), replace(base, confidence=0.4)]).removed == 0
     other = replace(base, action="update", content="Tbilisi", trusted=False, corrects=True)
-    keep(memory, [other])
+    apply_findings(memory, [other])
     assert memory.get("location").content == "Oslo"
     assert [entry.trusted for entry in memory.read(kind="daily")] == [False]
 
 
 def test_G3_P1_what_is_unsure_goes_to_the_daily_note_once(memory: Memory) -> None:
     unsure = Finding(content="Jazz", key="hobby", category="personal_context", confidence=0.6, messages=("m1",))
-    assert keep(memory, [unsure]).demoted == 1
-    assert keep(memory, [unsure]).known == 1
+    assert apply_findings(memory, [unsure]).demoted == 1
+    assert apply_findings(memory, [unsure]).known == 1
     assert memory.daily().count("Jazz") == 1 and facts(memory) == []
 
 
 def test_G3_an_insight_is_stored_once_for_each_source(memory: Memory) -> None:
     insight = Finding(content="Decided to use OAuth2", kind="insight", source="discussion:s1")
-    assert (keep(memory, [insight, insight]).written, len(memory.read(kind="observation"))) == (1, 1)
+    assert (apply_findings(memory, [insight, insight]).written, len(memory.read(kind="observation"))) == (1, 1)
 
 
 def test_G3_an_invalid_finding_does_not_lose_the_others(memory: Memory) -> None:
@@ -356,7 +356,7 @@ def test_G3_an_invalid_finding_does_not_lose_the_others(memory: Memory) -> None:
         Finding(content="Tea", action="remove", key="unknown"),
         Finding(content="", kind="insight"),
     ]
-    kept = keep(memory, [*bad, Finding(content="Likes tea", category="preference")])
+    kept = apply_findings(memory, [*bad, Finding(content="Likes tea", category="preference")])
     assert (kept.written, kept.refused, kept.changed) == (1, len(bad), 1)
     assert facts(memory) == ["Likes tea"] and memory.verify() == []
 
@@ -364,12 +364,12 @@ def test_G3_an_invalid_finding_does_not_lose_the_others(memory: Memory) -> None:
 def test_G3_what_was_forgotten_is_not_learned_again_from_the_same_words(memory: Memory, clock: FrozenClock) -> None:
     tea = Finding(content="Likes tea", category="preference", said_at=clock())
     clock.tick(hours=1)
-    keep(memory, [tea])
+    apply_findings(memory, [tea])
     clock.tick(hours=1)
     memory.forget(memory.read(kind="fact")[0].id)
-    assert keep(memory, [tea]).known == 1 and facts(memory) == []
+    assert apply_findings(memory, [tea]).known == 1 and facts(memory) == []
     clock.tick(hours=1)
-    assert keep(memory, [replace(tea, said_at=clock())]).written == 1
+    assert apply_findings(memory, [replace(tea, said_at=clock())]).written == 1
 
 
 def test_R2_a_source_is_one_line_of_a_length_that_can_be_stored() -> None:
@@ -385,7 +385,7 @@ def told(memory: Memory, clock: FrozenClock, *said: str) -> list[str]:
     for text in said:
         message = memory.say(text, session="s1")
         assert isinstance(message, recollect.Written)
-        keep(memory, [finding_of(one, "chat", message.record.id, clock()) for one in learn(text)])
+        apply_findings(memory, [finding_of(one, "chat", message.record.id, clock()) for one in learn(text)])
         clock.tick(days=1)
     return facts(memory)
 
@@ -443,7 +443,7 @@ def test_what_the_person_wrote_themselves_and_what_was_said_later_does_not_end(
     assert told(memory, clock, "I hate jazz") == ["Loves jazz", "Hates jazz"]
     early = clock() - timedelta(days=30)
     memory.remember("Uses Vim", type="skill")
-    keep(memory, [finding_of(one, "chat", None, early) for one in learn("I switched from Vim to Emacs")])
+    apply_findings(memory, [finding_of(one, "chat", None, early) for one in learn("I switched from Vim to Emacs")])
     assert "Uses Vim" in facts(memory)
 
 

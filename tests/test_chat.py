@@ -26,7 +26,7 @@ import recollect
 from recollect import Message
 from recollect.agents.extract import extract
 from recollect.surfaces.chat.page import Choice
-from recollect.surfaces.terminal.chat import _picked
+from recollect.surfaces.terminal.chat import _chosen_choice
 from recollect.surfaces.terminal.lines import VERBS, _commands, _completer, said_before
 from recollect.testing.models import Call, Cut, ModelRequest, ModelServer, Say, Stall, Turn
 from tests.test_cli import PROGRAM, environment, run
@@ -496,7 +496,7 @@ def test_U1_completion_knows_every_command_and_goes_word_by_word(tmp_path: Path)
 
 def test_U1_a_choice_is_picked_by_number_label_or_yes_and_no() -> None:
     two = [Choice("Forget this", "forget 1", danger=True), Choice("Keep", "keep")]
-    assert [_picked(line, two) for line in ("1", " 2 ", "keep", "Y", "no", "3", "0", "hello", "１")] == [
+    assert [_chosen_choice(line, two) for line in ("1", " 2 ", "keep", "Y", "no", "3", "0", "hello", "１")] == [
         two[0], two[1], two[1], two[0], two[1], None, None, None, two[0],
     ]  # fmt: skip
-    assert _picked("1", []) is None and _picked("n", two[:1]) is None
+    assert _chosen_choice("1", []) is None and _chosen_choice("n", two[:1]) is None

@@ -24,12 +24,12 @@ import recollect
 from recollect import ExtractionRun, Memory, NotFoundError, Recollect, RecollectError
 from recollect.agents.conclude import conclude
 from recollect.agents.extract import Extraction, extract
-from recollect.agents.gather_interactions import Collected
+from recollect.agents.gather_interactions import Gathered
 from recollect.client import connect
 from recollect.config import Config
 from recollect.memory.unprocessed import Mark
 from recollect.records import RECORD_TYPES, Record
-from recollect.surfaces.chat.conversation import Talk
+from recollect.surfaces.chat.conversation import Conversation
 from recollect.testing import FrozenClock, MemoryStore
 from recollect.tools.catalog import SUITES, tools_of
 from tests.conftest import Emptied
@@ -601,7 +601,7 @@ def test_T5_an_extractor_is_told_of_one_chat_at_a_time(opened: Open) -> None:
     app.user(USER).say("My name is Vera.", session="own-talk")
     seen: list[tuple[str, str]] = []
 
-    def reading(memory: Memory, collected: Collected) -> Extraction:
+    def reading(memory: Memory, collected: Gathered) -> Extraction:
         said = " ".join(one.text for one in collected.sayings)
         seen.append((said, memory.show() + repr(memory.search("clinic release", include_conversation=True))))
         return Extraction((), (), "mine")
@@ -617,8 +617,8 @@ def test_T5_an_extractor_is_told_of_one_chat_at_a_time(opened: Open) -> None:
 def test_T5_a_talk_in_a_group_knows_what_was_said_there(opened: Open, private: bool) -> None:
     app = opened()
     identity = ("telegram", "7")
-    mine = Talk(app, identity, place="telegram/7", clock=FrozenClock(NOW))
-    group = Talk(
+    mine = Conversation(app, identity, place="telegram/7", clock=FrozenClock(NOW))
+    group = Conversation(
         app, identity, place="telegram/-100", speaker="Vera", company=lambda: ["Taras"], clock=FrozenClock(NOW)
     )
     mine.say("Remember that I am afraid of the surgery")

@@ -46,7 +46,15 @@ from recollect.surfaces.cli import interests as _interests  # noqa: F401
 from recollect.surfaces.cli import keys as _keys  # noqa: F401
 from recollect.surfaces.cli import serve as _serve  # noqa: F401
 from recollect.surfaces.cli import telegram as _telegram  # noqa: F401
-from recollect.surfaces.cli.output import Marked, Output, counted, explained, harmless, progress, shortened
+from recollect.surfaces.cli.output import (
+    Marked,
+    Output,
+    count_each,
+    explain_score,
+    progress,
+    shorten_line,
+    strip_steering,
+)
 from recollect.surfaces.cli.program import PANELS, app, exit_code, program
 from recollect.testing import FrozenClock
 from tests.contracts.store_contract import tool_call
@@ -315,7 +323,7 @@ def test_U3_exit_4_when_the_storage_fails(cli: Cli) -> None:
 def test_U3_an_export_into_a_folder_that_does_not_exist_is_refused(cli: Cli, tmp_path: Path) -> None:
     cli("remember", "Drinks tea")
     assert cli("export", str(tmp_path / "no" / "such" / "folder.zip"), code=2).stderr.startswith(
-        "recollect: path: there is no folder"
+        f"recollect: path: the folder {tmp_path / 'no' / 'such'} does not exist"
     )
 
 
@@ -561,13 +569,13 @@ def test_control_sequences_never_reach_a_terminal(cli: Cli, tmp_path: Path) -> N
     for option in ([], ["--raw"]):
         _, shown = on_terminal("show", *option, "--root", str(cli.root))
         assert "\x1b[31mred" not in shown
-    assert harmless("a\x1b]0;x\x07b\tc\n") == "a\ufffd]0;x\ufffdb\tc\n"
+    assert strip_steering("a\x1b]0;x\x07b\tc\n") == "a\ufffd]0;x\ufffdb\tc\n"
 
 
 def test_shortened_and_counted() -> None:
-    assert shortened("a  b\nc", 10) == "a b c"
-    assert shortened("abcdef", 4) == "abc…"
-    assert counted({"fact": 2, "daily": 1, "note": 0, "scratch": 2}) == "2 facts, 1 daily entry, 2 scratch items"
+    assert shorten_line("a  b\nc", 10) == "a b c"
+    assert shorten_line("abcdef", 4) == "abc…"
+    assert count_each({"fact": 2, "daily": 1, "note": 0, "scratch": 2}) == "2 facts, 1 daily entry, 2 scratch items"
 
 
 def test_U3_a_bar_appears_only_on_a_terminal_and_when_it_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -791,7 +799,7 @@ def test_U3_a_search_explains_itself(cli: Cli) -> None:
     assert re.fullmatch(r" {8}\d\.\d\d = words \d\.\d\d - confidence \d\.\d\d \(tea\)", lines[4])
     total, parts = lines[2].strip().split(" = ")
     assert sum(map(float, re.findall(r"\d\.\d\d", parts))) == pytest.approx(float(total), abs=0.02)
-    assert explained(Hit(record=_note("x"), score=0.0, raw_score=0.0)) == "0.00 = nothing"
+    assert explain_score(Hit(record=_note("x"), score=0.0, raw_score=0.0)) == "0.00 = nothing"
 
 
 def _note(content: str, title: str | None = None) -> Note:
@@ -960,7 +968,7 @@ def test_U1_undo_says_what_it_took_back(cli: Cli) -> None:
     cli("update", "role", "Teacher")
     assert cli("undo").stdout.splitlines() == ["Undone: update of role: Teacher", "Again: role: Engineer"]
     assert cli.json("undo", "1")["outcome"] == "undone"
-    assert "has been undone already" in cli("undo", "1", code=1).stderr
+    assert "has already been undone" in cli("undo", "1", code=1).stderr
     cli("undo", code=3)
 
 
@@ -1207,7 +1215,7 @@ def test_R8_import_says_what_was_not_taken_over_and_why(cli: Cli, tmp_path: Path
         {"memory": "", "user_id": "42"},
     ]
     (tmp_path / "mem0.json").write_text(json.dumps(memories), encoding="utf-8")
-    assert "say whose to import" in cli("import", str(tmp_path / "mem0.json"), code=2).stderr
+    assert "has memories of 2 users; choose one" in cli("import", str(tmp_path / "mem0.json"), code=2).stderr
     result = cli("import", str(tmp_path / "mem0.json"), "--from-user", "42")
     assert result.stdout.splitlines()[0] == "From mem0: 1 written, 1 known already, 1 refused, 1 unreadable."
     assert "mem0.json memory 5: memory: must not be empty" in result.stdout
@@ -1230,7 +1238,7 @@ def test_F9_rebuild_says_what_could_not_be_recovered(cli: Cli) -> None:
     done = cli("rebuild", "--yes")
     assert would.stdout == done.stdout
     assert done.stdout.startswith("Restored: 1 fact, 1 of them from the files.\nNot recovered:\n")
-    assert "everything but the facts" in done.stdout
+    assert "everything except the facts" in done.stdout
     assert "memory.db.damaged-" in done.stderr
     assert cli.json("get", "role")["content"] == "Engineer"
     assert cli("verify").stdout == "me: in order\n"
@@ -1346,7 +1354,7 @@ def test_U3_edit_gives_a_file_another_text(cli: Cli, tmp_path: Path) -> None:
     assert [record["content"] for record in done["added"]] == ["Has a cat"] and len(done["updated"]) == 1
     assert cli("show", "--raw").stdout == new.read_text()
     late = cli("edit", "--file", str(new), "--expect", str(old), code=1)
-    assert "changed meanwhile" in late.stderr
+    assert "has changed in the meantime" in late.stderr
     assert cli.json("edit", "--file", str(new), code=1)["outcome"] == "unchanged"
     cli("undo", done["run"], "--yes")
     assert "- Likes tea\n" in cli("show", "--raw").stdout

@@ -24,10 +24,10 @@ from recollect.client import (
     TooManyRequestsError,
     connect,
 )
-from recollect.client.connection import TRIES, Connection
+from recollect.client.connection import TRIES, HttpConnection
 from recollect.client.json_values import from_plain, outcome_types, to_plain
 from recollect.errors import AmbiguousError, StoreError, StoreUnavailableError
-from recollect.surfaces.http.rate_limits import Limits
+from recollect.surfaces.http.rate_limits import RateLimits
 from recollect.surfaces.http.verb_routes import BATCH
 from recollect.testing import FrozenClock
 from recollect.verbs import VERBS
@@ -69,7 +69,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     clock = FrozenClock()
     with (
         recollect.open(tmp_path_factory.mktemp("served"), clock=clock) as app,
-        serving(app, limits=Limits(0, 0)) as url,
+        serving(app, limits=RateLimits(0, 0)) as url,
     ):
         yield Served(app, clock, url)
 
@@ -293,7 +293,7 @@ def failing(served: Served) -> Iterator[Callable[..., tuple[RemoteMemory, Failin
         def make(fails: int, **how: Any) -> tuple[RemoteMemory, Failing, list[float]]:
             transport, pauses = Failing(fails, **how), list[float]()
             http = stack.enter_context(httpx.Client(transport=transport, timeout=120))
-            connection = Connection(served.url, served.key(), timeout=120, pause=pauses.append, http=http)
+            connection = HttpConnection(served.url, served.key(), timeout=120, pause=pauses.append, http=http)
             return Client(connection).user("u1"), transport, pauses
 
         yield make
@@ -335,8 +335,8 @@ def test_U5_it_waits_as_long_as_the_server_asks(tmp_path: Path) -> None:
         pauses.append(seconds)
         now[0] += 30
 
-    with recollect.open(tmp_path) as app, serving(app, limits=Limits(2, 0, lambda: now[0])) as url:
-        connection = Connection(url, None, timeout=120, pause=pause)
+    with recollect.open(tmp_path) as app, serving(app, limits=RateLimits(2, 0, lambda: now[0])) as url:
+        connection = HttpConnection(url, None, timeout=120, pause=pause)
         with Client(connection) as client:
             for _ in range(4):
                 client.user("u1").count()
@@ -348,7 +348,7 @@ def test_U5_it_waits_as_long_as_the_server_asks(tmp_path: Path) -> None:
 
 
 def test_U5_a_server_that_is_not_there_is_unavailable() -> None:
-    with Client(Connection("http://127.0.0.1:9", None, timeout=5, pause=lambda _: None)) as client:
+    with Client(HttpConnection("http://127.0.0.1:9", None, timeout=5, pause=lambda _: None)) as client:
         with pytest.raises(StoreUnavailableError, match="ConnectError"):
             client.user("u1").read()
         with pytest.raises(StoreUnavailableError):

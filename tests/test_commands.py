@@ -23,9 +23,9 @@ from recollect.memory.memory import Memory
 from recollect.records import Fact
 from recollect.surfaces.chat import forget_commands
 from recollect.surfaces.chat.commands import Commands
-from recollect.surfaces.chat.page import Choice, Page
+from recollect.surfaces.chat.page import ChatPage, Choice
 from recollect.surfaces.chat.speaker import Asker
-from recollect.surfaces.chat.text_fit import HEIGHT, WIDTH, fitted, harmless, lines_of, width
+from recollect.surfaces.chat.text_fit import HEIGHT, WIDTH, cell_width, count_phone_lines, fit_cells, one_safe_line
 from recollect.testing import FrozenClock, MemoryStore
 from recollect.testing.memory_store import MemoryReader, MemoryTransaction, MemoryUser
 
@@ -73,10 +73,10 @@ class World:
     def commands(self, who: tuple[str, str | int] = ME) -> Commands:
         return Commands(self.app, who, clock=self.clock)
 
-    def run(self, text: str, who: tuple[str, str | int] = ME) -> Page:
+    def run(self, text: str, who: tuple[str, str | int] = ME) -> ChatPage:
         return looked_at(self.commands(who).run(text))
 
-    def press(self, page: Page, label: str, who: tuple[str, str | int] = ME) -> Page:
+    def press(self, page: ChatPage, label: str, who: tuple[str, str | int] = ME) -> ChatPage:
         return self.run(choice(page, label).command, who)
 
     @contextmanager
@@ -111,10 +111,10 @@ def known(world: World) -> World:
     return world
 
 
-def looked_at(page: Page) -> Page:
+def looked_at(page: ChatPage) -> ChatPage:
     """Every page fits a phone, acts on no display, has no ids in it, and its choices can be carried by a button."""
     text = str(page)
-    assert 0 < lines_of(text) <= HEIGHT, text
+    assert 0 < count_phone_lines(text) <= HEIGHT, text
     assert not re.search(r"\b(?:fact|note|message|daily|episode|observation|scratch|run)-[0-9a-z]{20}", text), text
     shown = text.replace("\n", "") + "".join(one.label for row in page.choices for one in row)
     for character in shown:
@@ -124,19 +124,19 @@ def looked_at(page: Page) -> Page:
     for row in page.choices:
         assert 0 < len(row) <= 3
         for one in row:
-            assert len(one.command.encode()) <= 64 and 0 < width(one.label) <= 30, one
+            assert len(one.command.encode()) <= 64 and 0 < cell_width(one.label) <= 30, one
     return page
 
 
-def choice(page: Page, label: str) -> Choice:
+def choice(page: ChatPage, label: str) -> Choice:
     return next(one for row in page.choices for one in row if one.label.startswith(label))
 
 
-def labels(page: Page) -> list[str]:
+def labels(page: ChatPage) -> list[str]:
     return [one.label for row in page.choices for one in row]
 
 
-def numbers(page: Page) -> list[int]:
+def numbers(page: ChatPage) -> list[int]:
     return [line.number for line in page.lines if line.number is not None]
 
 
@@ -243,18 +243,18 @@ def test_U1_every_page_fits_a_phone_with_500_long_facts(world: World) -> None:
 @pytest.mark.parametrize("text", LONG.values(), ids=LONG)
 def test_U1_text_is_cut_by_the_cells_it_takes(text: str) -> None:
     for cells in (5, 17, 36, 76):
-        cut = fitted(text, cells)
-        assert width(cut) <= cells
-        assert cut.strip("\u2068\u2069").endswith("…") or cut == harmless(text)
-        assert width(cut) >= min(cells, width(harmless(text))) - 12
-    assert fitted("short", 5) == "short" and fitted("shorts", 5) == "shor…"
-    assert fitted("\u200b\u2060", 20) == "(nothing to see)"
+        cut = fit_cells(text, cells)
+        assert cell_width(cut) <= cells
+        assert cut.strip("\u2068\u2069").endswith("…") or cut == one_safe_line(text)
+        assert cell_width(cut) >= min(cells, cell_width(one_safe_line(text))) - 12
+    assert fit_cells("short", 5) == "short" and fit_cells("shorts", 5) == "shor…"
+    assert fit_cells("\u200b\u2060", 20) == "(nothing to see)"
 
 
 def test_U1_writing_that_needs_joiners_keeps_them() -> None:
-    assert harmless("👩‍🚀 ❤️") == "👩‍🚀 ❤️"
-    assert harmless("می‌خواهم") == "\u2068می‌خواهم\u2069"
-    assert harmless("pass\u200dword") == "password"
+    assert one_safe_line("👩‍🚀 ❤️") == "👩‍🚀 ❤️"
+    assert one_safe_line("می‌خواهم") == "\u2068می‌خواهم\u2069"
+    assert one_safe_line("pass\u200dword") == "password"
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -389,7 +389,7 @@ def test_U1_a_button_carries_as_many_numbers_as_it_can(world: World) -> None:
     asker = Asker(app=world.app, identity=world.commands()._identity, memory=world.memory, now=now)
     record = Fact(id="fact-1", content="tea", created_at=now, updated_at=now, valid_from=now)
     many: list[tuple[int, recollect.Record]] = [(10**11 + n, record) for n in range(20)]
-    page = looked_at(forget_commands._ask(asker, "tea" * 30, many))
+    page = looked_at(forget_commands._ask_what_goes(asker, "tea" * 30, many))
     assert labels(page)[0] == f"Forget these {len(numbers(page))}" and len(numbers(page)) == 3
 
 
@@ -745,7 +745,7 @@ def test_U1_a_memory_file_that_cannot_be_read_is_told_once_a_page(known: World) 
     [file] = known.folder.rglob("MEMORY.md")
     file.write_bytes(b"\xff\xfe not text")
     for command in ("forget 3", "undo", "search tea"):
-        assert str(known.run(command)).count("MEMORY.md was left as it is") == 1
+        assert str(known.run(command)).count("MEMORY.md was not changed") == 1
     assert file.read_bytes() == b"\xff\xfe not text"
 
 
@@ -797,7 +797,7 @@ def test_U1_every_choice_of_every_page_runs(known: World) -> None:
 # linking
 
 
-def _code(page: Page) -> str:
+def _code(page: ChatPage) -> str:
     found = re.search(r"/memory link (\S+)", str(page))
     assert found
     return found[1]
@@ -942,7 +942,7 @@ def _session(folder: Path) -> str:
         memory.note("Try the oolong near the station", title="Tea list")
         told: list[str] = []
 
-        def show(typed: str, page: Page) -> Page:
+        def show(typed: str, page: ChatPage) -> ChatPage:
             rows = ["   ".join(f"[{one.label}]" for one in row) for row in page.choices]
             told.append("\n".join([f"> {typed}", "", str(page), *(["", *rows] if rows else [])]))
             return page
@@ -971,4 +971,4 @@ def test_U1_every_command_is_documented_and_in_the_help(world: World) -> None:
     assert len(told) >= 13
     for name in told:
         assert f"| `/memory {name}" in text, name
-    assert all(width(line) <= WIDTH for line in str(world.run("help")).split("\n"))
+    assert all(cell_width(line) <= WIDTH for line in str(world.run("help")).split("\n"))

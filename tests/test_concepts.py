@@ -12,7 +12,7 @@ import pytest
 from recollect.search import concepts, thesaurus
 from recollect.search.concepts import related
 from recollect.search.thesaurus import COMPANION, FORM, GENERAL, INSTANCE, MOST, SAME
-from recollect.text import fold, stem, words
+from recollect.text import fold, folded_words, stem
 
 LINES = [
     line
@@ -160,7 +160,7 @@ def test_every_word_of_the_file_is_one_lower_case_word_and_no_line_stands_twice(
     for line in LINES:
         body = line[3:] if line[2:3] == ":" else line
         for word in re.split(r"[=&>~,]", body):
-            assert word == word.lower() and len(words(word)) == (1 if word.strip() else 0), line
+            assert word == word.lower() and len(folded_words(word)) == (1 if word.strip() else 0), line
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_every_word_of_the_file_is_one_lower_case_word_and_no_line_stands_twice(
 def test_a_wrong_line_is_named(line: str, reason: str) -> None:
     number = 2 + line.count("\n")
     with pytest.raises(ValueError, match=rf"concepts\.txt, line {number}: .*{reason}"):
-        thesaurus.parsed(f"# a comment\n{line}\n", "en")
+        thesaurus.parse_language(f"# a comment\n{line}\n", "en")
 
 
 def test_importing_reads_nothing() -> None:
@@ -192,4 +192,4 @@ def test_importing_reads_nothing() -> None:
 
 def test_what_is_loaded_is_what_is_written() -> None:
     loaded = Path(concepts.__file__).with_name("concepts.json").read_text(encoding="utf-8")
-    assert loaded == thesaurus.compiled(), "concepts.txt was changed: python -m recollect.search.thesaurus"
+    assert loaded == thesaurus.compile_concepts(), "concepts.txt was changed: python -m recollect.search.thesaurus"

@@ -10,9 +10,9 @@ import pytest
 
 import recollect
 from recollect import Memory, Recollect
-from recollect.agents.conclude import conclude, idle
+from recollect.agents.conclude import conclude, idle_sessions
 from recollect.agents.extract import Extraction, by_rules, extract
-from recollect.agents.gather_interactions import Collected
+from recollect.agents.gather_interactions import Gathered
 from recollect.agents.llm_extractor import by_model
 from recollect.agents.models import open_model
 from recollect.testing import FrozenClock
@@ -65,7 +65,7 @@ def test_G5_a_discussion_that_ends_brings_notes_and_durable_insights(memory: Mem
 def test_G5_more_messages_are_concluded_as_a_part_of_their_own(memory: Memory, clock: FrozenClock) -> None:
     seen: list[list[str]] = []
 
-    def looking(memory: Memory, collected: Collected) -> Extraction:
+    def looking(memory: Memory, collected: Gathered) -> Extraction:
         seen.append([message.content for one in collected.talks for message in one.messages])
         return by_rules(memory, collected)
 
@@ -103,34 +103,34 @@ def test_G5_a_session_silent_for_half_an_hour_is_found_once_also_after_a_restart
         clock.tick(seconds=600)
         talk(memory, clock, "I work at Stripe.", session="b")
         clock.tick(seconds=60 * 22)
-        assert idle(memory, clock=clock) == ["a"]
+        assert idle_sessions(memory, clock=clock) == ["a"]
     with recollect.open(tmp_path, clock=clock) as app:
         memory = app.user("u1")
         clock.tick(seconds=60 * 20)
-        assert sorted(idle(memory, clock=clock)) == ["a", "b"]
-        for session in idle(memory, clock=clock):
+        assert sorted(idle_sessions(memory, clock=clock)) == ["a", "b"]
+        for session in idle_sessions(memory, clock=clock):
             conclude(memory, session, clock=clock)
         assert facts(memory) == ["company: Stripe", "location: Oslo"]
     with recollect.open(tmp_path, clock=clock) as app:
         memory = app.user("u1")
-        assert idle(memory, clock=clock) == []
+        assert idle_sessions(memory, clock=clock) == []
         talk(memory, clock, "I like tea.", session="a")
-        assert idle(memory, clock=clock) == []
+        assert idle_sessions(memory, clock=clock) == []
         clock.tick(hours=1)
-        assert idle(memory, clock=clock) == ["a"]
+        assert idle_sessions(memory, clock=clock) == ["a"]
         memory.pause()
-        assert idle(memory, clock=clock) == []
+        assert idle_sessions(memory, clock=clock) == []
 
 
 def test_G5_the_oldest_of_many_sessions_are_found_too(memory: Memory, clock: FrozenClock) -> None:
     with memory.batch() as batch:
         for number in range(230):
             batch.say("Hello there", session=f"s{number}", said_at=clock() - timedelta(days=1, minutes=number))
-    found = idle(memory, clock=clock, limit=1000)
-    assert len(found) == 230 and len(idle(memory, clock=clock, limit=7)) == 7
+    found = idle_sessions(memory, clock=clock, limit=1000)
+    assert len(found) == 230 and len(idle_sessions(memory, clock=clock, limit=7)) == 7
     for session in found[:220]:
         conclude(memory, session, clock=clock)
-    assert sorted(idle(memory, clock=clock)) == sorted(found[220:])
+    assert sorted(idle_sessions(memory, clock=clock)) == sorted(found[220:])
 
 
 def test_G5_long_names_of_sessions_are_told_apart(memory: Memory, clock: FrozenClock) -> None:
@@ -204,16 +204,16 @@ def test_G5_P7_who_is_paused_is_left_alone(memory: Memory, clock: FrozenClock) -
 
 
 def test_G5_a_failure_is_noted_and_the_discussion_is_found_again(memory: Memory, clock: FrozenClock) -> None:
-    def broken(memory: Memory, collected: Collected) -> Extraction:
+    def broken(memory: Memory, collected: Gathered) -> Extraction:
         raise RuntimeError("I live in Oslo.")
 
     talk(memory, clock, "I live in Oslo.")
     clock.tick(hours=1)
     done = conclude(memory, "s1", extractor=broken, clock=clock)
     assert done is not None and done.run is not None and (done.run.status, done.run.error) == ("failed", "RuntimeError")
-    assert idle(memory, clock=clock) == ["s1"]
+    assert idle_sessions(memory, clock=clock) == ["s1"]
     conclude(memory, "s1", clock=clock)
-    assert facts(memory) == ["location: Oslo"] and idle(memory, clock=clock) == []
+    assert facts(memory) == ["location: Oslo"] and idle_sessions(memory, clock=clock) == []
     assert [run.status for run in memory.runs()] == ["completed"]
 
 
@@ -227,7 +227,7 @@ def test_G5_R7_R8_after_a_clear_and_an_import_it_goes_on(
     archive = memory.export(f"{tmp_path}.zip")
     other = app.user("u2")
     other.import_(archive)
-    assert conclude(other, "s1", clock=clock) is None and idle(other, after=timedelta(0), clock=clock) == []
+    assert conclude(other, "s1", clock=clock) is None and idle_sessions(other, after=timedelta(0), clock=clock) == []
     memory.clear()
     for one in (memory, other):
         talk(one, clock, "I work at Stripe.")
@@ -257,6 +257,6 @@ def test_G5_it_works_on_postgresql(postgres_url: str, clock: FrozenClock) -> Non
         memory = app.user("u1")
         talk(memory, clock, "I live in Oslo.")
         clock.tick(hours=1)
-        assert idle(memory, clock=clock) == ["s1"]
+        assert idle_sessions(memory, clock=clock) == ["s1"]
         assert conclude(memory, "s1", title=TITLE, clock=clock) is not None
-        assert idle(memory, clock=clock) == [] and facts(memory) == ["location: Oslo"]
+        assert idle_sessions(memory, clock=clock) == [] and facts(memory) == ["location: Oslo"]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from recollect.document.daily_md import SECTIONS, append, entries, one_block, remove
+from recollect.document.daily_md import SECTIONS, append_entry, one_block, parse_entries, remove_entries
 from recollect.errors import InvalidInputError
 from tests.volume import volume
 
@@ -52,7 +52,7 @@ contents = st.one_of(
 
 
 def said(text: str) -> list[tuple[str, str]]:
-    return [(entry.section, entry.content) for entry in entries(text)]
+    return [(entry.section, entry.content) for entry in parse_entries(text)]
 
 
 def test_F7_a_note_is_read_entry_by_entry() -> None:
@@ -67,15 +67,15 @@ def test_F7_a_note_is_read_entry_by_entry() -> None:
         ),
         ("Reading Activity", '⭐ Saved "Lighthouse lenses"'),
     ]
-    assert {entry.key for entry in entries(NOTE)} == {None}
-    assert [entry.line for entry in entries(NOTE)] == [4, 5, 8, 14]
+    assert {entry.key for entry in parse_entries(NOTE)} == {None}
+    assert [entry.line for entry in parse_entries(NOTE)] == [4, 5, 8, 14]
 
 
 def test_F7_a_day_as_it_grows() -> None:
-    text = append("", DAY, "Explicit Memories", "User said: remember the tide")
-    text = append(text, DAY, "Explicit Memories", "a\n\nb")
-    text = append(text, DAY, "Discussions", "- c")
-    text = append(text, DAY, "Explicit Memories", "d")
+    text = append_entry("", DAY, "Explicit Memories", "User said: remember the tide")
+    text = append_entry(text, DAY, "Explicit Memories", "a\n\nb")
+    text = append_entry(text, DAY, "Discussions", "- c")
+    text = append_entry(text, DAY, "Explicit Memories", "d")
     assert text == (
         "# 2026-02-12\n\n## Explicit Memories\n- User said: remember the tide\n- a\n  b\n"
         "\n## Discussions\n- - c\n\n## Explicit Memories\n- d\n"
@@ -97,14 +97,14 @@ def test_F7_a_day_as_it_grows() -> None:
     ],
 )
 def test_F7_appending_to_what_is_there(text: str, expected: str) -> None:
-    assert append(text, DAY, "Discussions", "x") == expected
+    assert append_entry(text, DAY, "Discussions", "x") == expected
 
 
 @given(notes, st.sampled_from([*SECTIONS, "Later", "Odd: one #"]), contents)
 @example("", "Discussions", "Role:")
 @settings(max_examples=volume(50, 250))
 def test_F7_appending_never_rewrites(text: str, section: str, content: str) -> None:
-    after = append(text, DAY, section, content)
+    after = append_entry(text, DAY, section, content)
     assert after.startswith(text)
     assert after[len(text) :].count("## ") <= 1 + content.count("## ")
     assert said(after)[:-1] == said(text)
@@ -116,15 +116,15 @@ def test_F7_appending_never_rewrites(text: str, section: str, content: str) -> N
 def test_F7_a_whole_day_is_read_back(day: list[tuple[str, str]]) -> None:
     text = ""
     for section, content in day:
-        text = append(text, DAY, section, content)
+        text = append_entry(text, DAY, section, content)
     assert said(text) == [(section, one_block(content)) for section, content in day]
 
 
 def test_F7_an_entry_needs_text_and_a_section() -> None:
     with pytest.raises(InvalidInputError):
-        append("", DAY, "Discussions", " \n\x00")
+        append_entry("", DAY, "Discussions", " \n\x00")
     with pytest.raises(InvalidInputError):
-        append("", DAY, " ", "x")
+        append_entry("", DAY, " ", "x")
 
 
 @pytest.mark.parametrize(
@@ -141,13 +141,13 @@ def test_F7_an_entry_needs_text_and_a_section() -> None:
     ],
 )
 def test_R7_erasing_takes_the_entry_and_a_bare_heading(gone: set[str], expected: str) -> None:
-    assert remove(NOTE, gone) == expected
+    assert remove_entries(NOTE, gone) == expected
 
 
 def test_R7_erasing_leaves_what_a_person_wrote_below_the_heading() -> None:
     text = "# d\n\n## Discussions\n<!-- mine -->\n- x\n\n## Empty\n\n## Later\n- x\n  more\npara\n- x\nrest\n"
     expected = "# d\n\n## Discussions\n<!-- mine -->\n\n## Empty\n\n## Later\n- x\n  more\npara\n\nrest\n"
-    assert remove(text, {"x"}) == expected
+    assert remove_entries(text, {"x"}) == expected
 
 
 @given(notes, st.integers(0, 7))
@@ -156,7 +156,7 @@ def test_R7_erasing_leaves_what_a_person_wrote_below_the_heading() -> None:
 def test_R7_erasing_leaves_all_other_entries(text: str, pick: int) -> None:
     before = said(text)
     gone = {content for at, (_, content) in enumerate(before) if pick >> (at % 3) & 1}
-    after = remove(text, gone)
+    after = remove_entries(text, gone)
     if not gone:
         assert after == text
     if "```" not in text and "~~~" not in text:  # a fence that lost its neighbour may close further down

@@ -25,14 +25,21 @@ import recollect
 from recollect import InvalidInputError, Recollect
 from recollect.records import ToolCall
 from recollect.store.sqlite import SqliteStore
-from recollect.surfaces.cli import usage_metrics as _figures  # noqa: F401  (its command)
+from recollect.surfaces.cli import usage_metrics as _metrics  # noqa: F401  (its command)
 from recollect.surfaces.cli.program import app as program
 from recollect.surfaces.web import operator_views
-from recollect.surfaces.web.charts import bars, columns, compact, histogram, lasting, lines
+from recollect.surfaces.web.charts import (
+    bar_chart,
+    column_chart,
+    compact_number,
+    format_duration,
+    histogram,
+    line_chart,
+)
 from recollect.testing import FrozenClock, MemoryStore
 from recollect.testing.postgres import PostgresServer
-from recollect.usage_metrics import BOUNDS, CallGroup, Spread, Tally, figures, spread, step_of
-from recollect.work.contract import Done, Failed, Task
+from recollect.usage_metrics import BOUNDS, CallGroup, Latency, Tally, compute_metrics, latency_of, latency_step
+from recollect.work.contract import Done, FailedAttempt, Task
 from tests.browser.windows import launched
 from tests.serving import serving
 
@@ -54,7 +61,7 @@ def log(app: Recollect, user: str, *calls: ToolCall) -> None:
 
 def work(app: Recollect, user: str) -> None:
     """A conversation of an agent, by its tools."""
-    tools = app.tools(user, "facts", session="c1", patient=True)
+    tools = app.tools(user, "facts", session="c1", wait=True)
     tools.call("remember_fact", FACT)
     tools.call("remember_fact", FACT)
     tools.call("remember_fact", FACT | {"fact_key": "shell", "fact_value": SECRET})
@@ -82,15 +89,17 @@ def test_U6_percentiles_are_within_seven_percent_of_the_true_ones() -> None:
     for spread_of in (0.1, 0.8, 2.5):
         for number in (1, 2, 3, 99, 100, 101, 5000):
             times = sorted(20 * chance.lognormvariate(0, spread_of) for _ in range(number))
-            counted = [step_of(time) for time in times]
-            found = spread({step: counted.count(step) for step in set(counted)})
+            counted = [latency_step(time) for time in times]
+            found = latency_of({step: counted.count(step) for step in set(counted)})
             assert found.number == number == sum(count for _, count in found.steps)
             for share, told in ((0.5, found.p50), (0.95, found.p95), (0.99, found.p99)):
                 true = times[-(-int(share * 100) * number // 100) - 1]
                 assert told is not None and abs(told / true - 1) < 0.07, (number, share)
     assert all(1.1 < later / earlier < 1.1429 for earlier, later in pairwise(BOUNDS))
-    assert spread({}) == spread({7: 0}) == Spread()
-    assert spread({0: 1}).p50 == BOUNDS[0] and spread({len(BOUNDS): 3, len(BOUNDS) - 1: 1}).steps == ((BOUNDS[-1], 4),)
+    assert latency_of({}) == latency_of({7: 0}) == Latency()
+    assert latency_of({0: 1}).p50 == BOUNDS[0] and latency_of({len(BOUNDS): 3, len(BOUNDS) - 1: 1}).steps == (
+        (BOUNDS[-1], 4),
+    )
 
 
 def test_U6_figures_are_worked_out_from_what_was_counted() -> None:
@@ -105,7 +114,7 @@ def test_U6_figures_are_worked_out_from_what_was_counted() -> None:
         ("recall_facts", "timeout", "running", 9000.0, 1),
         ("recall_facts", "queued", "queued", 200.0, 4),
     ]
-    calls = {CallGroup("2026-05-02", *row[:3], step_of(row[3])): row[4] for row in rows}
+    calls = {CallGroup("2026-05-02", *row[:3], latency_step(row[3])): row[4] for row in rows}
     calls[CallGroup("2026-04-30", "recall_facts", "ok", "found", 1)] = 99
     tally = Tally(
         calls=calls,
@@ -115,7 +124,7 @@ def test_U6_figures_are_worked_out_from_what_was_counted() -> None:
         users=4,
         unread=1,
     )
-    found = figures(tally, before, day)
+    found = compute_metrics(tally, before, day)
     assert (found.calls, found.failed, found.success, found.users, found.unread) == (24, 1, 0.95, 4, 1)
     assert [(one.tool, one.calls, one.failed) for one in found.tools] == [
         ("recall_facts", 12, 1),
@@ -132,22 +141,22 @@ def test_U6_figures_are_worked_out_from_what_was_counted() -> None:
     assert found.writing.number == 11 and found.writing.p99 == pytest.approx(40, rel=0.07)
     assert (found.conversations, found.facts_per_conversation, found.episodes) == (2, 3.0, 3)
     assert (found.updates, found.forgets, found.duplicates, found.duplicate_rate) == (3, 1, 1, 1 / 8)
-    nothing = figures(Tally(), day, day)
+    nothing = compute_metrics(Tally(), day, day)
     assert nothing.success is None and nothing.duplicate_rate is None and nothing.facts_per_conversation is None
-    assert nothing.latency == Spread() and len(nothing.days) == 1
+    assert nothing.latency == Latency() and len(nothing.days) == 1
 
 
 def test_U6_what_agents_do_is_counted_on_both_databases(where: str) -> None:
     clock = FrozenClock(NOON - timedelta(days=3))
     with recollect.open(where, clock=clock) as app:
-        assert app.figures().calls == 0 and app.figures().users == 0
+        assert app.metrics().calls == 0 and app.metrics().users == 0
         app.user("u1").episode("Birthday", "Looked for a cabin")
         work(app, "u1")
         clock.tick(days=3)
         work(app, "u2")
-        found = app.figures(days=1)
+        found = app.metrics(days=1)
         assert (found.calls, found.failed, found.users) == (7, 1, 2) and found.since == found.until == NOON.date()
-        found = app.figures()
+        found = app.metrics()
         assert (found.calls, found.failed, found.success) == (14, 2, 12 / 14)
         assert [day.calls for day in found.days] == [0, 0, 0, 7, 0, 0, 7]
         assert [day.episodes for day in found.days] == [0, 0, 0, 1, 0, 0, 0]
@@ -157,7 +166,7 @@ def test_U6_what_agents_do_is_counted_on_both_databases(where: str) -> None:
         assert [tool.tool for tool in found.tools][:1] == ["remember_fact"]
         assert SECRET not in str(found) and "u1" not in str(found)
         app.erase_user("u1")
-        assert app.figures().calls == 7 and app.figures().users == 1
+        assert app.metrics().calls == 7 and app.metrics().users == 1
 
 
 def test_U6_figures_refuse_what_makes_no_sense(tmp_path: Path) -> None:
@@ -172,7 +181,7 @@ def test_U6_figures_refuse_what_makes_no_sense(tmp_path: Path) -> None:
             {"seconds": -1},
         ):
             with pytest.raises(InvalidInputError):
-                app.figures(**wrong)
+                app.metrics(**wrong)
     assert not (tmp_path / "queue.db").exists(), "who only looks makes nothing"
 
 
@@ -181,7 +190,7 @@ def test_U6_no_user_is_left_out_however_many_there_are() -> None:
         for number in range(1200):
             with app._store.user(f"u{number}").write() as tx:
                 tx.log_calls([call("1")])
-        found = app.figures()
+        found = app.metrics()
         assert (found.users, found.calls, found.queue) == (1200, 1200, None)
 
 
@@ -261,7 +270,7 @@ def test_R4_U5_the_api_tells_a_key_that_administers_of_its_own_tenant(where: str
 
             def asked(name: str, **query: Any) -> httpx.Response:
                 headers = {"authorization": f"Bearer {keys[name]}"}
-                return httpx.get(f"{url}/v1/figures", params=query, headers=headers, timeout=120)
+                return httpx.get(f"{url}/v1/metrics", params=query, headers=headers, timeout=120)
 
             ours, theirs = (asked(name, days=30).json()["result"] for name in ("ours", "theirs"))
             assert (ours["users"], ours["calls"], ours["queue"]["waiting"]) == (1, 2, 0)
@@ -276,7 +285,7 @@ def test_R4_U5_the_api_tells_a_key_that_administers_of_its_own_tenant(where: str
 
 def test_U3_the_command_line_tells_the_figures(tmp_path: Path) -> None:
     def run(*args: str) -> str:
-        done = CliRunner().invoke(program, ["figures", *args, "--root", str(tmp_path)])
+        done = CliRunner().invoke(program, ["metrics", *args, "--root", str(tmp_path)])
         assert done.exit_code == 0, done.output
         return done.stdout
 
@@ -308,12 +317,12 @@ class Visit:
     def get(self, path: str, status: int = 200) -> str:
         answer = self.http.get(path)
         assert answer.status_code == status, (path, answer.status_code, answer.text[-500:])
-        marks = re.findall(r'name="mark" value="([^"]+)"', answer.text)
+        marks = re.findall(r'name="csrf_token" value="([^"]+)"', answer.text)
         self.mark = marks[-1] if marks else self.mark
         return answer.text
 
     def post(self, path: str, status: int = 200, /, **fields: str) -> str:
-        answer = self.http.post(path, data={"mark": self.mark, **fields})
+        answer = self.http.post(path, data={"csrf_token": self.mark, **fields})
         assert answer.status_code == status, (path, answer.status_code, answer.text[-500:])
         return answer.text
 
@@ -410,7 +419,7 @@ def test_R4_U6_operators_see_nothing_of_other_tenants(where: str) -> None:
         log(app, "@acme/ann", call("1", tool="theirs_only"), call("2", tool="theirs_only"))
         with app.queue() as queue:
             queue.put_many([Task(name="late", user_id=user, max_attempts=1) for user in ("bob", "@acme/ann", None)])
-            queue.settle([Failed(lease, "no answer") for lease in queue.take("w", 9).leases])
+            queue.settle([FailedAttempt(lease, "no answer") for lease in queue.take("w", 9).leases])
             dead = {job.user_id: job.id for job in queue.dead()}
         with visiting(app, "default", "acme") as [ours, theirs]:
             seen = ours.seen("operator?days=30")
@@ -488,7 +497,7 @@ def test_U6_who_may_only_look_changes_nothing(tmp_path: Path) -> None:
         log(app, "ann", call("1"))
         with app.queue() as queue:
             queue.put(Task(name="extract", user_id="ann", max_attempts=1))
-            queue.settle([Failed(lease, "no") for lease in queue.take("w", 9).leases])
+            queue.settle([FailedAttempt(lease, "no") for lease in queue.take("w", 9).leases])
             [job] = queue.dead()
         code, _ = Login(app.keys).link(None, operator=True, read_only=True)
         with visiting(app, code=code) as [visit]:
@@ -511,7 +520,7 @@ def test_U6_dead_letters_of_others_hide_none_of_ours(tmp_path: Path, monkeypatch
             users = ["bob", *(f"@acme/{number}" for number in range(3))]
             queue.put_many([Task(name="late", user_id=user, max_attempts=1) for user in users])
             for lease in queue.take("w", 9).leases:
-                queue.settle([Failed(lease, f"<script>{SECRET}</script>")])
+                queue.settle([FailedAttempt(lease, f"<script>{SECRET}</script>")])
         with visiting(app, "default", "acme") as [ours, theirs]:
             page = ours.get("operator/queue")
             assert "late for bob" in page and "<script>wombat" not in page and "&lt;script&gt;" in page
@@ -521,7 +530,7 @@ def test_U6_dead_letters_of_others_hide_none_of_ours(tmp_path: Path, monkeypatch
             assert "It begins anew" in text_of(ours.post(name, do="retry"))
             ours.post(name, 404, do="retry")
             with app.queue() as queue:
-                assert queue.figures("default").waiting == 1 and queue.figures("acme").dead == 3
+                assert queue.metrics("default").waiting == 1 and queue.metrics("acme").dead == 3
 
 
 # drawing
@@ -529,15 +538,15 @@ def test_U6_dead_letters_of_others_hide_none_of_ours(tmp_path: Path, monkeypatch
 
 def test_U6_charts_escape_what_they_show_and_are_never_out_of_bounds() -> None:
     odd = "<script>"
-    few = spread({0: 1, len(BOUNDS): 2})
+    few = latency_of({0: 1, len(BOUNDS): 2})
     drawn = [
-        bars([(odd, 3), ("b", 0)], '"<b>'),
-        columns([(odd, 3), ("b", 0)], '"<b>', failed=[1, 0]),
-        lines([odd, "b"], [(odd, [1.0, None]), ("b", [None, 99_999.0])], '"<b>'),
+        bar_chart([(odd, 3), ("b", 0)], '"<b>'),
+        column_chart([(odd, 3), ("b", 0)], '"<b>', failed=[1, 0]),
+        line_chart([odd, "b"], [(odd, [1.0, None]), ("b", [None, 99_999.0])], '"<b>'),
         histogram(few, '"<b>'),
-        histogram(spread({90: 1}), '"<b>'),
-        columns([(str(number), number * 10**9) for number in range(90)], "t"),
-        columns([("a", 0)], "t"),
+        histogram(latency_of({90: 1}), '"<b>'),
+        column_chart([(str(number), number * 10**9) for number in range(90)], "t"),
+        column_chart([("a", 0)], "t"),
     ]
     for made in drawn:
         assert "<script" not in made and "<b>" not in made and made.count("<svg") == made.count("</svg>") == 1
@@ -548,8 +557,8 @@ def test_U6_charts_escape_what_they_show_and_are_never_out_of_bounds() -> None:
 
 def test_U6_times_and_numbers_are_told_in_few_digits() -> None:
     told = {0.04: "0.1 ms", 0.86: "0.9 ms", 3.0: "3 ms", 38.2: "38 ms", 999.0: "999 ms", 1500: "1.5 s", 59_000: "59 s", 150_000: "2.5 min", 7_200_000: "2 h"}  # fmt: skip
-    assert {time: lasting(time) for time in told} == told
-    assert [compact(number) for number in (0, 7, 950, 1200, 34_000, 1_500_000)] == [
+    assert {time: format_duration(time) for time in told} == told
+    assert [compact_number(number) for number in (0, 7, 950, 1200, 34_000, 1_500_000)] == [
         "0",
         "7",
         "950",
@@ -573,7 +582,7 @@ def test_U6_in_a_browser_the_numbers_follow_and_no_page_is_too_wide(chromium: An
         log(app, "a" * 120, *(call(f"{tool}", tool=f"{tool}_{'x' * 40}") for tool in range(14)))
         with app.queue() as queue:
             queue.put(Task(name="n" * 90, user_id="a" * 120, max_attempts=1))
-            queue.settle([Failed(lease, "e" * 300) for lease in queue.take("w", 9).leases])
+            queue.settle([FailedAttempt(lease, "e" * 300) for lease in queue.take("w", 9).leases])
         with serving(app) as url:
             window = chromium.new_page(viewport={"width": 360, "height": 740})
             complaints: list[str] = []

@@ -131,7 +131,7 @@ class EditContract:
         seen = memory.show()
         tool.remember("Learned meanwhile", source="discussion:1")
         outcome = refused(memory.edit(seen + "- Mine\n", expect=seen), "changed")
-        assert "MEMORY.md has changed meanwhile" in outcome.message
+        assert "MEMORY.md has changed in the meantime" in outcome.message
         assert facts(memory) == ["Learned meanwhile", "Likes tea"]
         seen = memory.show()
         edited(memory.edit(seen + "- Mine\n", expect=seen))
@@ -284,7 +284,7 @@ class EditContract:
         person = app.user("u2")
         outcome = edited(person.edit("## Key Facts\n" + many))
         assert all(record.tier == "file" for record in person.read(kind="fact"))
-        assert "nothing was taken out" in outcome.notices[0]
+        assert "nothing was removed" in outcome.notices[0]
 
 
 class TestEmbedded(EditContract):
@@ -398,7 +398,7 @@ def test_F8_a_save_in_the_very_moment_of_an_edit_is_not_overwritten(
     with monkeypatch.context() as patched:
         patched.setattr(DiskFiles, "_write_aside", meanwhile)
         outcome = edited(memory.edit(text + "- Has a cat\n"))
-    assert "saved by someone else in the same moment" in outcome.notices[0]
+    assert "saved by another program at the same moment" in outcome.notices[0]
     assert facts(memory) == ["Has a cat", "Likes tea", "Typed just now"]
     assert "- Has a cat\n" in memory.show() and "- Typed just now\n" in memory.show()
 
@@ -435,7 +435,7 @@ def test_F4_without_files_prose_is_dropped_and_told() -> None:
         memory = app.user("u1")
         outcome = edited(memory.edit("Dear diary\n\n## Key Facts\n- Likes tea\n> a quote\n"))
         assert outcome.notices == (
-            "MEMORY.md: 2 passage(s) of your text are not facts and were not kept: this memory has no files",
+            "MEMORY.md: 2 passage(s) of your text are not facts and were not kept, because this memory has no files",
         )
         assert facts(memory) == ["Likes tea"] and "diary" not in memory.show()
         nothing = memory.edit("Dear diary, again\n\n## Key Facts\n- Likes tea\n")

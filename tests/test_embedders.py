@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from recollect.errors import ConfigError, EmbedderError, MissingExtraError, RecollectError
-from recollect.search.embedders.embedder import Embedder, as_vectors, checked, normalised, pack, unpack
+from recollect.search.embedders.embedder import Embedder, as_vectors, check_embedder, normalised, pack, unpack
 from recollect.search.embedders.http import HttpEmbedder
 from recollect.search.embedders.onnx import OnnxEmbedder, package_embedder
 from recollect.search.embedders.opening import open_embedder
@@ -54,18 +54,18 @@ class Own:
 
 class TestWhatIsChecked:
     def test_S2_rows_are_brought_to_length_one(self) -> None:
-        rows = checked(Own([[3, 4], [0, 0]])).embed(["a", "b"])
+        rows = check_embedder(Own([[3, 4], [0, 0]])).embed(["a", "b"])
         assert rows.dtype == np.float32 and rows.tolist() == [[0.6000000238418579, 0.800000011920929], [0, 0]]
         assert normalised(np.full((1, 4), 1e30, np.float32)).tolist() == [[0.5] * 4]
-        assert checked(Own(None)).embed([]).shape == (0, 2)
+        assert check_embedder(Own(None)).embed([]).shape == (0, 2)
 
     @pytest.mark.parametrize(
         ("answer", "problem"),
         [
             ([[1, 2]], "row for each text"),
             ([1, 2], "row for each text"),
-            ([[1, 2], [3]], "no table of numbers"),
-            ("words", "no table of numbers"),
+            ([[1, 2], [3]], "did not return a table of numbers"),
+            ("words", "did not return a table of numbers"),
             (None, "no table of numbers|row for each text"),
             ([[1, 2, 3], [4, 5, 6]], "3 dimensions instead of 2"),
             ([[1, float("nan")], [1, 2]], "not finite"),
@@ -76,7 +76,7 @@ class TestWhatIsChecked:
     )
     def test_S2_a_wrong_answer_is_an_error_that_says_so(self, answer: Any, problem: str) -> None:
         with pytest.raises(EmbedderError, match=problem) as caught:
-            checked(Own(answer)).embed(["zebra", "b"])
+            check_embedder(Own(answer)).embed(["zebra", "b"])
         assert "own" in str(caught.value) and "zebra" not in str(caught.value)
 
     def test_S2_what_is_stored_comes_back(self) -> None:
@@ -85,7 +85,7 @@ class TestWhatIsChecked:
         assert len(data) == 3 * 16 * 2
         assert np.allclose(unpack(data, 16), rows, atol=1e-3)
         assert unpack(b"", 16).shape == (0, 16)
-        with pytest.raises(EmbedderError, match="computed again"):
+        with pytest.raises(EmbedderError, match="compute it again"):
             unpack(data[:-2], 16)
 
     def test_S2_texts_with_the_same_words_are_near_for_the_test_embedder(self) -> None:
@@ -148,7 +148,7 @@ class TestHttp:
 
     def test_S2_a_failure_that_stays_is_an_error(self, server: EmbeddingServer) -> None:
         server.script(*[502] * 4)
-        with pytest.raises(EmbedderError, match=r"127\.0\.0\.1:\d+ answered HTTP 502; see whether it runs"):
+        with pytest.raises(EmbedderError, match=r"127\.0\.0\.1:\d+ answered HTTP 502; check that it is running"):
             HttpEmbedder(server.url, "m").embed([TEXT])
         assert len(server.requests) == 4
 
@@ -194,7 +194,10 @@ class TestHttp:
             (Reply(200, b'{"data": [{"index": 1, "embedding": [1]}, {"index": 1, "embedding": [2]}]}'), "otherwise"),
             (Reply(200, b'{"data": [{"embedding": "zebra!"}, {"embedding": "?"}]}'), "other fields"),
             (Reply(200, b'{"data": [{"embedding": "AAA="}, {"embedding": "AAA="}]}'), "other values"),
-            (Reply(200, b'{"data": [{"embedding": ["zebra"]}, {"embedding": [{}]}]}'), "no table of numbers"),
+            (
+                Reply(200, b'{"data": [{"embedding": ["zebra"]}, {"embedding": [{}]}]}'),
+                "did not return a table of numbers",
+            ),
             (Reply(200, b'{"data": [{"embedding": []}, {"embedding": []}]}'), "0 dimensions"),
         ],
     )
@@ -425,7 +428,7 @@ class TestOnnx:
         with pytest.raises(EmbedderError, match="cannot be loaded"):
             OnnxEmbedder(folder).embed(["red"])
         (folder / "model.onnx").write_bytes(tiny_model(ROWS, inputs=["input_ids", "pixels"]))
-        with pytest.raises(EmbedderError, match="wants pixels: no text embedder"):
+        with pytest.raises(EmbedderError, match="needs pixels, so it is not a text embedder"):
             OnnxEmbedder(folder).embed(["red"])
         (folder / "model.onnx").write_bytes(tiny_model(ROWS[:3], inputs=["input_ids"]))
         with pytest.raises(EmbedderError, match="may not fit together"):  # fewer rows than words
@@ -502,7 +505,7 @@ class TestRealWeights:
         ]
         for embedder in (opened, other):
             assert embedder.dimensions == 384
-            rows = checked(embedder).embed(texts)
+            rows = check_embedder(embedder).embed(texts)
             assert rows.shape == (5, 384) and np.allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
             unlike = [near(rows, a, b) for a in range(5) for b in range(a) if (b, a) not in ((0, 1), (2, 3))]
             assert min(near(rows, 0, 1), near(rows, 2, 3)) > 0.4 > 0.2 > max(unlike)

@@ -28,9 +28,9 @@ from recollect.identity.identities import Identity
 from recollect.memory.mentions import texts_of
 from recollect.policy.topics import Topic
 from recollect.records import ExtractionRun, Record, Refused
-from recollect.store.keys import Repeated
-from recollect.surfaces.chat.forget_commands import forget
-from recollect.surfaces.chat.page import drawn
+from recollect.store.keys import IdempotentRequest
+from recollect.surfaces.chat.forget_commands import chat_forget
+from recollect.surfaces.chat.page import line_text
 from recollect.surfaces.chat.speaker import Asker
 from recollect.surfaces.cli import read_commands, remove_commands, write_commands  # noqa: F401  (their commands)
 from recollect.surfaces.cli.program import app as program
@@ -217,7 +217,7 @@ class Builder:
             queue.put(Task(name="tool", user_id="u2", payload={"arguments": {"content": "not depress, but u2"}}))
 
     def tool(self) -> None:
-        tools = self.app.tools("u1", session="depression talk", patient=True)
+        tools = self.app.tools("u1", session="depression talk", wait=True)
         tools.call("memory_save", {"content": self.text(True)})
         tools.call("remember_fact", {"fact_content": self.text(True), "fact_type": "personal"})
         tools.call("write_memory", {"key": f"t{self.made}", "value": self.text(True), "category": "key_fact"})
@@ -349,7 +349,7 @@ def test_forgetting_a_topic_in_a_chat_lists_what_erasing_it_would_remove(app: Re
     identity = Identity("telegram", "1")
     asker = Asker(app=app, identity=identity, memory=memory, now=datetime.now(timezone.utc))
     assert {record.id for record in asker.speaking_of("depression")} == listed
-    assert f"{len(SAYING)} things about" in drawn(forget(asker, "depression").lines[0])
+    assert f"{len(SAYING)} things about" in line_text(chat_forget(asker, "depression").lines[0])
 
 
 def test_what_was_erased_by_topic_does_not_come_back(app: Recollect, tmp_path: Path) -> None:
@@ -452,14 +452,14 @@ def test_what_waits_in_the_lines_of_a_bot_goes_as_well(app: Recollect) -> None:
 def test_kept_answers_go_however_something_is_erased(app: Recollect) -> None:
     memory = app.user("u1")
     memory.remember("has a depression", key="health")
-    mine = Repeated("u1", "a key made up")
+    mine = IdempotentRequest("u1", "a key made up")
     for erase in (lambda: memory.erase("health"), lambda: memory.erase_topic("depression"), memory.clear):
         memory.remember("has a depression", key="health")
         app.keys.keep_answer(mine, "digest", 200, b"has a depression")
         erase()
         kept = app.keys.answer(mine)
         assert kept is not None and kept[2] is None  # that it was done is known, and not what was answered
-        mine = Repeated("u1", f"{mine.key} again")
+        mine = IdempotentRequest("u1", f"{mine.key} again")
 
 
 def test_the_command_line_lists_asks_and_erases_exactly_that(app: Recollect, tmp_path: Path) -> None:

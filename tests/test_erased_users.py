@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 import recollect
-from recollect.surfaces.cli.session import Session
+from recollect.surfaces.cli.session import CliSession
 
 SECRET = "Allergic to penicillin"
 _COMMAND = [sys.executable, "-c", "from recollect.surfaces.cli import main; main()"]
@@ -115,7 +115,7 @@ def test_every_entry_point_reads_the_same_settings(
     elif named == "environment":
         app = recollect.open()
     else:  # what serve does with --database-url, and every command with --root
-        app = Session(user="me", root=url, files=None, json=False).recollect
+        app = CliSession(user="me", root=url, files=None, json=False).recollect
     with app:
         assert app.config.database_url == url
         assert app._folder == (None if files is None else Path(files).absolute())

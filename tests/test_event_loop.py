@@ -30,7 +30,7 @@ from recollect import AsyncMemory, Config, ExtractionRun, Recollect
 from recollect.errors import RecollectError
 from recollect.memory.async_memory import in_thread
 from recollect.records import CONSENTS, OBSERVATION_CATEGORIES
-from recollect.surfaces.mcp.authentication import Caller, Stranger
+from recollect.surfaces.mcp.authentication import McpCaller, RejectedCaller
 from recollect.surfaces.mcp.http import Mcp
 from recollect.surfaces.mcp.server import MemoryServer
 from recollect.testing import MemoryStore
@@ -474,7 +474,7 @@ REQUESTS: dict[str, _Asks] = {
 @pytest.mark.parametrize("asked", REQUESTS)
 def test_W1_U4_the_server_answers_others_while_a_request_waits(asked: str, app: Recollect, gate: Gate) -> None:
     async def main() -> None:
-        server = MemoryServer(app, lambda _: Caller("u1"))
+        server = MemoryServer(app, lambda _: McpCaller("u1"))
         async with Client(server.server, mode="legacy") as client:
 
             async def others() -> None:
@@ -490,9 +490,9 @@ def test_W1_U4_the_server_answers_others_while_a_request_waits(asked: str, app: 
 
 def test_W1_U4_who_calls_is_found_out_beside_the_loop(gate: Gate) -> None:
     class Slow:
-        def caller(self, headers: Any) -> Stranger:
+        def caller(self, headers: Any) -> RejectedCaller:
             gate.pass_by()
-            return Stranger(401, "a bearer token is needed")
+            return RejectedCaller(401, "a bearer token is needed")
 
     async def main() -> None:
         door, sent = Mcp(recollect.open(MemoryStore()), Slow(), []), list[Any]()

@@ -73,7 +73,7 @@ def test_F9_a_rebuild_says_which_interactions_are_lost(tmp_path: Path) -> None:
         with pytest.raises(StoreCorruptError, match="recollect rebuild"):
             memory.interactions()
         report = memory.rebuild()
-        assert report.lost == ("1 interaction(s) that the application reported",)
+        assert report.lost == ("1 reported interaction(s)",)
         assert memory.interactions() == [] and len(memory.runs()) == 1 and memory.verify() == []
 
 
@@ -104,9 +104,9 @@ def test_the_same_verbs_awaited(tmp_path: Path) -> None:
 
 
 def test_a_clock_a_little_ahead_is_no_future() -> None:
-    assert interaction_log.interaction("save", now=T0, title="x", at="2026-02-12T09:35:00Z").at > T0
+    assert interaction_log.parse_interaction("save", now=T0, title="x", at="2026-02-12T09:35:00Z").at > T0
     with pytest.raises(InvalidInputError, match=r"2026-02-12T09:35:00.000001Z is in the future"):
-        interaction_log.interaction("save", now=T0, title="x", at="2026-02-12T09:35:00.000001Z")
+        interaction_log.parse_interaction("save", now=T0, title="x", at="2026-02-12T09:35:00.000001Z")
 
 
 @pytest.mark.parametrize("kind", INTERACTION_KINDS)
@@ -116,16 +116,16 @@ def test_R8_an_interaction_as_plain_data_comes_back(kind: str) -> None:
         "b", 1, kind=kind, item="i", value="v", topics=("t",), text="x", session="s", metadata={"a": [1]}
     )
     for one in (bare, full):
-        data = json.loads(json.dumps(interaction_log.to_dict(one)))
+        data = json.loads(json.dumps(interaction_log.event_to_dict(one)))
         assert interaction_log.interaction_from_dict(data) == one
-    assert interaction_log.to_dict(bare) == {
+    assert interaction_log.event_to_dict(bare) == {
         "id": "a",
         "at": "2026-02-12T09:30:00.000000Z",
         "kind": kind,
         "title": "Rust",
     }
     run = extraction_run("run-1", duration_ms=0, details={"a": 1}, error="e", tier="rules", tokens_used=5)
-    assert interaction_log.run_from_dict(json.loads(json.dumps(interaction_log.to_dict(run)))) == run
+    assert interaction_log.run_from_dict(json.loads(json.dumps(interaction_log.event_to_dict(run)))) == run
 
 
 def test_lines_are_read_one_by_one() -> None:
@@ -206,7 +206,7 @@ def test_U3_events_are_reported_and_listed(cli: Cli) -> None:
     assert cli("events", "list", "--kind", "read").stderr == "No interactions.\n"
     cli("events", "list", "--kind", "like", code=2)
     cli("events", "report", "like", "--title", "x", code=2)
-    assert "value: must be given: which reaction" in cli("events", "report", "reaction", code=2).stderr
+    assert "value: is required for a reaction, such as" in cli("events", "report", "reaction", code=2).stderr
     assert "no time zone" in cli("events", "report", "save", "--title", "x", "--at", "2026-02-12T09:30", code=2).stderr
     cli("pause")
     refused = cli.json("events", "report", "save", "--title", "Go", code=1)

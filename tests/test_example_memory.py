@@ -16,7 +16,7 @@ from tests.serving import serving
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Recollect:
     app = recollect.open(tmp_path_factory.mktemp("example"))
-    example.fill(app)
+    example.fill_example(app)
     return app
 
 
@@ -38,18 +38,18 @@ def test_U6_the_example_has_something_on_every_page(filled: Recollect) -> None:
 def test_U6_the_example_is_told_once_and_anew_after_a_kill(tmp_path: Path) -> None:
     with recollect.open(tmp_path) as app:
         app.user(example.USER).say("Hi! I'm Mara. I work as a backend engineer at Nordlys in Lisbon.", session="hello")
-        example.fill(app)
+        example.fill_example(app)
         memory = app.user(example.USER)
         assert example.is_example(memory)
         last = memory.history(limit=1)[-1].seq
-        example.fill(app)
+        example.fill_example(app)
         assert memory.history(limit=1)[-1].seq == last
 
 
 def test_U6_somebody_who_is_called_example_is_let_be(tmp_path: Path) -> None:
     with recollect.open(tmp_path) as app:
         app.user(example.USER).remember("Likes tea", key="drink")
-        example.fill(app)
+        example.fill_example(app)
         assert not example.is_example(app.user(example.USER))
         assert app.user(example.USER).count() == {"fact": 1}
 
@@ -57,23 +57,23 @@ def test_U6_somebody_who_is_called_example_is_let_be(tmp_path: Path) -> None:
 def test_U6_the_console_shows_the_example_until_one_click_removes_it(tmp_path: Path) -> None:
     with recollect.open(tmp_path) as app:
         app.user("me").remember("Likes tea", key="drink")
-        example.fill(app)
+        example.fill_example(app)
         with serving(app) as url, httpx.Client(base_url=f"{url}/console", follow_redirects=True) as browser:
             page = browser.get("/").text
             assert "Nordlys" in page and "example" in page and "Likes tea" not in page
-            mark = page.partition('name="mark" value="')[2].partition('"')[0]
-            receipt = browser.post("/example/remove", data={"mark": mark})
+            mark = page.partition('name="csrf_token" value="')[2].partition('"')[0]
+            receipt = browser.post("/example/remove", data={"csrf_token": mark})
             assert receipt.status_code == 200
             page = browser.get("/").text
             assert "Nordlys" not in page and "Likes tea" in page
-            mark = page.partition('name="mark" value="')[2].partition('"')[0]
-            assert browser.post("/example/remove", data={"mark": mark}).status_code == 404
+            mark = page.partition('name="csrf_token" value="')[2].partition('"')[0]
+            assert browser.post("/example/remove", data={"csrf_token": mark}).status_code == 404
         assert not app.user(example.USER).exists and list(app.users()) == ["me"]
 
 
 def test_U6_agents_never_see_the_example(tmp_path: Path) -> None:
     with recollect.open(tmp_path) as app:
-        example.fill(app)
+        example.fill_example(app)
         with serving(app) as url:
             found = httpx.post(f"{url}/v1/users/me/search", json={"query": "Nordlys engineer"}).json()
             assert found["result"]["hits"] == []

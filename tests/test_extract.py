@@ -23,11 +23,11 @@ import recollect
 from recollect import ExtractionRun, Memory, Recollect
 from recollect.agents.capture import capture
 from recollect.agents.extract import DONE, Extracted, Extraction, by_rules, extract, extract_all
-from recollect.agents.gather_interactions import Collected
+from recollect.agents.gather_interactions import Gathered
 from recollect.agents.llm_extractor import by_model, check_answer, findings_of
-from recollect.agents.models import Limits, Model, open_model
+from recollect.agents.models import Model, ModelLimits, open_model
 from recollect.errors import UndoError
-from recollect.memory.read_verbs import Recalling
+from recollect.memory.read_verbs import ReadVerbs
 from recollect.memory.unprocessed import Mark
 from recollect.testing import FrozenClock, MemoryStore
 from recollect.testing.models import Call, Fail, Garbage, ModelServer, Say, Script, Stall, Usage
@@ -149,9 +149,9 @@ def test_G3_P7_who_is_paused_is_neither_read_nor_written(
     before = len(memory.history())
     read: list[str] = []
     for name in ("read", "interactions", "search", "show", "sessions"):
-        monkeypatch.setattr(Recalling, name, lambda *_, name=name, **__: read.append(name))
+        monkeypatch.setattr(ReadVerbs, name, lambda *_, name=name, **__: read.append(name))
 
-    def never(memory: Memory, collected: Collected) -> Extraction:
+    def never(memory: Memory, collected: Gathered) -> Extraction:
         raise AssertionError("asked")
 
     summary = extract_all([memory], DAY, extractor=never, clock=clock)
@@ -163,7 +163,7 @@ def test_G3_P7_who_is_paused_is_neither_read_nor_written(
 def test_G3_P7_who_pauses_while_it_is_extracted_loses_nothing(memory: Memory, clock: FrozenClock) -> None:
     lived(memory)
 
-    def meanwhile(memory: Memory, collected: Collected) -> Extraction:
+    def meanwhile(memory: Memory, collected: Gathered) -> Extraction:
         memory.pause()
         return by_rules(memory, collected)
 
@@ -201,7 +201,7 @@ def test_G3_two_processes_at_once_store_one_run(tmp_path: Path, memory: Memory, 
     lived(memory)
     with recollect.open(tmp_path, clock=clock) as other:
 
-        def meanwhile(memory: Memory, collected: Collected) -> Extraction:
+        def meanwhile(memory: Memory, collected: Gathered) -> Extraction:
             extract(other.user("u1"), DAY, clock=clock)
             return by_rules(memory, collected)
 
@@ -241,7 +241,7 @@ def test_G3_everything_is_read_once_however_late_it_comes(
     memory = app.user("u1")
     memory.remember("Likes tea")
 
-    def looking(memory: Memory, collected: Collected) -> Extraction:
+    def looking(memory: Memory, collected: Gathered) -> Extraction:
         if number in fails:
             raise ValueError("I work at Stripe")
         seen.extend(m.content for talk in collected.talks for m in talk.messages)
@@ -334,7 +334,7 @@ def test_G3_two_days_learned_at_once_read_nothing_twice(tmp_path: Path, memory: 
     seen: list[int] = []
     with recollect.open(tmp_path, clock=clock) as other:
 
-        def meanwhile(memory: Memory, collected: Collected) -> Extraction:
+        def meanwhile(memory: Memory, collected: Gathered) -> Extraction:
             extract(other.user("u1"), DAY, clock=clock)
             seen.append(collected.count)
             return by_rules(memory, collected)
@@ -475,7 +475,7 @@ def test_G3_the_failure_of_one_user_does_not_stop_the_others(
     for path in tmp_path.glob("b/**/*.db*"):
         path.write_bytes(b"damaged " * 2000)
 
-    def picky(memory: Memory, collected: Collected) -> Extraction:
+    def picky(memory: Memory, collected: Gathered) -> Extraction:
         if memory.user_id == "c":
             raise KeyError(collected.talks[0].messages[0].content)
         return by_rules(memory, collected)
@@ -505,7 +505,7 @@ def test_G3_a_dry_run_shows_and_writes_nothing(memory: Memory, clock: FrozenCloc
     assert (files_of(tmp_path), memory.history(), content_of(memory)) == (files, journal, content)
     assert memory.runs() == [] and {path.name for path in tmp_path.rglob("*")} <= names | {"MEMORY.md"}
 
-    def broken(memory: Memory, collected: Collected) -> Extraction:
+    def broken(memory: Memory, collected: Gathered) -> Extraction:
         raise ValueError
 
     assert (extract(memory, DAY, extractor=broken, dry_run=True, clock=clock).run or done.run).status == "failed"
@@ -793,7 +793,7 @@ def test_G3_a_model_is_told_everything_that_happened(memory: Memory, clock: Froz
     assert all(f"A post for {kind}" in asked for kind in ("delivery", "read", "save", "discussion", "reaction"))
     assert "/saved" in asked and "reacted 👎" in asked and len(asked) < 70_000
     assert "[1] person: First line\n    [9] person:" in asked
-    assert done.run is not None and "too much" in done.run.details["remark"]
+    assert done.run is not None and "too long" in done.run.details["remark"]
 
 
 def test_G3_without_anything_to_read_no_model_is_asked(memory: Memory, clock: FrozenClock) -> None:
@@ -817,7 +817,7 @@ def test_G3_G2_a_failing_model_leaves_it_to_the_rules_and_says_so(
     memory: Memory, clock: FrozenClock, kind: str, script: list[Any]
 ) -> None:
     say(memory, f"I live in Oslo. My key is {KEY}.")
-    limits = Limits(seconds=0.3) if kind == "timeout" else Limits(attempts=2)
+    limits = ModelLimits(seconds=0.3) if kind == "timeout" else ModelLimits(attempts=2)
     with serving(script, timeout=10.0) as model:
         done = extract(memory, DAY, extractor=by_model(model, limits=limits), clock=clock)
     assert done.run is not None and (done.run.status, done.run.tier) == ("completed", "rules")
@@ -885,7 +885,7 @@ def test_G3_an_answer_of_wrong_types_is_told_to_the_model_and_never_raises_other
         except ValueError as error:
             assert str(error)
         else:
-            findings_of(data, Collected(Mark(seq=0, reported=NOW, until=NOW)))
+            findings_of(data, Gathered(Mark(seq=0, reported=NOW, until=NOW)))
 
 
 def test_G2_a_wrong_answer_is_corrected_when_the_model_is_told(memory: Memory, clock: FrozenClock) -> None:

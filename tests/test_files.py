@@ -228,7 +228,7 @@ def test_F4_a_file_that_cannot_be_read_is_left_alone(desk: Desk, data: bytes, pr
     desk.memory.remember("Likes tea")
     desk.path.write_bytes(data)
     outcome = desk.memory.remember("Likes coffee")
-    assert isinstance(outcome, Written) and problem in outcome.notices[0] and "left as it is" in outcome.notices[0]
+    assert isinstance(outcome, Written) and problem in outcome.notices[0] and "was not changed" in outcome.notices[0]
     assert desk.path.read_bytes() == data
     assert sorted(desk.facts()) == ["Likes coffee", "Likes tea"]
     desk.path.write_text("## Key Facts\n- Likes tea\n- Likes milk\n")
@@ -351,7 +351,7 @@ def test_F7_daily_notes_are_only_appended(desk: Desk) -> None:
         "# 2026-02-12\n\n## Discussions\n- Discussed «PG 18» (12 messages)\n  - Interested in async I/O\n- Discussed Raft\n\n"
         "## Explicit Memories\n- Presents next week\n\n## Discussions\n- Discussed CRDTs\n"
     )
-    with pytest.raises(recollect.InvalidInputError, match="only ever added to"):
+    with pytest.raises(recollect.InvalidInputError, match="cannot be changed"):
         desk.memory.update(desk.memory.search("raft")[0].record.id, "Discussed Paxos")
     desk.memory.forget(desk.memory.search("raft")[0].record.id)
     assert path.read_bytes() == seen and len(desk.memory.read(kind="daily")) == 3
@@ -506,9 +506,9 @@ def test_R4_another_persons_folder_under_a_wrong_name_is_not_opened(tmp_path: Pa
         app.user("anna").remember("Likes tea")
     shutil.copytree(tmp_path / "anna", tmp_path / "bob")
     with recollect.open(tmp_path) as app:
-        with pytest.raises(recollect.StoreError, match="holds another user's memory"):
+        with pytest.raises(recollect.StoreError, match="belongs to another user"):
             app.user("bob").read()
-        with pytest.raises(recollect.StoreError, match="holds another user's memory"):
+        with pytest.raises(recollect.StoreError, match="belongs to another user"):
             app.user("bob").remember("Likes coffee")
         assert list(app.users()) == ["anna"]
 

@@ -31,8 +31,8 @@ from recollect import (
     StoreError,
 )
 from recollect.agents.capture import capture
-from recollect.agents.conclude import conclude, idle
-from recollect.agents.consolidate import Said, consolidate, insights
+from recollect.agents.conclude import conclude, idle_sessions
+from recollect.agents.consolidate import TranscriptMessage, consolidate, insights
 from recollect.agents.discuss import Discussion
 from recollect.agents.extract import extract
 from recollect.agents.observe import observe
@@ -319,7 +319,7 @@ def test_every_verb_about_many_users_answers_or_says_what_is_wrong(app: Recollec
             for value in _TEXTS:
                 if problem := _problem(verb, **{**who, **more, field: value}):
                     found.append(f"{name}({field}={_shown(value)}): {problem}")
-    no_place = "can be kept in a folder or in PostgreSQL only"
+    no_place = "can only be stored in a folder or in PostgreSQL"
     assert [problem for problem in found if no_place not in problem] == []
 
 
@@ -352,7 +352,7 @@ def test_no_agent_stumbles_over_what_is_said(app: Recollect) -> None:
     calls: list[tuple[Callable[..., Any], dict[str, Any]]] = [
         (capture, {"memory": memory, "text": "Remember that I like tea"}),
         (conclude, {"memory": memory, "session": "s1"}),
-        (consolidate, {"memory": memory, "session": "s1", "transcript": [Said("user", "I like tea")]}),
+        (consolidate, {"memory": memory, "session": "s1", "transcript": [TranscriptMessage("user", "I like tea")]}),
         (remind, {"memory": memory, "text": "tea"}),
         (summarize, {"memory": memory, "text": "Tea is hot. Ice is not."}),
         (observe, {"model": None, "memory": memory, "step_name": "a", "step_type": "b", "output": "c"}),
@@ -367,12 +367,16 @@ def test_no_agent_stumbles_over_what_is_said(app: Recollect) -> None:
                         found.append(f"{verb.__name__}({parameter.name}={_shown(value)}): {problem}")
     for text in _TEXTS:
         found += filter(
-            None, [_problem(insights, [Said("user", text)]), _problem(insights, [Said(text, "I like tea")])]
+            None,
+            [
+                _problem(insights, [TranscriptMessage("user", text)]),
+                _problem(insights, [TranscriptMessage(text, "I like tea")]),
+            ],
         )
-        found += filter(None, [_problem(consolidate, memory, "s1", [Said("user", text)])])
+        found += filter(None, [_problem(consolidate, memory, "s1", [TranscriptMessage("user", text)])])
     for when in (day, date.min, date.max):
         found += filter(None, [_problem(extract, memory, when)])
-    found += filter(None, [_problem(idle, memory, limit=number) for number in _WHOLE])
+    found += filter(None, [_problem(idle_sessions, memory, limit=number) for number in _WHOLE])
     assert found == []
     assert memory.verify() == []
 

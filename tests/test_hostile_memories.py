@@ -122,8 +122,8 @@ def test_P8_the_lists_and_views_of_each_suite_are_harmless(app: recollect.Recoll
         result = suite.call(name, told)
         check_harmless(result.text, (name, told))
     memory = app.user("u1")
-    for one in resources.listed(memory):
-        check_harmless(resources.read(memory, one.uri), one.uri)
+    for one in resources.list_resources(memory):
+        check_harmless(resources.read_resource(memory, one.uri), one.uri)
         check_harmless(one.model_dump_json(), one.uri)
     for name in ("use_memory", "what_do_you_know"):
         check_harmless(prompt(name, {"topic": "tea"}, memory, suite.tools.values()), name)

@@ -27,11 +27,11 @@ from recollect import Memory, Recollect
 from recollect.errors import ConfigError
 from recollect.surfaces import http_server
 from recollect.surfaces import serve as service
-from recollect.surfaces.http.api import MOST_BODY, Api
+from recollect.surfaces.http.api import MOST_BODY, HttpApi
 from recollect.surfaces.http.authentication import Authentication
 from recollect.surfaces.http.concurrency import ConcurrencyLimiter
 from recollect.surfaces.http.problems import Problem
-from recollect.surfaces.http.rate_limits import Limits
+from recollect.surfaces.http.rate_limits import RateLimits
 from recollect.surfaces.http_server import Address
 from recollect.testing import FrozenClock
 from recollect.verbs import ELSEWHERE, VERBS
@@ -486,8 +486,8 @@ def test_U5_a_tenant_may_call_a_user_what_the_default_one_may_not(
     made = tenant.http.post("/v1/tokens", json=user).raise_for_status().json()["result"]["token"]
     who = {"authorization": f"Bearer {made}"}
     assert httpx.get(f"{tenant.url}/v1/users/%40team%2Fbob/count", headers=who).is_success
-    assert tenant.http.post("/v1/visits", json=user).is_success
-    for path in ("tokens", "visits"):
+    assert tenant.http.post("/v1/logins", json=user).is_success
+    for path in ("tokens", "logins"):
         problem(tenants("default").http.post(f"/v1/{path}", json=user), 422, "InvalidInputError")
 
 
@@ -651,7 +651,7 @@ def test_U5_a_body_is_not_too_large(tenant: Tenant) -> None:
 
 def test_U5_too_many_requests_are_told_when_to_come_again(tmp_path: Path) -> None:
     now = [100.0]
-    with recollect.open(tmp_path) as app, serving(app, limits=Limits(6, 3, lambda: now[0])) as url:
+    with recollect.open(tmp_path) as app, serving(app, limits=RateLimits(6, 3, lambda: now[0])) as url:
 
         def ask(user: str) -> httpx.Response:
             return httpx.get(f"{url}/v1/users/{user}/about")
@@ -670,7 +670,7 @@ def test_U5_too_many_requests_are_told_when_to_come_again(tmp_path: Path) -> Non
 
 def test_U5_buckets_fill_steadily_and_never_run_over() -> None:
     now = [0.0]
-    limits = Limits(0, 60, lambda: now[0])
+    limits = RateLimits(0, 60, lambda: now[0])
     assert limits.take("key", None) == {}
     for _ in range(60):
         limits.take("key", "42")
@@ -1124,13 +1124,13 @@ def test_U5_what_was_accepted_is_finished_before_the_end(tmp_path: Path) -> None
                 results.append(http.post("/v1/users/42/note", json={"content": f"Note number {number}"}))
 
         entered = threading.Semaphore(0)
-        api_work = Api._work
+        api_work = HttpApi._work
 
-        def working(self: Api, *args: Any) -> Any:
+        def working(self: HttpApi, *args: Any) -> Any:
             entered.release()
             return api_work(self, *args)
 
-        Api._work = working  # type: ignore[method-assign,assignment]
+        HttpApi._work = working  # type: ignore[method-assign,assignment]
         try:
             stack = serving(app)
             url = stack.__enter__()
@@ -1147,7 +1147,7 @@ def test_U5_what_was_accepted_is_finished_before_the_end(tmp_path: Path) -> None
             for thread in threads:
                 thread.join(PATIENCE)
         finally:
-            Api._work = api_work  # type: ignore[method-assign]
+            HttpApi._work = api_work  # type: ignore[method-assign]
         assert [answer.status_code for answer in results] == [200] * 8
         assert len(app.user("42").read(kind="note")) == 9
         with pytest.raises(httpx.ConnectError):
@@ -1206,7 +1206,7 @@ def _scope(method: str, path: str, body: bytes) -> dict[str, Any]:
     }  # fmt: skip
 
 
-async def _asked(api: Api, method: str, path: str, body: bytes = b"") -> list[Any]:
+async def _asked(api: HttpApi, method: str, path: str, body: bytes = b"") -> list[Any]:
     sent: list[Any] = []
 
     async def receive() -> Any:
@@ -1252,7 +1252,7 @@ def test_W1_U5_the_server_answers_others_while_a_request_waits(
     store: Any = GatedStore(gate)
     with Recollect(store, recollect.Config.load(), folder=tmp_path / "files") as app:
         app.user("42").remember("Likes rum")
-        api = Api(app, Authentication(app.keys, open=True), Limits(0, 0))
+        api = HttpApi(app, Authentication(app.keys, open=True), RateLimits(0, 0))
         data = b"" if body is None else json.dumps(body).encode()
 
         async def main() -> None:
@@ -1271,7 +1271,7 @@ def test_W1_U5_the_server_answers_others_while_a_request_waits(
 def test_W1_U5_a_long_body_is_read_beside_the_loop(tmp_path: Path) -> None:
     long = json.dumps({"content": "tea " * 250_000, "metadata": {}}).encode()
     with recollect.open(tmp_path) as app:
-        api = Api(app, Authentication(app.keys, open=True), Limits(0, 0))
+        api = HttpApi(app, Authentication(app.keys, open=True), RateLimits(0, 0))
 
         async def main() -> None:
             with LoopWatch() as watch:

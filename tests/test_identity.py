@@ -870,7 +870,7 @@ def test_U3_two_channels_are_joined_on_the_command_line(tmp_path: Path) -> None:
     code = run("link", "show")["code"]
     assert run("link", "enter", code, code=1) == {
         "error": "link",
-        "message": "That is the code of this very channel: enter it on the other one.",
+        "message": "This code was shown on this channel; enter it on the other one.",
     }
     assert run("link", "enter", "?", *telegram, code=2)["error"] == "invalid_input"
     assert run("link", "enter", code, "--as", "telegram", code=2)["error"] == "invalid_input"

@@ -436,16 +436,18 @@ def test_S3_a_snapshot_that_cannot_be_trusted_is_none(tmp_path: Path, monkeypatc
 def test_S3_a_snapshot_with_a_part_missing_is_none(tmp_path: Path) -> None:
     path = tmp_path / "index"
     saved(path)
-    read = snapshot.read(path)
+    read = snapshot.read_snapshot(path)
     assert read is not None
     notes, arrays = read
     for name in arrays:
-        snapshot.write(tmp_path / "less", notes, {other: array for other, array in arrays.items() if other != name})
+        snapshot.write_snapshot(
+            tmp_path / "less", notes, {other: array for other, array in arrays.items() if other != name}
+        )
         assert load(tmp_path / "less") is None, name
-    snapshot.write(tmp_path / "short", notes, arrays | {"kind": arrays["kind"][1:]})
+    snapshot.write_snapshot(tmp_path / "short", notes, arrays | {"kind": arrays["kind"][1:]})
     assert load(tmp_path / "short") is None
     with pytest.raises(TypeError):
-        snapshot.write(tmp_path / "odd", notes, {"odd": np.zeros(2, dtype=np.complex128)})
+        snapshot.write_snapshot(tmp_path / "odd", notes, {"odd": np.zeros(2, dtype=np.complex128)})
 
 
 def test_S3_a_save_that_fails_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -472,7 +474,7 @@ def test_R7_nothing_of_what_was_erased_is_in_the_file(tmp_path: Path) -> None:
     traces = [
         word_hash("sesame").to_bytes(8, "little"),
         mark_hash("cave").to_bytes(8, "little"),
-        postings.digest("message-00077").to_bytes(8, "little"),
+        postings.hash_text("message-00077").to_bytes(8, "little"),
         b"message-00077", b"vault", b"Ali", b"hoard",
     ]  # fmt: skip
     assert all(trace in path.read_bytes() for trace in traces)

@@ -10,7 +10,7 @@ import pytest
 
 import recollect
 from recollect.agents.extract import Extraction
-from recollect.agents.gather_interactions import Collected
+from recollect.agents.gather_interactions import Gathered
 from recollect.errors import ConfigError, StoreError
 from recollect.memory.memory import Memory
 from recollect.testing import FrozenClock
@@ -115,7 +115,7 @@ def test_W2_one_user_who_fails_does_not_stop_the_others_and_ends_as_a_dead_lette
     for name in ("ann", "bob"):
         app.user(name).say("I live in Oslo", session="s")
 
-    def failing(memory: Memory, collected: Collected) -> Extraction:
+    def failing(memory: Memory, collected: Gathered) -> Extraction:
         if memory.user_id == "ann":
             raise StoreError("the words of ann")
         return Extraction((), (), "test")

@@ -23,7 +23,7 @@ import recollect
 from recollect import InvalidInputError, NotFoundError, Recollect
 from recollect.errors import ConfigError, MissingExtraError
 from recollect.identity.signing import sign
-from recollect.store.keys import KEPT, KEYS, Key, Keys, Repeated
+from recollect.store.keys import KEPT, KEYS, ApiKey, ApiKeys, IdempotentRequest
 from recollect.store.postgres import PostgresStore
 from recollect.store.service_tables import Tables
 from recollect.store.service_tables_postgres import PostgresServiceTables
@@ -48,7 +48,7 @@ class KeysContract:
         here, there = apps[0].keys, apps[1].keys
         assert here.all() == [] and not here.any() and here.named_by("rk_x") is None
         key, text = here.create("acme", scope="read", name="website")
-        assert key == Key(id=key.id, tenant="acme", name="website", scope="read", made_at=clock())
+        assert key == ApiKey(id=key.id, tenant="acme", name="website", scope="read", made_at=clock())
         assert text.startswith(f"rk_{key.id}_") and there.any() and there.all() == [key]
         assert there.named_by(text) == key and there.get(key.id) == key
         for wrong in (
@@ -102,12 +102,15 @@ class KeysContract:
         self, apps: tuple[Recollect, Recollect], clock: FrozenClock
     ) -> None:
         here, there = apps[0].keys, apps[1].keys
-        mine = Repeated("u1", "a key made up by its sender")
+        mine = IdempotentRequest("u1", "a key made up by its sender")
         assert here.answer(mine) is None
         here.keep_answer(mine, "digest", 200, b"Likes tea")
         there.keep_answer(mine, "digest", 500, b"who was second")
         assert there.answer(mine) == ("digest", 200, b"Likes tea")
-        assert there.answer(Repeated("u2", mine.key)) is None and there.answer(Repeated("u1", mine.key + "x")) is None
+        assert (
+            there.answer(IdempotentRequest("u2", mine.key)) is None
+            and there.answer(IdempotentRequest("u1", mine.key + "x")) is None
+        )
         clock.now += KEPT - timedelta(seconds=1)
         assert here.answer(mine) is not None
         clock.tick(seconds=1)
@@ -119,7 +122,7 @@ class KeysContract:
         keys = apps[0].keys
         keys.forget_answers("u1")
         assert not keys.any()
-        mine, other = Repeated("u1", "a key made up"), Repeated("u2", "a key made up")
+        mine, other = IdempotentRequest("u1", "a key made up"), IdempotentRequest("u2", "a key made up")
         for one in (mine, other):
             keys.keep_answer(one, "digest", 200, b"")
         keys.forget_answers("u1")
@@ -140,7 +143,7 @@ class TestSqlite(KeysContract):
     ) -> None:
         keys = apps[0].keys
         _, text = keys.create()
-        mine = Repeated("u1", "a key made up by its sender")
+        mine = IdempotentRequest("u1", "a key made up by its sender")
         keys.keep_answer(mine, "digest", 200, b"Likes tea with milk")
         stored = b"".join(path.read_bytes() for path in tmp_path.glob("keys.db*"))
         assert stored and text.rpartition("_")[2].encode() not in stored
@@ -166,13 +169,13 @@ class TestPostgres(KeysContract):
 def test_U5_a_store_of_ones_own_has_no_keys() -> None:
     with recollect.open(MemoryStore()) as app:
         assert not app.keys.any()
-        app.keys.keep_answer(Repeated("u1", "a key made up"), "digest", 200, b"")
+        app.keys.keep_answer(IdempotentRequest("u1", "a key made up"), "digest", 200, b"")
         with pytest.raises(ConfigError, match="PostgreSQL"):
             app.keys.create()
 
 
 def test_U5_an_encrypted_answer_that_was_tampered_with_opens_nothing() -> None:
-    mine = Repeated("u1", "a key made up")
+    mine = IdempotentRequest("u1", "a key made up")
     encrypted = mine.encrypt(b"Likes tea")
     assert (
         mine.decrypt(encrypted) == b"Likes tea"
@@ -183,14 +186,14 @@ def test_U5_an_encrypted_answer_that_was_tampered_with_opens_nothing() -> None:
         broken = encrypted[:place] + bytes([encrypted[place] ^ 1]) + encrypted[place + 1 :]
         assert mine.decrypt(broken) is None
     assert mine.decrypt(b"") is None and mine.decrypt(b"what 0.1 had sealed in its own way") is None
-    assert Repeated("u2", mine.key).decrypt(encrypted) is None
+    assert IdempotentRequest("u2", mine.key).decrypt(encrypted) is None
 
 
 def test_U5_without_the_extra_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == "cryptography"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "cryptography", None)
-    for needs in (lambda: Repeated("u1", "a key made up").encrypt(b"x"), lambda: sign(b"s" * 32, "token", {})):
+    for needs in (lambda: IdempotentRequest("u1", "a key made up").encrypt(b"x"), lambda: sign(b"s" * 32, "token", {})):
         with pytest.raises(MissingExtraError, match=r"pip install 'recollect\[web\]'"):
             needs()
 
@@ -275,5 +278,5 @@ def test_U5_keys_are_there_while_a_newer_version_has_not_brought_the_tables_forw
     with recollect.open(postgres_url) as app:
         key, text = app.keys.create()
     with closing(PostgresStore(postgres_url)) as store:
-        now = Keys(PostgresServiceTables(store, Later(**{f.name: getattr(KEYS, f.name) for f in fields(Tables)})))
+        now = ApiKeys(PostgresServiceTables(store, Later(**{f.name: getattr(KEYS, f.name) for f in fields(Tables)})))
         assert now.any() and now.named_by(text) == key

@@ -28,10 +28,10 @@ from recollect.testing import MemoryStore
 from recollect.testing.embedding import HashEmbedder
 from recollect.testing.models import ModelServer, Say
 from recollect.tools.catalog import SUITES, tools_of
-from recollect.tools.deferred import Late, Patience
+from recollect.tools.deferred import DeferredCall, ReplyTimeouts
 from recollect.tools.suite import Result, Suite
-from recollect.tools.tool import Answer, Scope, tool
-from recollect.work.deferred_calls import TOOL, LateCalls
+from recollect.tools.tool import Scope, ToolAnswer, tool
+from recollect.work.deferred_calls import TOOL, DeferredCalls
 
 
 def ahead(minutes: int = 5) -> datetime:
@@ -175,11 +175,11 @@ def test_W1_what_cannot_be_queued_because_too_much_waits_is_waited_for_instead(t
 
 def test_W1_who_waits_for_a_full_queue_in_vain_is_told_that_nothing_is_certain(tmp_path: Path) -> None:
     class Full:
-        def keep(self, late: Late) -> str:
+        def keep(self, late: DeferredCall) -> str:
             raise QueueFullError()
 
         def drop(self, kept: str) -> None: ...
-        def done(self, kept: str, late: Late, result: Result) -> None: ...
+        def done(self, kept: str, late: DeferredCall, result: Result) -> None: ...
         def failed(self, kept: str) -> None: ...
         def finished(self, user_id: str, session: str | None, chat: str | None = None) -> list[Result]:
             return []
@@ -188,7 +188,7 @@ def test_W1_who_waits_for_a_full_queue_in_vain_is_told_that_nothing_is_certain(t
         memory = app.user("u1")
         memory.note("exists")
         impatient = [replace(one, timeout=0.05) for one in tools_of(["notes"])]
-        suite = Suite(memory, impatient, patience=Patience(0.01, 0.01, Full()))
+        suite = Suite(memory, impatient, patience=ReplyTimeouts(0.01, 0.01, Full()))
         with held(memory):
             result = suite.call("memory_save", {"content": "Likes oolong"})
             assert (result.status, result.is_error) == ("timeout", True)
@@ -335,8 +335,8 @@ def test_P7_what_was_queued_before_a_pause_is_not_done_in_it(tmp_path: Path) -> 
 def test_W2_a_queued_call_of_a_tool_of_the_host_becomes_a_dead_letter_where_nobody_has_it(tmp_path: Path) -> None:
     with opened(str(tmp_path)) as app:
         app.user("u1").note("exists")
-        late = Late(call="call_1", user="u1", tool="water_the_plants", arguments={}, people=("u1",))
-        keeping = LateCalls(app.queue, lambda late: app.tools(late.user))
+        late = DeferredCall(call="call_1", user="u1", tool="water_the_plants", arguments={}, people=("u1",))
+        keeping = DeferredCalls(app.queue, lambda late: app.tools(late.user))
         keeping.keep(late)
         keeping.close()
         with opened(str(tmp_path), clock=ahead) as other, other.queue() as queue:
@@ -416,8 +416,10 @@ def test_W2_a_call_that_is_done_again_after_a_crash_changes_nothing_more(name: s
             for key, value in _SAMPLES[name].items()
         }  # fmt: skip
         before = len(memory.history())
-        late = Late(call="call_1", user="7", tool=name, arguments=filled, session="s1", chat="c1", people=("7",))
-        again = Late.from_dict(json.loads(json.dumps(late.to_dict())))
+        late = DeferredCall(
+            call="call_1", user="7", tool=name, arguments=filled, session="s1", chat="c1", people=("7",)
+        )
+        again = DeferredCall.from_dict(json.loads(json.dumps(late.to_dict())))
         done = suite.redo(late)
         assert done.status == "ok", done.text
         after = memory.history()
@@ -450,11 +452,11 @@ def test_W2_a_store_that_fails_twice_leaves_the_call_to_be_tried_again(monkeypat
     going, told = threading.Event(), threading.Event()
 
     class Keeps:
-        def keep(self, late: Late) -> str:
+        def keep(self, late: DeferredCall) -> str:
             return "job"
 
         def drop(self, kept: str) -> None: ...
-        def done(self, kept: str, late: Late, result: Result) -> None: ...
+        def done(self, kept: str, late: DeferredCall, result: Result) -> None: ...
         def failed(self, kept: str) -> None:
             told.set()
 
@@ -466,7 +468,7 @@ def test_W2_a_store_that_fails_twice_leaves_the_call_to_be_tried_again(monkeypat
         raise StoreFullError()
 
     with recollect.open(MemoryStore()) as app:
-        suite = Suite(app.user(7), tools_of(["notes"]), patience=Patience(0.01, 0.01, Keeps()))
+        suite = Suite(app.user(7), tools_of(["notes"]), patience=ReplyTimeouts(0.01, 0.01, Keeps()))
         monkeypatch.setattr(Memory, "note", fails)
         monkeypatch.setattr(Memory, "history", fails)
         assert suite.call("memory_save", {"content": "Likes oolong"}).status == "queued"
@@ -482,11 +484,11 @@ def test_W1_a_question_that_takes_too_long_is_answered_when_it_is_asked_again(tm
     asked: list[str] = []
 
     @tool("slow", does="recall", timeout=60)
-    def look_up(scope: Scope, what: str) -> Answer:
+    def look_up(scope: Scope, what: str) -> ToolAnswer:
         """Look something up, slowly."""
         asked.append(what)
         assert going.wait(60)
-        return Answer({"status": "success", "found": len(asked)})
+        return ToolAnswer({"status": "success", "found": len(asked)})
 
     with opened(str(tmp_path)) as app:
         memory = app.user("u1")
@@ -511,11 +513,11 @@ def test_W1_an_answer_that_came_too_late_is_not_given_after_something_changed(tm
     going, asked = threading.Event(), []
 
     @tool("slow", does="recall", timeout=60)
-    def look_up(scope: Scope) -> Answer:
+    def look_up(scope: Scope) -> ToolAnswer:
         """Look something up, slowly."""
         asked.append(len(scope.memory.read(kind="note")))
         assert going.wait(60)
-        return Answer({"status": "success", "notes": asked[-1]})
+        return ToolAnswer({"status": "success", "notes": asked[-1]})
 
     with opened(str(tmp_path)) as app:
         memory = app.user("u1")

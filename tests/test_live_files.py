@@ -32,7 +32,7 @@ def test_no_command_opens_a_live_database_file(tmp_path: Path) -> None:
     commands = [
         ["remember", "Engineer", "--key", "role"], ["update", "role", "Architect"], ["jot", "Read 6 posts"], ["read"],
         ["search", "tea"], ["show"], ["history"], ["why", note], ["verify", "--all"], ["export", archive],
-        ["import", archive], ["rebuild-index"], ["upkeep", "--all"], ["users"], ["figures"], ["link", "show"],
+        ["import", archive], ["rebuild-index"], ["upkeep", "--all"], ["users"], ["metrics"], ["link", "show"],
         ["rebuild", "--dry-run", "--force"], ["rebuild", "--force", "--yes"], ["undo", "--yes"],
         ["erase", "role", "--yes"], ["clear", "--yes"], ["erase", "--everything", "--yes"],
     ]  # fmt: skip
@@ -93,7 +93,7 @@ def _use_everything(app: recollect.Recollect, memory: recollect.Memory, other: s
         queue.take("worker", 1)
         queue.depth()
     app.identities.enter_code(("cli", "ann"), app.identities.start_link(("chat", "ann")).text)
-    app.figures()
+    app.metrics()
     app.trends()
     memory.rebuild_index()
     memory.rebuild(force=True)

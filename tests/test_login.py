@@ -12,7 +12,7 @@ import recollect
 from recollect import Recollect
 from recollect.client import connect
 from recollect.errors import ConfigError, InvalidInputError
-from recollect.identity.login import LINK, Login, NotWelcomeError
+from recollect.identity.login import LINK_LIFETIME, Login, LoginRefusedError
 from recollect.surfaces.chat.commands import Commands
 from recollect.surfaces.cli import keys as _keys  # noqa: F401  (its commands)
 from recollect.surfaces.cli.program import app as program
@@ -29,10 +29,10 @@ def test_U6_a_code_that_was_typed_lets_one_visitor_in_once(app: Recollect) -> No
     who = Login(app.keys)
     code, _ = who.code("42")
     cookie, _ = Login(app.keys).enter(f" {code.lower().replace('-', ' ')} ")  # by another process, typed carelessly
-    visitor = who.visitor(cookie)
+    visitor = who.session(cookie)
     assert visitor is not None and (visitor.user, visitor.operator, visitor.may_write) == ("42", False, True)
     for again in (who, Login(app.keys)):
-        with pytest.raises(NotWelcomeError, match="used already"):
+        with pytest.raises(LoginRefusedError, match="already used"):
             again.enter(code)
 
 
@@ -48,8 +48,8 @@ def test_U6_a_code_ends_with_its_minutes(app: Recollect) -> None:
     clock = FrozenClock()
     who = Login(app.keys, clock=clock)
     code, _ = who.code("42")
-    clock.tick(seconds=LINK.total_seconds() + 1)
-    with pytest.raises(NotWelcomeError):
+    clock.tick(seconds=LINK_LIFETIME.total_seconds() + 1)
+    with pytest.raises(LoginRefusedError):
         who.enter(code)
 
 
@@ -57,7 +57,7 @@ def test_U6_who_guesses_codes_keeps_nobody_else_out(app: Recollect) -> None:
     who = Login(app.keys)
     code, _ = who.code("42")
     for number in range(40):
-        with pytest.raises(NotWelcomeError, match="used already"):
+        with pytest.raises(LoginRefusedError, match="already used"):
             who.enter("22222-22222" if number % 2 else f"no code {number}")
     assert who.enter(code)
 
@@ -72,12 +72,12 @@ def test_U6_a_visit_to_look_needs_a_key_that_may_read(app: Recollect) -> None:
     key, _ = app.keys.create(scope="read")
     who = Login(app.keys)
     cookie, _ = who.enter(who.code("42", read_only=True, key=key.id)[0])
-    visitor = who.visitor(cookie)
+    visitor = who.session(cookie)
     assert visitor is not None and not visitor.may_write
-    with pytest.raises(NotWelcomeError):
+    with pytest.raises(LoginRefusedError):
         who.enter(who.code("42", key=key.id)[0])
     app.keys.revoke(key.id)
-    assert who.visitor(cookie) is None
+    assert who.session(cookie) is None
 
 
 @pytest.mark.parametrize("wrong", ["", "Acme", "a/b", "../x", "a" * 33])
@@ -94,12 +94,12 @@ def test_U6_the_command_line_makes_links(tmp_path: Path, monkeypatch: pytest.Mon
     assert link.startswith("https://memory.example.com/console/login?code=")
     with recollect.open(tmp_path) as app:
         who = Login(app.keys)
-        visitor = who.visitor(who.enter(link.partition("code=")[2])[0])
+        visitor = who.session(who.enter(link.partition("code=")[2])[0])
         assert visitor is not None and (visitor.tenant, visitor.user) == ("acme", "@acme/42")
     told = CliRunner().invoke(program, ["login", "--operator", "--root", str(tmp_path)])
     with recollect.open(tmp_path) as app:
         who = Login(app.keys)
-        visitor = who.visitor(who.enter(told.stdout.strip().partition("code=")[2])[0])
+        visitor = who.session(who.enter(told.stdout.strip().partition("code=")[2])[0])
         assert visitor is not None and (visitor.user, visitor.operator) == (None, True)
 
 
@@ -107,7 +107,7 @@ def test_U6_a_person_asks_for_a_link_in_the_chat(app: Recollect) -> None:
     shown = str(Commands(app, ("telegram", 7)).run("/memory web"))
     [line] = [line for line in shown.splitlines() if "https://" in line]
     who = Login(app.keys)
-    visitor = who.visitor(who.enter(line.partition("code=")[2].split()[0])[0])
+    visitor = who.session(who.enter(line.partition("code=")[2].split()[0])[0])
     assert "/console/login" in line and visitor is not None and visitor.user == "telegram:7"
 
 
@@ -125,23 +125,23 @@ def test_U5_U6_an_application_makes_links_for_its_own_users_only(app: Recollect)
     with app, serving(app) as url:
         keys = {scope: app.keys.create("acme", scope=scope)[1] for scope in ("read", "write", "admin")}
         with connect(url, key=keys["write"]) as client:
-            made = client.visit("42")
+            made = client.create_login("42")
             assert made.link == f"https://memory.example.com/console/login?code={made.code}"
         with httpx.Client(base_url=url, follow_redirects=True) as browser:
             page = browser.get(f"/console/login?code={made.code}").text
-            mark = page.partition('name="mark" value="')[2].partition('"')[0]
-            entered = browser.post("/console/login", data={"code": made.code, "mark": mark})
+            mark = page.partition('name="csrf_token" value="')[2].partition('"')[0]
+            entered = browser.post("/console/login", data={"code": made.code, "csrf_token": mark})
             assert entered.status_code == 200 and "Nothing is remembered yet" in entered.text
         asked = {"read": {"user": "42", "read_only": True}, "admin": {"operator": True}}
         for scope, key in keys.items():
             for wanted, body in asked.items():
-                answer = httpx.post(f"{url}/v1/visits", json=body, headers={"authorization": f"Bearer {key}"})
+                answer = httpx.post(f"{url}/v1/logins", json=body, headers={"authorization": f"Bearer {key}"})
                 may = wanted == "read" or scope == "admin"
                 assert answer.status_code == (201 if may else 403)
         token = httpx.post(
             f"{url}/v1/tokens", json={"user": "42"}, headers={"authorization": f"Bearer {keys['read']}"}
         ).json()["result"]["token"]
-        told = httpx.post(f"{url}/v1/visits", json={"user": "43"}, headers={"authorization": f"Bearer {token}"})
+        told = httpx.post(f"{url}/v1/logins", json={"user": "43"}, headers={"authorization": f"Bearer {token}"})
         assert told.status_code == 403
 
 
@@ -154,7 +154,7 @@ def test_U5_U6_after_a_theft_another_secret_ends_tokens_links_and_visits(tmp_pat
     assert told.exit_code == 0 and "anew" in told.stdout
     with recollect.open(tmp_path) as app:
         who = Login(app.keys)
-        assert who.visitor(visit) is None
-        with pytest.raises(NotWelcomeError):
+        assert who.session(visit) is None
+        with pytest.raises(LoginRefusedError):
             who.enter(link)
         assert who.enter(who.link("42")[0])

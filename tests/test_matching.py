@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.document.matching import SIMILAR, SIMILAR_ELSEWHERE, Changes, Known, compare
+from recollect.document.matching import SIMILAR, SIMILAR_ELSEWHERE, ExpectedFact, FileChanges, compare
 from recollect.document.memory_md import Document, Item, key_of, label_of
 from tests.volume import volume
 
@@ -31,12 +31,12 @@ TEXT = """\
 """
 
 
-def known_in(text: str) -> list[Known]:
+def known_in(text: str) -> list[ExpectedFact]:
     items = Document.parse(text).items
-    return [Known(str(at), item.section, item.category, item.key, item.content) for at, item in enumerate(items)]
+    return [ExpectedFact(str(at), item.section, item.category, item.key, item.content) for at, item in enumerate(items)]
 
 
-def after(text: str, *edits: tuple[str, str]) -> Changes:
+def after(text: str, *edits: tuple[str, str]) -> FileChanges:
     known = known_in(text)
     for old, new in edits:
         assert old in text
@@ -47,7 +47,7 @@ def after(text: str, *edits: tuple[str, str]) -> Changes:
     return changes
 
 
-def check_nothing_is_lost(known: list[Known], items: tuple[Item, ...], changes: Changes) -> None:
+def check_nothing_is_lost(known: list[ExpectedFact], items: tuple[Item, ...], changes: FileChanges) -> None:
     paired = changes.same + changes.moved + changes.changed
     assert sorted([id for id, _ in paired] + changes.removed) == sorted(one.id for one in known)
     assert sorted([item for _, item in paired] + changes.added + changes.repeated, key=line) == list(items)
@@ -57,7 +57,7 @@ def line(item: Item) -> int:
     return item.line
 
 
-def told(changes: Changes) -> dict[str, object]:
+def told(changes: FileChanges) -> dict[str, object]:
     """The changes in short, without what stayed."""
     short = {
         "moved": [(id, item.section) for id, item in changes.moved],
@@ -71,7 +71,7 @@ def told(changes: Changes) -> dict[str, object]:
 
 def test_F4_an_untouched_file_has_no_changes() -> None:
     assert told(after(TEXT)) == {}
-    assert compare([], []) == Changes()
+    assert compare([], []) == FileChanges()
 
 
 @pytest.mark.parametrize(
@@ -130,8 +130,8 @@ def test_equal_facts_pair_with_equal_lines() -> None:
     assert told(after(text)) == {}
     assert told(after(text, ("called Bruno", "named Bruno"))) == {"changed": [("2", "pet", "dog named Bruno")]}
     known = [
-        Known("a", "Key Facts", None, "pet", "tabby cat"),
-        Known("b", "Key Facts", None, "pet", "old dog"),
+        ExpectedFact("a", "Key Facts", None, "pet", "tabby cat"),
+        ExpectedFact("b", "Key Facts", None, "pet", "old dog"),
     ]
     items = Document.parse("## Key Facts\n- Pet: old big dog\n- Pet: tabby cats\n").items
     assert sorted((id, item.content) for id, item in compare(known, items).changed) == [
@@ -168,7 +168,7 @@ Speaks Portuguese, English and some Polish|Speaks English, Polish and Portuguese
 
 def paired(old: str, new: str) -> bool:
     item = Item("S", None, None, None, new, 1, "bullet")
-    return bool(compare([Known("a", "S", None, None, old)], [item]).changed)
+    return bool(compare([ExpectedFact("a", "S", None, None, old)], [item]).changed)
 
 
 def test_the_threshold_tells_edits_from_other_facts() -> None:
@@ -256,7 +256,8 @@ def edited_files(draw: st.DrawFn) -> tuple[list[Line], list[Line], random.Random
 def test_F4_any_edits_are_told_exactly(case: tuple[list[Line], list[Line], random.Random]) -> None:
     before, lines, style = case
     known = [
-        Known(line.id, line.section, None, key_of(line.label) if line.label else None, line.value) for line in before
+        ExpectedFact(line.id, line.section, None, key_of(line.label) if line.label else None, line.value)
+        for line in before
     ]
     items = Document.parse(file_of(lines, style)).items
     assert len(items) == len(lines)
@@ -284,7 +285,7 @@ facts = st.lists(st.tuples(st.sampled_from("AB"), st.sampled_from(["k", "l", Non
 def test_F4_nothing_is_lost_whatever_is_compared(
     old: list[tuple[str, str | None, str]], new: list[tuple[str, str | None, str]]
 ) -> None:
-    known = [Known(str(at), section, None, key, content) for at, (section, key, content) in enumerate(old)]
+    known = [ExpectedFact(str(at), section, None, key, content) for at, (section, key, content) in enumerate(old)]
     items = tuple(
         Item(section, None, key, key, content, at, "bullet") for at, (section, key, content) in enumerate(new)
     )
@@ -301,7 +302,7 @@ def test_F4_nothing_is_lost_whatever_is_compared(
 
 @pytest.mark.parametrize("edited", [0, 400, 3_000, 20_000])
 def test_twenty_thousand_items_are_compared_without_comparing_each_with_each(edited: int) -> None:
-    known = [Known(str(at), f"S{at % 7}", None, None, phrase(at)) for at in range(20_000)]
+    known = [ExpectedFact(str(at), f"S{at % 7}", None, None, phrase(at)) for at in range(20_000)]
     items = [Item(one.section, None, None, None, one.content, at, "bullet") for at, one in enumerate(known)]
     items = [item._replace(content=item.content + " and more") if item.line < edited else item for item in items]
     random.Random(1).shuffle(items)

@@ -33,7 +33,7 @@ from recollect.errors import ConfigError, InvalidInputError
 from recollect.surfaces.cli import mcp as _command  # noqa: F401
 from recollect.surfaces.cli.program import app
 from recollect.surfaces.http_server import Address
-from recollect.surfaces.mcp.authentication import Caller, NamedByProxy, Stranger, TokenFile, checked_suites
+from recollect.surfaces.mcp.authentication import McpCaller, NamedByProxy, RejectedCaller, TokenFile, checked_suites
 from recollect.tools.catalog import SUITES, tools_of
 
 PROGRAM = [sys.executable, "-c", "from recollect.surfaces.cli import main; main()", "mcp"]
@@ -740,26 +740,26 @@ def test_who_calls(tmp_path: Path) -> None:
 
     lines = TokenFile(write_tokens(tmp_path / "lines", TOKENS), ("facts",))
     ann, ben, too = (lines.caller(header(token)) for token in (ANN, BEN, BEN_TOO))
-    assert isinstance(ann, Caller)
-    assert isinstance(ben, Caller)
-    assert isinstance(too, Caller)
+    assert isinstance(ann, McpCaller)
+    assert isinstance(ben, McpCaller)
+    assert isinstance(too, McpCaller)
     assert (ann.user, ann.suites) == ("ann", tuple(SUITES))
     assert (ben.user, ben.suites) == ("ben", ("facts",))
     assert (too.user, too.suites) == ("ben", ("notes", "entries"))
     assert len({ann.credential, ben.credential, too.credential}) == 3
     assert ANN not in repr(ann)
-    assert isinstance(lines.caller(header(ANN) * 2), Stranger)
+    assert isinstance(lines.caller(header(ANN) * 2), RejectedCaller)
     as_json = TokenFile(
         write_tokens(tmp_path / "json", json.dumps({ANN: 42, BEN: {"user": "ben", "suites": "all"}})), ("notes",)
     )
     found = as_json.caller(header(ANN))
-    assert isinstance(found, Caller)
+    assert isinstance(found, McpCaller)
     assert found.user == "42"
 
     proxy = NamedByProxy("X-User", ("notes",))
-    assert proxy.caller([(b"x-user", "Олена".encode())]) == Caller("Олена", ("notes",))
+    assert proxy.caller([(b"x-user", "Олена".encode())]) == McpCaller("Олена", ("notes",))
     for wrong in ([], [(b"x-user", b"a"), (b"x-user", b"b")], [(b"x-user", b"")], [(b"x-user", b"\xff")]):
-        assert isinstance(proxy.caller(wrong), Stranger)
+        assert isinstance(proxy.caller(wrong), RejectedCaller)
 
     assert checked_suites(None) == checked_suites([]) == ("notes",)
     assert checked_suites(["notes,facts", "facts"]) == ("notes", "facts")

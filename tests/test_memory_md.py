@@ -12,8 +12,8 @@ from recollect.document.memory_md import (
     Document,
     Item,
     category_of,
-    decode,
-    encode,
+    decode_file,
+    encode_file,
     key_of,
     label_of,
     one_block,
@@ -129,11 +129,11 @@ def test_F3_any_text_renders_back_byte_for_byte(text: str) -> None:
 @given(st.one_of(st.binary(), st.text().map(str.encode), markdown.map(str.encode)))
 def test_F3_bytes_survive_or_are_refused(data: bytes) -> None:
     try:
-        text = decode(data)
+        text = decode_file(data)
     except DocumentError:
         return
-    assert encode(text) == data
-    assert encode(Document.parse(text).render()) == data
+    assert encode_file(text) == data
+    assert encode_file(Document.parse(text).render()) == data
 
 
 @pytest.mark.parametrize(
@@ -141,13 +141,13 @@ def test_F3_bytes_survive_or_are_refused(data: bytes) -> None:
     [
         (b"one\r\ntwo\rthree\n\xff", "line 4, byte 16 is not UTF-8 text; save the file as UTF-8"),
         (b"a\nb\0", "line 2, byte 4 is a NUL character; save the file as UTF-8 text"),
-        (b"a" * (MAX_BYTES + 1), "the file has more than 1,048,576 bytes, which is the most that can be read"),
+        (b"a" * (MAX_BYTES + 1), "the file is longer than the limit of 1,048,576 bytes"),
         ("# Memory".encode("utf-16"), "line 1, byte 1 is not UTF-8 text; save the file as UTF-8"),
     ],
 )
 def test_a_file_that_is_not_text_is_refused_in_one_clear_line(data: bytes, message: str) -> None:
     with pytest.raises(DocumentError) as caught:
-        decode(data)
+        decode_file(data)
     assert str(caught.value) == message
 
 
@@ -590,7 +590,7 @@ def facts(document: Document) -> list[tuple[str | None, str]]:
 def test_a_large_file_is_read() -> None:
     text = template() + "- Some label 12: a few words, as people write them\n  and a second line\n" * 13_500
     assert 950_000 < len(text) < MAX_BYTES
-    document = Document.parse(decode(encode(text)))
+    document = Document.parse(decode_file(encode_file(text)))
     assert len(document.items) == 13_500
     assert document.add("Key Facts", "one more").render().startswith(text)
 

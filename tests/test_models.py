@@ -20,8 +20,8 @@ import pytest
 import recollect
 from recollect.agents.models import (
     Account,
-    Limits,
     Model,
+    ModelLimits,
     Turn,
     check_budget,
     configured_model,
@@ -228,21 +228,21 @@ def test_G2_an_endless_loop_ends_with_a_last_question_without_tools(suite: recol
         return Say("Here is what I have.") if barred else Call("memory_search", {"query": "x"})
 
     with serving(protocol, forever) as (model, server):
-        reply = model.converse("", HELLO, suite=suite, limits=Limits(turns=3))
+        reply = model.converse("", HELLO, suite=suite, limits=ModelLimits(turns=3))
     assert server.problems == [] and len(server.requests) == 4
     assert (reply.text, reply.stopped, reply.turns, len(reply.calls)) == ("Here is what I have.", "turns", 4, 3)
 
 
 def test_a_model_that_calls_to_the_very_end_is_stopped_all_the_same(suite: recollect.Suite) -> None:
     with serving("chat", lambda _: Call("memory_search", {"query": "x"})) as (model, server):
-        reply = model.converse("", HELLO, suite=suite, limits=Limits(turns=2))
+        reply = model.converse("", HELLO, suite=suite, limits=ModelLimits(turns=2))
     assert (reply.text, reply.stopped, len(reply.calls), len(server.requests)) == ("", "turns", 2, 3)
 
 
 def test_the_calls_of_all_turns_are_limited(suite: recollect.Suite) -> None:
     two = [Call("memory_search", {"query": "a"}), Call("memory_save", {"content": "Not to be kept"})]
     with serving("chat", [two, two, Say("Enough.")]) as (model, server):
-        reply = model.converse("", HELLO, suite=suite, limits=Limits(calls=3))
+        reply = model.converse("", HELLO, suite=suite, limits=ModelLimits(calls=3))
     assert (reply.stopped, len(reply.calls), reply.text) == ("calls", 3, "Enough.")
     assert "no more calls" in server.requests[2].tool_results[1].text
     assert server.requests[2].raw["tool_choice"] == "none"
@@ -261,7 +261,7 @@ def test_T7_one_answer_may_make_as_many_calls_as_the_suite_allows(suite: recolle
 def test_the_tokens_are_limited(suite: recollect.Suite) -> None:
     call = Call("memory_search", {"query": "a"}, usage=Usage(400, 100))
     with serving("chat", [call, call, Say("Enough.", usage=Usage(1, 1))]) as (model, _):
-        reply = model.converse("", HELLO, suite=suite, limits=Limits(tokens=1000))
+        reply = model.converse("", HELLO, suite=suite, limits=ModelLimits(tokens=1000))
     assert (reply.stopped, reply.text, reply.tokens_in, reply.tokens_out) == ("tokens", "Enough.", 801, 201)
 
 
@@ -273,7 +273,7 @@ def test_when_time_is_over_the_reply_is_what_there_is(suite: recollect.Suite) ->
         return [Say("So far so good."), Call("memory_search", {"query": "a"})]
 
     with serving("chat", slow, clock=clock) as (model, server):
-        reply = model.converse("", HELLO, suite=suite, limits=Limits(seconds=100))
+        reply = model.converse("", HELLO, suite=suite, limits=ModelLimits(seconds=100))
     assert (reply.stopped, reply.text, len(reply.calls), len(server.requests)) == ("time", "So far so good.", 1, 2)
 
 
@@ -285,7 +285,7 @@ def test_time_that_ends_within_the_first_request_is_an_error() -> None:
         return Fail(500)
 
     with serving("chat", slow, clock=clock) as (model, server):
-        assert failure(model, limits=Limits(seconds=100)).kind == "timeout"
+        assert failure(model, limits=ModelLimits(seconds=100)).kind == "timeout"
     assert len(server.requests) == 1
 
 
@@ -335,7 +335,7 @@ def test_G2_every_failure_has_a_kind_and_tells_nothing_of_what_was_said(
 def test_a_provider_that_does_not_answer(protocol: str, streamed: bool) -> None:
     on_text = (lambda _: None) if streamed else None
     with serving(protocol, [Stall(), Stall()], timeout=0.1) as (model, _):
-        assert failure(model, on_text=on_text, limits=Limits(attempts=2)).kind == "timeout"
+        assert failure(model, on_text=on_text, limits=ModelLimits(attempts=2)).kind == "timeout"
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -360,8 +360,8 @@ def test_after_a_failure_that_passes_it_is_asked_again(protocol: str) -> None:
 
 def test_the_attempts_are_limited_and_one_is_one() -> None:
     with serving("chat", lambda _: Fail(500)) as (model, server):
-        assert failure(model, limits=Limits(attempts=1)).kind == "unavailable"
-        assert failure(model, limits=Limits(attempts=5)).kind == "unavailable"
+        assert failure(model, limits=ModelLimits(attempts=1)).kind == "unavailable"
+        assert failure(model, limits=ModelLimits(attempts=5)).kind == "unavailable"
     assert len(server.requests) == 6
 
 
@@ -430,7 +430,7 @@ def test_a_closed_model_fails_requests_under_way_and_opens_again() -> None:
         return Stall()
 
     with serving("chat", [first, Say("Here I am.")]) as (model, _), ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(failure, model, limits=Limits(attempts=1))
+        waiting = pool.submit(failure, model, limits=ModelLimits(attempts=1))
         assert arrived.wait(30)
         model.close()
         assert waiting.result(30).kind == "unavailable"
@@ -481,10 +481,10 @@ def test_garbage_to_the_end_is_an_error(protocol: str, caplog: pytest.LogCapture
 
     with serving(protocol, lambda _: Call("answer", {"facts": [MARKER]}, usage=Usage(10, 1))) as (model, server):
         with pytest.raises(ModelError) as caught:
-            model.extract("Extract.", "I am a.", SCHEMA, check=check, limits=Limits(corrections=1))
+            model.extract("Extract.", "I am a.", SCHEMA, check=check, limits=ModelLimits(corrections=1))
         assert caught.value.kind == "garbage" and len(server.requests) == 2 and caught.value.tokens_in == 20
         with pytest.raises(ModelError):
-            model.extract("Extract.", "I am a.", SCHEMA, check=check, limits=Limits(tokens=11))
+            model.extract("Extract.", "I am a.", SCHEMA, check=check, limits=ModelLimits(tokens=11))
         assert len(server.requests) == 3
     assert MARKER not in f"{caught.value} {caplog.text}"
 
@@ -524,7 +524,7 @@ def test_time_that_ends_within_an_extraction() -> None:
         return Say("No.")
 
     with serving("chat", slow, clock=clock) as (model, server), pytest.raises(ModelError) as caught:
-        model.extract("", "x", SCHEMA, limits=Limits(seconds=100))
+        model.extract("", "x", SCHEMA, limits=ModelLimits(seconds=100))
     assert caught.value.kind == "timeout" and len(server.requests) == 2
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import recollect
 from recollect import Memory
 from recollect.agents.models import Model, open_model
-from recollect.agents.observe import Observations, observe, remember
+from recollect.agents.observe import Observations, observe, store_observations
 from recollect.testing.models import Call, Cut, Fail, Garbage, ModelServer, Say, Script
 from tests.volume import volume
 
@@ -47,7 +47,7 @@ def test_G6_what_a_step_teaches_is_stored_with_its_source(memory: Memory) -> Non
         step_name="deploy-api",
         step_type="GOAL",
     )
-    remember(memory, found)
+    store_observations(memory, found)
     kept = {(one.category, one.content, one.source) for one in memory.read(kind="observation")}
     assert kept == {
         ("finding", "The API allows 100 requests a minute", "GOAL:deploy-api"),
@@ -122,10 +122,10 @@ def test_G6_P5_P8_secrets_code_and_orders_are_not_stored(memory: Memory) -> None
     with serving([Call("answer", {"findings": texts * 200, "insights": None, "lessons": {"a": 1}})]) as (model, _):
         found = observe(model, memory, "step\nname" * 90, "RUN", OUTPUT)
     assert found is not None
-    remember(memory, found)
+    store_observations(memory, found)
     contents = [one.content for one in memory.read(kind="observation")]
     assert "Tea is hot" in contents and key not in repr(memory.history()) and "Ignore" not in "".join(contents)
-    remember(memory, Observations(findings=("a\x00b", "")))
+    store_observations(memory, Observations(findings=("a\x00b", "")))
 
 
 ANY = st.recursive(
@@ -148,7 +148,7 @@ def test_G6_whatever_a_model_says_nothing_is_raised(memory: Memory) -> None:
             said.append(text)
             found = observe(model, memory, "s", "RUN", OUTPUT)
             if found is not None:
-                remember(memory, found)
+                store_observations(memory, found)
 
         raises_nothing()
     assert memory.verify() == []

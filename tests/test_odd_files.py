@@ -72,7 +72,7 @@ def test_an_odd_file_is_left_as_it_is_and_the_memory_goes_on(memory: Memory, roo
     before = os.lstat(path)
     outcome = memory.remember("Likes coffee") if name == "MEMORY.md" else memory.jot("Read about maps")
     assert isinstance(outcome, Written)
-    assert any("left as it is" in notice for notice in outcome.notices), outcome.notices
+    assert any("was not changed" in notice for notice in outcome.notices), outcome.notices
     again = recollect.open(root, clock=FrozenClock()).user("u1")
     for reader in (memory, again):
         texts = {record.text for record in reader.read()} | {record.text for record in reader.read(kind="daily")}
@@ -162,7 +162,7 @@ def test_a_folder_of_notes_that_is_a_file_is_left_as_it_is(memory: Memory, root:
     shutil.rmtree(root / "u1" / "memory")
     (root / "u1" / "memory").write_text("mine")
     outcome = memory.jot("Read about maps")
-    assert isinstance(outcome, Written) and any("left as it is" in notice for notice in outcome.notices)
+    assert isinstance(outcome, Written) and any("was not changed" in notice for notice in outcome.notices)
     assert "Read about maps" in {record.text for record in memory.read(kind="daily")}
     assert (root / "u1" / "memory").read_text() == "mine"
 
@@ -185,7 +185,7 @@ def test_a_file_that_may_not_be_read_is_left_as_it_is(memory: Memory, root: Path
             os.setgid(4321)
             os.setuid(4321)
             outcome = recollect.open(root, clock=FrozenClock()).user("u1").remember("Likes coffee")
-            code = 0 if any("left as it is" in notice for notice in outcome.notices) else 2
+            code = 0 if any("was not changed" in notice for notice in outcome.notices) else 2
         finally:
             os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

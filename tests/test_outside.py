@@ -82,7 +82,7 @@ def test_a_memory_stays_where_it_was_opened_when_the_working_directory_changes(
         app.user("you").remember("Likes bells")
         app.identities.resolve(("telegram", "1"))
         with app.queue() as queue:
-            queue.figures(None)
+            queue.metrics(None)
         assert {one.text for one in app.user("me").read()} == {"Likes tea", "Likes maps"}
     assert list(second.iterdir()) == []
     assert "Likes maps" in (first / "mem" / "me" / "MEMORY.md").read_text("utf-8")
@@ -108,7 +108,7 @@ def test_an_export_never_replaces_a_file_of_the_memory(
     elif reached == "by a link":
         target = tmp_path / "out.zip"
         target.symlink_to(root / name)
-    with pytest.raises(InvalidInputError, match="inside the memory's own folder; choose another place"):
+    with pytest.raises(InvalidInputError, match="inside the memory's own folder; choose another path"):
         memory.export(target)
     told = cli("export", str(target), "--yes", "--root", str(root), code=2).stderr
     assert "inside the memory's own folder" in " ".join(told.split())
@@ -225,7 +225,7 @@ def test_a_row_that_is_not_as_expected_is_told_in_plain_words(app: recollect.Rec
     path = tmp_path / "memory.jsonl"
     path.write_text(json.dumps({"type": "entity"}) + "\n", encoding="utf-8")
     (skipped,) = app.user("me").import_(path).skipped
-    assert skipped == "memory.jsonl line 1: something is missing or not as expected"
+    assert skipped == "memory.jsonl line 1: a field is missing or has the wrong type"
 
 
 # what was erased is not learned again

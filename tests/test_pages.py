@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from recollect.tools.catalog import SUITES
-from recollect.tools.documentation import page
+from recollect.tools.documentation import suite_page
 
 DOCS = Path(__file__).parent.parent / "docs"
 
 
 @pytest.mark.parametrize("suite", SUITES)
 def test_the_page_of_a_suite_is_up_to_date(suite: str) -> None:
-    made = page(suite, SUITES[suite])
+    made = suite_page(suite, SUITES[suite])
     kept = (DOCS / "tools" / f"{suite}.md").read_text("utf-8")
     assert kept == made, f"recollect tools --suite {suite} --format markdown > docs/tools/{suite}.md"
 

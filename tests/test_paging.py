@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import recollect
 from recollect.memory.memory import Memory
-from recollect.memory.paging import Walk
+from recollect.memory.paging import PageCursor
 from recollect.records import ToolCall, new_id
 from recollect.store import rows, sqlite_views
 from recollect.testing.clock import FrozenClock
@@ -30,7 +30,7 @@ def walked(memory: Memory, lister: Lister, size: int, meanwhile: Callable[[int],
     found: list[Any] = []
     cursor: str | None = None
     for number in range(10_000):
-        walk = Walk(size, cursor)
+        walk = PageCursor(size, cursor)
         page = lister(memory._walking(walk))
         assert len(page) <= size
         found += page
@@ -188,7 +188,7 @@ def test_a_page_reads_what_it_shows(name: str, tmp_path: Path, monkeypatch: pyte
             fill(memory, clock, number)
             cursor = None
             for _ in range(10 if number == 100 else 100):  # to the same share of the list
-                walk = Walk(5, cursor)
+                walk = PageCursor(5, cursor)
                 loaded.clear()
                 steps[0] = 0
                 LISTERS[name](memory._walking(walk))

@@ -15,7 +15,7 @@ import recollect
 from recollect.testing import MemoryStore
 from recollect.tools.parameters import Arg, ArgumentsError, Parameter, parameters_of, read_arguments, schema_of
 from recollect.tools.suite import Result, Suite
-from recollect.tools.tool import Answer, Scope, tool
+from recollect.tools.tool import Scope, ToolAnswer, tool
 from tests.volume import volume
 
 seen: list[dict[str, Any]] = []
@@ -35,18 +35,18 @@ def probe(
     record: Annotated[int | None, Arg(reference=True)] = None,
     source: Annotated[str | None, Arg(aside=True)] = None,
     text: str | None = None,
-) -> Answer:
+) -> ToolAnswer:
     """Notes down what it was given."""
     seen.append({name: value for name, value in locals().items() if name != "scope"})
     scope.memory.note("It was called")
-    return Answer("done")
+    return ToolAnswer("done")
 
 
 @tool("probe", does="other", timeout=30)
-def optional(scope: Scope, offset: int = 0) -> Answer:
+def optional(scope: Scope, offset: int = 0) -> ToolAnswer:
     """Needs nothing."""
     seen.append({"offset": offset})
-    return Answer("done")
+    return ToolAnswer("done")
 
 
 @pytest.fixture

@@ -210,7 +210,7 @@ class TestTables:
             ("users (id BIGINT PRIMARY KEY)", "bigint"),
             ("users (name TEXT)", "missing"),
             ("users (id TEXT)", "not unique"),
-            ("memory (id UUID PRIMARY KEY)", "not Recollect's"),
+            ("memory (id UUID PRIMARY KEY)", "does not belong to Recollect"),
         ],
     )
     def test_tables_that_cannot_be_shared_are_refused(

@@ -25,8 +25,8 @@ from recollect.client import Client, RemoteMemory, connect
 from recollect.errors import ConfigError, InvalidInputError, RecollectError
 from recollect.memory import write
 from recollect.surfaces.chat.commands import Commands
-from recollect.surfaces.chat.conversation import Talk
-from recollect.surfaces.chat.page import Page
+from recollect.surfaces.chat.conversation import Conversation
+from recollect.surfaces.chat.page import ChatPage
 from recollect.surfaces.cli import (  # noqa: F401  (they add their commands)
     chat,
     memory_commands,
@@ -181,7 +181,7 @@ def test_U3_a_reference_and_a_topic_exclude_each_other_and_that_is_said(
 ODD: dict[str, Callable[[Path], object]] = {
     "directory": Path.mkdir,
     "FIFO": os.mkfifo,
-    "leads to itself": lambda path: path.symlink_to(path.name),
+    "link to itself": lambda path: path.symlink_to(path.name),
     "No such file": lambda path: path.symlink_to("nowhere/at-all"),
     "not UTF-8": lambda path: path.write_bytes(b"- \xff\xfe\n"),
 }
@@ -239,7 +239,7 @@ def test_U8_a_setting_of_the_wrong_type_is_named(root: Path, setting: str) -> No
             _raises_only_ours(lambda call=call, value=value: call(**{setting: value}))  # type: ignore[misc]
     if not isinstance(default, str | Path):
         with pytest.raises(ConfigError, match=f"{setting}=.* must be"):
-            recollect.Config(**{setting: "abc"})
+            recollect.Config(**dict[str, Any]({setting: "abc"}))
 
 
 def test_U8_what_open_cannot_use_is_said_with_what_to_pass(root: Path) -> None:
@@ -255,7 +255,7 @@ def test_U8_what_open_cannot_use_is_said_with_what_to_pass(root: Path) -> None:
             recollect.open(root, **arguments)
     with pytest.raises(InvalidInputError, match="must be a folder, a postgresql:// address, or a store"):
         recollect.open(5)  # type: ignore[arg-type]
-    with recollect.open(memory_dir=str(root)) as app:  # type: ignore[arg-type]
+    with recollect.open(memory_dir=str(root)) as app:
         assert app.user("me").remember("Likes tea").done
     assert (root / "me" / "MEMORY.md").exists()
 
@@ -340,11 +340,13 @@ def test_R6_nothing_is_noted_for_a_day_that_is_no_longer_kept(root: Path) -> Non
     with recollect.open(root, clock=FrozenClock(), daily_retention_days=90) as app:
         memory = app.user("me")
         assert memory.jot("On the last day that is kept", day="2025-11-14").done
-        for call in (
-            lambda: memory.jot("Too late", day="2025-11-13"),
-            lambda: memory.remember("Too late", durability="daily", day="2025-11-13"),
-            lambda: memory.remember("Too late", confidence=0.5, day="2025-11-13"),
-        ):
+        late = {"content": "Too late", "day": "2025-11-13"}
+        calls: list[Callable[[], object]] = [
+            partial(memory.jot, **late),
+            partial(memory.remember, durability="daily", **late),
+            partial(memory.remember, confidence=0.5, **late),
+        ]
+        for call in calls:
             with pytest.raises(InvalidInputError, match=r"day: 2025-11-13 is too long ago.* 90 days.* 2025-11-14"):
                 call()
         told = cli(root, "jot", "Too late", "--day", "2020-01-01", "--user", "me", code=2).stderr
@@ -379,7 +381,7 @@ ASKED = [
 def test_G1_without_a_model_the_chat_answers_from_memory_or_says_that_it_does_not_know(
     app: recollect.Recollect, question: str
 ) -> None:
-    talk = Talk(app, ("test", "ann"), place="chat")
+    talk = Conversation(app, ("test", "ann"), place="chat")
     talk.say("Hello")
     assert "I have nothing about that in memory." in _text(talk.say(question))
     memory = app.identities.memory(("test", "ann"))
@@ -392,18 +394,18 @@ def test_G1_without_a_model_the_chat_answers_from_memory_or_says_that_it_does_no
 
 
 def test_G1_the_chat_answers_from_what_was_just_said(app: recollect.Recollect) -> None:
-    talk = Talk(app, ("test", "ann"), place="chat")
+    talk = Conversation(app, ("test", "ann"), place="chat")
     talk.say("I live in Lviv")
     assert "I live in Lviv" in _text(talk.say("where do I live?"))
 
 
 def test_U1_the_chat_leaves_no_state_of_its_own_in_the_memory(app: recollect.Recollect) -> None:
-    Talk(app, ("test", "ann"), place="chat").say("I live in Lviv")
+    Conversation(app, ("test", "ann"), place="chat").say("I live in Lviv")
     memory = app.identities.memory(("test", "ann"))
     assert {one.kind for one in memory.read()} == {"message"}
 
 
-def _text(pages: list[Page]) -> str:
+def _text(pages: list[ChatPage]) -> str:
     return "\n".join(line.text for page in pages for line in page.lines)
 
 
@@ -487,7 +489,12 @@ def test_F9_the_schema_is_read_from_disk_once(root: Path, monkeypatch: pytest.Mo
     recollect.open(root).user("first").remember("Likes tea")
     read: list[str] = []
     whole = Path.read_text
-    monkeypatch.setattr(Path, "read_text", lambda path, *a, **k: read.append(path.suffix) or whole(path, *a, **k))
+
+    def noted(path: Path, *how: Any, **more: Any) -> str:
+        read.append(path.suffix)
+        return whole(path, *how, **more)
+
+    monkeypatch.setattr(Path, "read_text", noted)
     recollect.open(root).user("second").remember("Likes tea")
     assert ".sql" not in read
 

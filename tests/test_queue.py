@@ -23,7 +23,7 @@ from recollect.store.postgres import PostgresStore
 from recollect.testing import FrozenClock
 from recollect.testing.queue import MemoryQueue
 from recollect.times import utc_now
-from recollect.work.contract import Done, Failed, Keeping, Lease, Outcome, Queue, Returned
+from recollect.work.contract import Done, FailedAttempt, Lease, Outcome, Queue, Retention, Returned
 from recollect.work.distributed import DistributedQueue
 from recollect.work.embedded import EmbeddedQueue
 from tests.contracts.queue_contract import Make, QueueContract, drain, take, take_one, task
@@ -70,7 +70,7 @@ def test_W5_all_queues_do_the_same(tmp_path: Path, connect: Open) -> None:
     seed = int(os.environ.get("RECOLLECT_SEED") or random.SystemRandom().getrandbits(32))
     print(f"RECOLLECT_SEED={seed}")
     chance, clock = random.Random(seed), FrozenClock()
-    keeping = Keeping(done=timedelta(minutes=5), once=timedelta(minutes=20), dead=timedelta(minutes=10))
+    keeping = Retention(done=timedelta(minutes=5), once=timedelta(minutes=20), dead=timedelta(minutes=10))
     given: dict[str, Any] = {"clock": clock, "size": 30, "keeping": keeping}
     with EmbeddedQueue(tmp_path, **given) as embedded:
         sides = [Side(queue) for queue in (MemoryQueue(**given), embedded, connect(**given))]
@@ -125,8 +125,8 @@ def act_settle(side: Side, number: int, user: str | None) -> object:
     some = side.leases[-(number % 8 + 1) :]
     kinds: list[Callable[[Lease], Outcome]] = [
         lambda one: Done(one, number),
-        lambda one: Failed(one, "E", number % 30),
-        lambda one: Failed(one, "F"),
+        lambda one: FailedAttempt(one, "E", number % 30),
+        lambda one: FailedAttempt(one, "F"),
         Returned,
     ]
     return side.names(side.queue.settle([kinds[(number + at) % 4](lease) for at, lease in enumerate(some)]))

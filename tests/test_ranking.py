@@ -19,7 +19,7 @@ from recollect.search.events import with_event
 from recollect.search.filters import Filter
 from recollect.search.index.index import Index
 from recollect.search.question import Question
-from recollect.search.ranking import Ranking, rank
+from recollect.search.ranking import Ranking, rank_documents
 from recollect.search.weights import Weights
 from recollect.testing import MemoryStore
 
@@ -46,7 +46,7 @@ def index_of(records: Sequence[Record]) -> Index:
 def ranked(records: Sequence[Record], text: str, most: int = 50, **more: Any) -> tuple[list[str], Ranking]:
     index = index_of(records)
     question = Question.of(text, NOW, index.names())
-    ranking = rank(index, question, index.select(Filter()), most, **more)
+    ranking = rank_documents(index, question, index.select(Filter()), most, **more)
     names = [name.partition("-")[2] for name in index.ids(ranking.numbers)]
     added = np.sum(list(ranking.signals.values()), axis=0) if len(names) else np.zeros(0)
     assert ranking.totals == pytest.approx(added, abs=1e-5)
@@ -188,7 +188,7 @@ def test_S2_without_a_weight_vectors_change_nothing() -> None:
 def test_S1_only_what_fits_is_ranked_and_measured_by() -> None:
     index = index_of([note("a", "zorvexx zorvexx", tags=("x",)), note("b", "zorvexx quilamx", tags=("y",))])
     question = Question.of("zorvexx", NOW)
-    ranking = rank(index, question, index.select(Filter(tags=("y",))), 10)
+    ranking = rank_documents(index, question, index.select(Filter(tags=("y",))), 10)
     assert index.ids(ranking.numbers) == ["note-b"]
 
 

@@ -494,7 +494,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 for number in range(first, first + _MANY):
                     batch.say(sentence(number), session=f"s{number % 7}")
             search(app.user(user), "anything")
-    assert snapshot.read(saved(root)) is not None
+    assert snapshot.read_snapshot(saved(root)) is not None
     return root
 
 
@@ -538,18 +538,18 @@ def _other_version(root: Path) -> None:
 
 
 def _other_analysis(root: Path) -> None:
-    told = snapshot.read(saved(root))
+    told = snapshot.read_snapshot(saved(root))
     assert told is not None
     notes, arrays = told
-    snapshot.write(saved(root), notes | {"analysis": "of another release"}, arrays)
+    snapshot.write_snapshot(saved(root), notes | {"analysis": "of another release"}, arrays)
 
 
 def _incomplete(root: Path) -> None:
-    told = snapshot.read(saved(root))
+    told = snapshot.read_snapshot(saved(root))
     assert told is not None
     notes, arrays = told
     arrays.pop("word_hashes")
-    snapshot.write(saved(root), notes, arrays)
+    snapshot.write_snapshot(saved(root), notes, arrays)
 
 
 def _of_another_user(root: Path) -> None:
@@ -595,7 +595,7 @@ def test_S3_a_snapshot_cut_off_anywhere_is_none(root: Path) -> None:
     lengths = {0, 1, 7, 8, 19, 20, 21, 64, 100, len(whole) // 2, len(whole) - 1, len(whole) - 64}
     for length in sorted(lengths | {chance.randrange(len(whole)) for _ in range(volume(40, 200))}):
         saved(root).write_bytes(whole[:length])
-        assert snapshot.read(saved(root)) is None, length
+        assert snapshot.read_snapshot(saved(root)) is None, length
     for length in sorted(lengths):
         saved(root).write_bytes(whole[:length])
         check_found(root, [chance.randrange(_MANY)])
@@ -610,7 +610,7 @@ def test_S3_a_snapshot_with_any_byte_changed_is_none(root: Path) -> None:
         changed = bytearray(whole)
         changed[place] ^= 1 << chance.randrange(8)
         saved(root).write_bytes(changed)
-        assert snapshot.read(saved(root)) is None, (place, _SEED)
+        assert snapshot.read_snapshot(saved(root)) is None, (place, _SEED)
         if place % 29 == 0:
             check_found(root, [chance.randrange(_MANY)])
 

@@ -53,7 +53,7 @@ class Browser:
 
     def __init__(self, url: str) -> None:
         self.http = httpx.Client(base_url=f"{url}/console/", follow_redirects=True, timeout=60)
-        found = re.search(r'name="mark" value="([^"]+)"', self.http.get("settings").text)
+        found = re.search(r'name="csrf_token" value="([^"]+)"', self.http.get("settings").text)
         assert found is not None
         self.mark = found[1]
 
@@ -64,7 +64,7 @@ class Browser:
         self.http.close()
 
     def post(self, path: str, **fields: str) -> str:
-        answer = self.http.post(path, data={"mark": self.mark, **fields})
+        answer = self.http.post(path, data={"csrf_token": self.mark, **fields})
         assert answer.status_code < 500
         _clean(f"{path} {sorted(fields)}", answer.text)
         return answer.text
@@ -97,7 +97,9 @@ def test_no_page_of_the_console_shows_a_refused_secret(
             if not with_files:  # with files the person's own file holds what they write into it
                 text = memory.show() + f"\n- {secret}\n"
                 fields = _fields(browser.http.get("edit").text)
-                fields = _fields(browser.http.post("edit", data={"mark": browser.mark, "text": text, **fields}).text)
+                fields = _fields(
+                    browser.http.post("edit", data={"csrf_token": browser.mark, "text": text, **fields}).text
+                )
                 refused = browser.post("edit", text=text, step="save", **fields)
                 assert "seems to hold a secret" in refused and "Likes tea" in refused
         _clean("history", repr(memory.history()))
@@ -129,7 +131,7 @@ def test_no_answer_of_the_api_and_of_a_tool_shows_a_refused_secret(
             assert answer.status_code < 500, answer.text
             _clean(verb, answer.text)
         _clean("bad request", http.post("remember", json={"content": 5, "kind": secret, "category": secret}).text)
-    tools = app.tools("me", session="s", patient=True)
+    tools = app.tools("me", session="s", wait=True)
     refused = 0
     for tool in tools.tools:
         names = tools.schema(tool)["properties"]

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import recollect
-from recollect.agents.rules import Event, Explicit, Learned, explicit, interests, learn
-from recollect.agents.rules.tables import CODES, TRIGGER_CODES, language, triggers
+from recollect.agents.rules import Explicit, Learned, ReadingEvent, find_explicit, learn, learn_interests
+from recollect.agents.rules.tables import CODES, TRIGGER_CODES, language_tables, triggers
 from recollect.errors import InvalidInputError
 from recollect.policy.code import looks_like_code
 from recollect.policy.secrets import find_secrets
@@ -308,7 +308,7 @@ def test_what_was_recalled_is_not_learned_again() -> None:
     ],
 )
 def test_explicit_knows_the_nine_phrases(phrase: str, content: str) -> None:
-    found = explicit(phrase)
+    found = find_explicit(phrase)
     assert found is not None
     assert (found.content, found.refers_back, found.durable) == (content, False, True)
     assert found.excerpt in phrase
@@ -323,13 +323,13 @@ def test_this_alone_points_back() -> None:
         "记住这个",
         "Keep that in mind.",
     ):
-        found = explicit(text)
+        found = find_explicit(text)
         assert found is not None and found.refers_back and found.content == "", text
         assert learn(text) == []
 
 
 def test_a_reminder_is_not_durable() -> None:
-    found = explicit("Remember to call mum.")
+    found = find_explicit("Remember to call mum.")
     assert found == Explicit(
         content="Call mum", excerpt="Remember to call mum.", trigger="Remember to", language="en", reminder=True
     )
@@ -361,7 +361,7 @@ def test_what_was_asked_for_is_sure_and_keeps_its_key() -> None:
     ],
 )
 def test_explicit_is_not_triggered_by(text: str) -> None:
-    assert explicit(text) is None
+    assert find_explicit(text) is None
     assert learn(text) == []
 
 
@@ -378,13 +378,13 @@ def test_secrets_are_never_learned() -> None:
 def test_every_language_can_ask(code: str) -> None:
     asking = [each for each in load() if each.language == code and each.why == "explicit"]
     assert asking
-    assert any(explicit(each.text) is not None for each in asking)
+    assert any(find_explicit(each.text) is not None for each in asking)
     assert triggers(code).code == code
 
 
 @pytest.mark.parametrize("code", CODES)
 def test_the_tables_name_only_what_is_there(code: str) -> None:
-    rules = language(code).rules
+    rules = language_tables(code).rules
     assert len(rules) > 40
     for rule in rules:
         gaps = {name for name in rule.pattern.groupindex if not name.startswith("from")}
@@ -396,41 +396,41 @@ def test_the_tables_name_only_what_is_there(code: str) -> None:
 # -- interests -----------------------------------------------------------------------------------------------
 
 
-def _liked(*titles: str, positive: bool = True) -> list[Event]:
-    return [Event(kind="reaction", title=title, positive=positive) for title in titles]
+def _liked(*titles: str, positive: bool = True) -> list[ReadingEvent]:
+    return [ReadingEvent(kind="reaction", title=title, positive=positive) for title in titles]
 
 
 def test_three_signs_on_a_topic_are_an_interest() -> None:
     titles = ("PostgreSQL 18 Released", "PostgreSQL vacuum internals", "Scaling PostgreSQL")
-    found = interests(_liked(*titles))
+    found = learn_interests(_liked(*titles))
     assert [(each.key, each.content, each.several) for each in found] == [
         ("interested_in", "Interested in PostgreSQL", True)
     ]
-    assert interests(_liked(*titles[:2])) == []
-    more = interests(_liked(*titles, "PostgreSQL as a queue", "Sharding PostgreSQL"))
+    assert learn_interests(_liked(*titles[:2])) == []
+    more = learn_interests(_liked(*titles, "PostgreSQL as a queue", "Sharding PostgreSQL"))
     assert more[0].confidence > found[0].confidence >= 0.7
 
 
 def test_topics_of_two_words_say_more_and_named_ones_win() -> None:
-    found = interests(
+    found = learn_interests(
         _liked("Designing distributed systems", "Why distributed systems fail", "Distributed systems for fun")
     )
     assert [each.content.lower() for each in found] == ["interested in distributed systems"]
-    named = [Event(kind="save", title=f"Article {n}", topics=("CRDTs",)) for n in range(3)]
-    assert [each.content for each in interests(named)] == ["Interested in CRDTs"]
+    named = [ReadingEvent(kind="save", title=f"Article {n}", topics=("CRDTs",)) for n in range(3)]
+    assert [each.content for each in learn_interests(named)] == ["Interested in CRDTs"]
 
 
 def test_repeated_dislike_counts_and_a_mixed_picture_says_nothing() -> None:
     down = _liked("Why Web3 matters", "Web3 in practice", "The case for Web3", positive=False)
-    assert [(each.key, each.content) for each in interests(down)] == [("dislikes", "Dislikes Web3")]
-    assert interests(down + _liked("Web3 wallets", "Web3 games")) == []
+    assert [(each.key, each.content) for each in learn_interests(down)] == [("dislikes", "Dislikes Web3")]
+    assert learn_interests(down + _liked("Web3 wallets", "Web3 games")) == []
 
 
 def test_the_same_event_counts_once_and_reading_counts_half() -> None:
-    assert interests(_liked("Scaling PostgreSQL") * 5) == []
-    read = [Event(kind="read", title=f"PostgreSQL part {word}") for word in ("one", "two", "three", "four")]
-    assert interests(read) == []
-    assert interests([]) == []
+    assert learn_interests(_liked("Scaling PostgreSQL") * 5) == []
+    read = [ReadingEvent(kind="read", title=f"PostgreSQL part {word}") for word in ("one", "two", "three", "four")]
+    assert learn_interests(read) == []
+    assert learn_interests([]) == []
 
 
 # -- whatever is said ----------------------------------------------------------------------------------------
@@ -449,7 +449,7 @@ def _holds(text: str) -> None:
         assert not find_secrets(each.content) and looks_like_code(each.content) is None
         assert each.type in FACT_TYPES and each.category in CATEGORIES
         assert 0 < each.confidence < 1
-    found = explicit(text)
+    found = find_explicit(text)
     assert found is None or found.excerpt in text
 
 
@@ -465,11 +465,13 @@ def test_any_mixture_of_statements_is_survived(text: str, close: bool) -> None:
 
 @given(
     st.lists(
-        st.builds(Event, kind=st.sampled_from(["save", "read"]), title=st.text(max_size=40), positive=st.booleans())
+        st.builds(
+            ReadingEvent, kind=st.sampled_from(["save", "read"]), title=st.text(max_size=40), positive=st.booleans()
+        )
     )
 )
-def test_any_events_are_survived(events: list[Event]) -> None:
-    for each in interests(events * 2):
+def test_any_events_are_survived(events: list[ReadingEvent]) -> None:
+    for each in learn_interests(events * 2):
         assert each.content and each.several
 
 

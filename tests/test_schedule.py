@@ -17,12 +17,12 @@ from recollect.testing.queue import MemoryQueue
 from recollect.work.contract import Done, Job, Queue
 from recollect.work.distributed import DistributedQueue
 from recollect.work.embedded import EmbeddedQueue
-from recollect.work.schedule import Cron, Entry, Schedule
+from recollect.work.schedule import Cron, Schedule, ScheduleEntry
 from recollect.work.worker import Worker
 from tests.contracts.queue_contract import take, task
 
 T0 = datetime(2026, 2, 12, 9, 30, tzinfo=timezone.utc)
-NIGHTLY = Entry(name="nightly", cron=Cron("0 23 * * *"), task="extract", payload={"all": True})
+NIGHTLY = ScheduleEntry(name="nightly", cron=Cron("0 23 * * *"), task="extract", payload={"all": True})
 Make = Callable[..., Queue]
 
 
@@ -135,7 +135,7 @@ def test_W3_a_clock_set_back_repeats_nothing(make: Make) -> None:
 def test_W3_several_entries_keep_their_own_time(make: Make) -> None:
     clock = FrozenClock(T0)
     queue = make(clock=clock)
-    hourly = Entry(name="prune", cron=Cron("15 * * * *"), task="prune")
+    hourly = ScheduleEntry(name="prune", cron=Cron("15 * * * *"), task="prune")
     schedule = Schedule(queue, [NIGHTLY, hourly])
     assert schedule.tick() == datetime(2026, 2, 12, 10, 15, tzinfo=timezone.utc)
     clock.tick(hours=1)

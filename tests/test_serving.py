@@ -25,7 +25,7 @@ import pytest
 import recollect
 from recollect import Recollect
 from recollect.surfaces import http_server
-from recollect.surfaces.http.rate_limits import Limits
+from recollect.surfaces.http.rate_limits import RateLimits
 from recollect.surfaces.http.request_buffer import BufferFolder, sweep
 from tests.serving import serving
 from tests.test_http import PATIENCE, _raw, _until_closed
@@ -335,7 +335,7 @@ def test_U4_U5_what_mcp_clients_ask_counts_as_what_is_asked_of_the_api(app: Reco
         "recollect-user": "42",
         "accept": "application/json, text/event-stream",
     }
-    with serving(app, limits=Limits(100, 3)) as url, httpx.Client(base_url=url, headers=headers) as http:
+    with serving(app, limits=RateLimits(100, 3)) as url, httpx.Client(base_url=url, headers=headers) as http:
         assert http.post("/mcp", json=HELLO).is_success
         assert http.get("/v1/users/42/count").headers["ratelimit-remaining"] == "1"
         assert http.post("/mcp", json=HELLO).is_success

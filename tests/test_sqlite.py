@@ -14,8 +14,8 @@ from recollect.errors import StoreError
 from recollect.store import sqlite_connections
 from recollect.store.contract import Query, Store
 from recollect.store.rows import load_migrations
+from recollect.store.sql_views import values_of
 from recollect.store.sqlite import SqliteStore
-from recollect.store.sqlite_conditions import conditions_of
 from tests.contracts.store_contract import T0, StoreContract, fact, interaction, write
 
 
@@ -131,7 +131,7 @@ def test_messages_of_a_day_are_found_by_an_index(tmp_path: Path) -> None:
     with SqliteStore(tmp_path).user("u").write() as tx:
         write(tx, fact("tea"))
         query = Query(kinds=("message",), said_from=T0, said_until=T0 + timedelta(days=1), alive_at=T0)
-        conditions, values = conditions_of(query)
+        conditions = tx.conditions_of(query)
         sql = f"EXPLAIN QUERY PLAN SELECT * FROM records WHERE {' AND '.join(conditions)} ORDER BY created_at, id, version"
-        plan = str(tx.db.execute(sql, values).fetchall())
+        plan = str(tx.db.execute(sql, values_of(conditions)).fetchall())
     assert "records_by_time" in plan and "valid_from>?" in plan

@@ -23,16 +23,16 @@ from hypothesis import strategies as st
 import recollect
 from recollect import errors
 from recollect.memory.memory import Memory
-from recollect.memory.thread_pool import Workers
+from recollect.memory.thread_pool import ThreadPool
 from recollect.records import ToolCall
 from recollect.testing import MemoryStore
 from recollect.testing.memory_store import MemoryTransaction, MemoryUser
 from recollect.tools.catalog import SUITES, suite_of, tools_of
-from recollect.tools.formatting import phrased
+from recollect.tools.formatting import render_answer
 from recollect.tools.parameters import Parameter
 from recollect.tools.results import Status
 from recollect.tools.suite import MAX_OUTPUT, Result, Suite
-from recollect.tools.tool import Answer, Scope, Tool, tool
+from recollect.tools.tool import Scope, Tool, ToolAnswer, tool
 from tests.tooling import SEED_TOOLS, Forked, SlowStore, forked
 from tests.volume import volume
 
@@ -395,7 +395,7 @@ _JSON = st.recursive(
 @settings(max_examples=volume(30, 150), deadline=None)
 @given(st.dictionaries(st.text(max_size=5), _JSON, max_size=4) | st.lists(_JSON, max_size=8), st.integers(80, 300))
 def test_R5_json_is_cut_to_json(content: Any, limit: int) -> None:
-    text = phrased(content, limit)
+    text = render_answer(content, limit)
     assert len(text) <= limit
     assert json.loads(text) == content or len(json.dumps(content, ensure_ascii=False)) > limit
 
@@ -407,17 +407,17 @@ SECRET = "the launch code is 0000"
 
 
 @tool("bad", does="remember", timeout=30)
-def bad_tool(scope: Scope, how: str) -> Answer:
+def bad_tool(scope: Scope, how: str) -> ToolAnswer:
     """Goes wrong."""
     wrong: dict[str, Any] = {
         "raises": ValueError(SECRET), "exits": SystemExit(SECRET), "is interrupted": KeyboardInterrupt(SECRET), "has no memory": MemoryError(),
         "loses its store": errors.StoreError(SECRET), "is cancelled": asyncio.CancelledError(), "times out": TimeoutError(SECRET),
-        "a set": Answer({"x": {1}}), "not a number": Answer({"x": float("nan")}), "nothing": None, "an object": Answer({"x": object()}),
-        "half a character": Answer({"x": "\ud800"}), "half a text": Answer("\udfff"), "no text": Answer(5),  # type: ignore[arg-type]
+        "a set": ToolAnswer({"x": {1}}), "not a number": ToolAnswer({"x": float("nan")}), "nothing": None, "an object": ToolAnswer({"x": object()}),
+        "half a character": ToolAnswer({"x": "\ud800"}), "half a text": ToolAnswer("\udfff"), "no text": ToolAnswer(5),  # type: ignore[arg-type]
     }  # fmt: skip
     if isinstance(wrong[how], BaseException):
         raise wrong[how]
-    answer: Answer = wrong[how]
+    answer: ToolAnswer = wrong[how]
     return answer
 
 
@@ -707,7 +707,7 @@ def test_R5_an_await_that_is_cancelled_leaves_the_call_to_its_end_and_in_the_log
 
 def test_R5_an_await_that_is_cancelled_before_the_call_began_is_never_done(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("recollect.memory.thread_pool._MOST", 1)
-    monkeypatch.setattr("recollect.tools.suite.WORKERS", Workers())
+    monkeypatch.setattr("recollect.tools.suite.WORKERS", ThreadPool())
     store = SlowStore()
 
     async def main(app: recollect.Recollect) -> None:
@@ -742,7 +742,7 @@ def test_R5_a_call_that_ends_after_its_loop_is_closed_disturbs_nobody(caplog: py
 
 def test_R5_a_call_that_had_not_begun_is_never_done(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("recollect.memory.thread_pool._MOST", 1)
-    monkeypatch.setattr("recollect.tools.suite.WORKERS", Workers())
+    monkeypatch.setattr("recollect.tools.suite.WORKERS", ThreadPool())
     store = SlowStore()
     with recollect.open(store) as app:
         app.user("u1").note("exists")
@@ -784,7 +784,7 @@ def test_R4_a_user_whose_calls_wait_leaves_threads_to_others() -> None:
 
 
 def test_R5_what_waits_for_a_thread_is_done_once_and_what_fails_hurts_nobody() -> None:
-    workers, done, leave = Workers(), list[int](), threading.Event()
+    workers, done, leave = ThreadPool(), list[int](), threading.Event()
     blocked = [workers.submit("u1", leave.wait, 60) for _ in range(8)]
     futures = [workers.submit("u1", done.append, number) for number in range(50)]
     assert futures[3].cancel() and not done
@@ -802,7 +802,7 @@ def test_R5_no_thread_can_begin(suite: Suite, monkeypatch: pytest.MonkeyPatch) -
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(Workers, "submit", fail)
+    monkeypatch.setattr(ThreadPool, "submit", fail)
     assert suite.call("memory_save", {"content": "x"}).status == "error"
 
 

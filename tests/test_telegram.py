@@ -31,13 +31,13 @@ from recollect.agents.models import configured_model
 from recollect.config import Config
 from recollect.errors import ConfigError, InvalidInputError, QueueFullError
 from recollect.surfaces.chat.commands import Commands
-from recollect.surfaces.chat.conversation import Talk
-from recollect.surfaces.chat.page import Choice, Line, page
+from recollect.surfaces.chat.conversation import Conversation
+from recollect.surfaces.chat.page import ChatLine, Choice, chat_page
 from recollect.surfaces.telegram import Bot, Post
 from recollect.surfaces.telegram.bot import BotError
-from recollect.surfaces.telegram.rendering import LONGEST, parts, pressed, units
-from recollect.surfaces.telegram.sent_log import Last, Sent
-from recollect.surfaces.telegram.updates import Me, Said, read
+from recollect.surfaces.telegram.rendering import LONGEST, parse_button, render_messages, telegram_length
+from recollect.surfaces.telegram.sent_log import LastAction, SentLog
+from recollect.surfaces.telegram.updates import BotIdentity, MessageUpdate, read_update
 from recollect.testing.models import Fail, ModelRequest, ModelServer, Say, Stall, Turn
 from recollect.testing.telegram import TelegramChat, TelegramMessage, TelegramUser
 from tests.fakes.telegram import FaultyTelegramServer
@@ -355,12 +355,12 @@ def test_U2_a_model_that_fails_in_a_group_gives_nothing_away(tmp_path: Path) -> 
 
 
 def test_U2_who_writes_in_the_name_of_a_group_or_is_a_bot_has_no_memory() -> None:
-    me = Me(1, "recollect_test_bot")
+    me = BotIdentity(1, "recollect_test_bot")
     group = {"id": -1001, "type": "supergroup", "title": "G"}
     said: dict[str, Any] = {"message_id": 5, "chat": group, "date": 1, "text": "/memory"}
     anonymous = {"from": {"id": 1087968824, "is_bot": True, "first_name": "Group"}, "sender_chat": group}
-    event = read({"update_id": 1, "message": {**said, **anonymous}}, me)
-    assert isinstance(event, Said) and event.nobody
+    event = read_update({"update_id": 1, "message": {**said, **anonymous}}, me)
+    assert isinstance(event, MessageUpdate) and event.nobody
     for more in (
         {"from": {"id": 9, "is_bot": True, "first_name": "Robot"}},
         {
@@ -374,17 +374,17 @@ def test_U2_who_writes_in_the_name_of_a_group_or_is_a_bot_has_no_memory() -> Non
         },
         {},
     ):
-        assert read({"update_id": 1, "message": {**said, **more}}, me) is None
-    assert read({"update_id": 1, "channel_post": said}, me) is None
-    assert read({"update_id": 1, "message": {"chat": "?"}}, me) is None
-    assert read({"update_id": 1, "poll": {}}, me) is None
+        assert read_update({"update_id": 1, "message": {**said, **more}}, me) is None
+    assert read_update({"update_id": 1, "channel_post": said}, me) is None
+    assert read_update({"update_id": 1, "message": {"chat": "?"}}, me) is None
+    assert read_update({"update_id": 1, "poll": {}}, me) is None
     topic = {
         "message_id": 2,
         "forum_topic_created": {"name": "T"},
         "from": {"id": 1, "is_bot": True, "first_name": "R"},
     }
     plain = {**said, "text": "hello", "from": {"id": 9, "is_bot": False, "first_name": "A"}, "reply_to_message": topic}
-    assert read({"update_id": 1, "message": plain}, me) is None, "a topic that the bot opened is no reply to it"
+    assert read_update({"update_id": 1, "message": plain}, me) is None, "a topic that the bot opened is no reply to it"
 
 
 def test_U2_anonymous_administrators_are_told_why(house: House) -> None:
@@ -399,7 +399,7 @@ def test_U2_anonymous_administrators_are_told_why(house: House) -> None:
 
 def test_U2_one_memory_in_the_terminal_and_on_telegram(house: House) -> None:
     ann = house.person()
-    terminal = Talk(house.app, ("terminal", "ann"), place="terminal")
+    terminal = Conversation(house.app, ("terminal", "ann"), place="terminal")
     terminal.say("remember that I play the cello")
     house.ask(ann, "remember that I live in Lviv")
     shown = str(Commands(house.app, ("terminal", "ann")).run("link"))
@@ -546,31 +546,35 @@ def test_U2_an_undo_under_an_answer_keeps_the_answer_and_old_buttons_are_no_trap
 
 def test_U2_long_pages_are_split_between_lines_and_nothing_is_lost() -> None:
     words = [f"line {number} " + "<&>🙂" * (1 + number % 40) for number in range(400)]
-    drawn = parts(page(Line("Title & more", "title"), *words, choices=[[Choice("Go", "x")]]))
+    drawn = render_messages(chat_page(ChatLine("Title & more", "title"), *words, choices=[[Choice("Go", "x")]]))
     assert len(drawn) > 3 and [bool(one.buttons) for one in drawn] == [False] * (len(drawn) - 1) + [True]
     plain = [
         re.sub("<[^>]*>", "", one.text).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&") for one in drawn
     ]
-    assert all(units(one) <= LONGEST for one in plain)
+    assert all(telegram_length(one) <= LONGEST for one in plain)
     assert "\n".join(plain).split("\n") == ["Title & more", *words]
-    marked = parts(page(*[Line(f"aside {number}", "aside") for number in range(250)]))
+    marked = render_messages(chat_page(*[ChatLine(f"aside {number}", "aside") for number in range(250)]))
     assert all(one.text.count("<i>") <= 100 and one.text.count("<i>") == one.text.count("</i>") for one in marked)
     text = "## What I think\n- **bold & <b>** and `x < y **z**`\n* two ** stars ** and 2 * 3 * 4, a`b\n**a** **b**"
-    assert parts(page(*text.split("\n")))[0].text.split("\n") == [
+    assert render_messages(chat_page(*text.split("\n")))[0].text.split("\n") == [
         "<b>What I think</b>",
         "• <b>bold &amp; &lt;b&gt;</b> and <code>x &lt; y **z**</code>",
         "• two ** stars ** and 2 * 3 * 4, a`b",
         "<b>a</b> <b>b</b>",
     ]
-    assert parts(page(Line("- **x**", "item")))[0].text == "• - **x**", "what is remembered is shown as it is"
-    many = parts(page(*["**a** **b** `c`"] * 200))
+    assert render_messages(chat_page(ChatLine("- **x**", "item")))[0].text == "• - **x**", (
+        "what is remembered is shown as it is"
+    )
+    many = render_messages(chat_page(*["**a** **b** `c`"] * 200))
     assert all(one.text.count("</") <= 100 for one in many)
     whole = "👩‍👩‍👧‍👦" * 3000
-    cut = parts(page(whole))
+    cut = render_messages(chat_page(whole))
     assert "".join(one.text for one in cut) == whole and all(not one.text.startswith("\u200d") for one in cut)
-    kept = parts(page("x", choices=[[Choice("Undo", "undo 7"), Choice("Long", "y" * 64)]]), keep=True)[0].buttons[0]
-    assert [pressed(data) for _, data in kept] == [("undo 7", True), ("y" * 64, False)]
-    assert parts(page()) == [] and parts(page(choices=[[Choice("A", "b")]]))[0].text
+    kept = render_messages(chat_page("x", choices=[[Choice("Undo", "undo 7"), Choice("Long", "y" * 64)]]), keep=True)[
+        0
+    ].buttons[0]
+    assert [parse_button(data) for _, data in kept] == [("undo 7", True), ("y" * 64, False)]
+    assert render_messages(chat_page()) == [] and render_messages(chat_page(choices=[[Choice("A", "b")]]))[0].text
 
 
 # when things go wrong
@@ -799,14 +803,14 @@ def test_U2_a_full_queue_delays_and_loses_nothing(house: House, monkeypatch: pyt
 def test_U2_what_breaks_inside_is_told_and_holds_up_nobody(
     house: House, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    real = Talk.say
+    real = Conversation.say
 
-    def say(self: Talk, text: str, **more: Any) -> Any:
+    def say(self: Conversation, text: str, **more: Any) -> Any:
         if "explode" in text:
             raise RuntimeError(f"a secret: {text}")
         return real(self, text, **more)
 
-    monkeypatch.setattr(Talk, "say", say)
+    monkeypatch.setattr(Conversation, "say", say)
     ann = house.person()
     said = ann.says("please explode now")
     next_one = ann.says("remember that I like tea")
@@ -846,7 +850,7 @@ def test_U2_U8_the_token_is_a_setting_that_is_not_shown() -> None:
 
 def test_U2_the_log_of_what_was_sent_survives_a_torn_end(tmp_path: Path) -> None:
     path = tmp_path / "x.log"
-    log = Sent(path)
+    log = SentLog(path)
     for number in range(1, 6):
         log.note(7, f"job{number}", 0, number)
     log.note(-1_001_000_000_007, "group", 1, 900)
@@ -855,16 +859,16 @@ def test_U2_the_log_of_what_was_sent_survives_a_torn_end(tmp_path: Path) -> None
     with path.open("ab") as file:
         file.write(b'[7, "torn", 0, 9')
     for _ in range(2):
-        log = Sent(path)
-        assert log.last(7) == Last("edit", 2, 5) and log.last(8).message == 0 and log.highest == 5
+        log = SentLog(path)
+        assert log.last(7) == LastAction("edit", 2, 5) and log.last(8).message == 0 and log.highest == 5
         log.close()
     with pytest.raises(OSError, match="descriptor"):
         log.note(7, "late", 0, 6)
-    many = Sent(tmp_path / "many.log")
+    many = SentLog(tmp_path / "many.log")
     for number in range(1, 1100):
         many.note(7, "job", 0, number)
     many.close()
-    again = Sent(tmp_path / "many.log")
+    again = SentLog(tmp_path / "many.log")
     assert again.last(7).message == 1099 and len((tmp_path / "many.log").read_bytes().splitlines()) == 1
     again.close()
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.text import fold, joined, language, romanize, stem, stems, terms, words
+from recollect.text import detect_language, fold, folded_words, join_compounds, romanize, stem, stems, terms
 from tests.volume import volume
 
 
@@ -44,12 +44,12 @@ def test_fold(text: str, folded: str) -> None:
     ],
 )
 def test_compounds_are_joined(text: str, expected: str) -> None:
-    assert joined(text) == expected
+    assert join_compounds(text) == expected
 
 
 @pytest.mark.parametrize("word", ["x", "1", "é", "x'", "x-"])
 def test_a_word_as_long_as_a_book_is_joined_at_once(word: str) -> None:
-    joined(f"{word * 300_000} a-b")  # step by step from every letter it would take hours
+    join_compounds(f"{word * 300_000} a-b")  # step by step from every letter it would take hours
 
 
 @given(st.text(max_size=60))
@@ -81,7 +81,7 @@ def test_fold_is_stable_and_independent_of_the_unicode_form(text: str) -> None:
     ],
 )
 def test_words(text: str, expected: list[str]) -> None:
-    assert words(text) == expected
+    assert folded_words(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_stop_words_alone_are_kept() -> None:
     ],
 )
 def test_language(text: str, code: str) -> None:
-    assert language(text.lower().split()) == code
+    assert detect_language(text.lower().split()) == code
 
 
 def test_romanize() -> None:
@@ -173,9 +173,9 @@ def test_S6_a_single_word_is_found_whatever_its_language(query: str, text: str) 
 @settings(max_examples=volume(40, 200), deadline=None)
 def test_words_do_not_depend_on_case_or_unicode_form(text: str) -> None:
     composed = unicodedata.normalize("NFC", text)
-    assert words(composed) == words(unicodedata.normalize("NFD", text))
+    assert folded_words(composed) == folded_words(unicodedata.normalize("NFD", text))
     if text.isascii():
-        assert words(text.upper()) == words(text.lower())
+        assert folded_words(text.upper()) == folded_words(text.lower())
 
 
 def test_importing_is_cheap() -> None:

@@ -426,9 +426,9 @@ def test_R8_mem0s_export(tmp_path: Path, shape: str) -> None:
     path = tmp_path / "mem0.json"
     path.write_text(json.dumps(rows if shape == "list" else {shape: rows}))
     with recollect.open(tmp_path / "target") as app:
-        with pytest.raises(InvalidInputError, match=r"from_user: mem0\.json holds memories of 2 users"):
+        with pytest.raises(InvalidInputError, match=r"from_user: mem0\.json has memories of 2 users"):
             app.user("u1").import_(path)
-        with pytest.raises(InvalidInputError, match="holds nothing of the user 'eve'"):
+        with pytest.raises(InvalidInputError, match="has no memories of user 'eve'"):
             app.user("u1").import_(path, from_user="eve")
         for memory, whose in ((app.user("u1"), "anna"), (app.user("anna"), None)):
             report = memory.import_(path, from_user=whose)
@@ -460,7 +460,7 @@ def test_R8_a_file_that_cannot_be_read_is_exported_and_restored_as_it_is(source:
         memory.import_(archive)
         assert (tmp_path / "target" / "u1" / "MEMORY.md").read_bytes() == broken
         assert memory.read(status="all") == source.read(status="all")
-        assert "left as it is" in memory.notices()[0]
+        assert "was not changed" in memory.notices()[0]
 
 
 def test_R8_export_to_an_impossible_place_leaves_nothing(source: Memory, tmp_path: Path) -> None:

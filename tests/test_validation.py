@@ -57,7 +57,7 @@ _BAD: list[tuple[str, str, Callable[[Any], object]]] = [
     ("category", "not one of finding, insight, lesson", lambda m: m.observe("x y", "fact")),
     ("valence", "not one of positive", lambda m: m.episode("t", "s", valence="happy")),
     ("topic", "must not be empty", lambda m: m.episode("", "s")),
-    ("session", "must be given", lambda m: m.say("x y")),
+    ("session", "is required for a message", lambda m: m.say("x y")),
     ("level", "not one of high, critical", lambda m: m.mark_important(["x"], "low")),
     ("reason", "not one of correction", lambda m: m.update("role", "x", reason="because")),
     ("kind", "not one of fact", lambda m: m.read(kind="facts")),
@@ -67,7 +67,7 @@ _BAD: list[tuple[str, str, Callable[[Any], object]]] = [
     ("query", "must be text, not int", lambda m: m.search(7)),
     ("refs", "at least two", lambda m: m.merge(["role"], "x y")),
     ("topic", "no words", lambda m: m.erase_topic("?!")),
-    ("path", "there is nothing at", lambda m: m.import_("/no/such/file")),
+    ("path", "does not exist", lambda m: m.import_("/no/such/file")),
     ("actor", "must not be empty", lambda m: m.acting("")),
 ]  # fmt: skip
 

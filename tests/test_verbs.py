@@ -16,10 +16,10 @@ from recollect.client import RemoteMemory
 from recollect.memory import async_memory
 from recollect.surfaces.cli.verb_options import given_to, options_of
 from recollect.surfaces.http.schema import arguments_of
-from recollect.surfaces.http.verb_routes import Memories
+from recollect.surfaces.http.verb_routes import VerbRoutes
 from recollect.verbs import ELSEWHERE, NOT_SENT, VERBS, Verb, verb
 
-_Mood = Annotated[str, fields.one_of(("merry", "grave"), "How it should sound.")]
+_Mood = Annotated[str, fields.choice_field(("merry", "grave"), "How it should sound.")]
 _ALL: list[Verb] = [*VERBS.values(), *ELSEWHERE.values()]
 
 
@@ -64,7 +64,7 @@ def test_a_declared_verb_checks_its_arguments(motto: Verb, tmp_path: Path) -> No
 
 def test_a_declared_verb_has_a_route_and_a_schema(motto: Verb, tmp_path: Path) -> None:
     with recollect.open(tmp_path) as app:
-        route = next(one for one in Memories(app).routes() if one.name == "motto")
+        route = next(one for one in VerbRoutes(app).routes() if one.name == "motto")
     assert (route.method, route.path, route.scope) == ("POST", "/users/{user}/motto", "read")
     assert route.does == "A motto for the person." and route.returns is str
     schema = route.takes.model_json_schema()

@@ -29,15 +29,15 @@ from starlette.routing import Mount
 import recollect
 from recollect import Memory, Recollect, ToolCall
 from recollect.errors import InvalidInputError
-from recollect.identity.login import LINK, VISIT, Login, NotWelcomeError
+from recollect.identity.login import LINK_LIFETIME, SESSION_LIFETIME, Login, LoginRefusedError
 from recollect.surfaces import example
 from recollect.surfaces.web import console as web
-from recollect.surfaces.web.charts import bars, columns
+from recollect.surfaces.web.charts import bar_chart, column_chart
 from recollect.surfaces.web.console import console
 from recollect.surfaces.web.diffs import lines_changed, words_changed
 from recollect.surfaces.web.live import Live
 from recollect.testing import FrozenClock, MemoryStore
-from recollect.work.contract import Failed, Task
+from recollect.work.contract import FailedAttempt, Task
 from tests.browser.windows import launched
 from tests.serving import serving as serving_all
 
@@ -109,14 +109,14 @@ class Visit:
     def get(self, path: str = "", status: int = 200) -> str:
         answer = self.http.get(path)
         assert answer.status_code == status, (path, answer.status_code, answer.text[-600:])
-        if found := re.search(r'name="mark" value="([^"]+)"', answer.text):
+        if found := re.search(r'name="csrf_token" value="([^"]+)"', answer.text):
             self.mark = found[1]
         return answer.text
 
     def post(self, path: str, status: int = 200, /, **fields: str) -> str:
         if not self.mark:
             self.get("settings")
-        answer = self.http.post(path, data={"mark": self.mark, **fields})
+        answer = self.http.post(path, data={"csrf_token": self.mark, **fields})
         assert answer.status_code == status, (path, answer.status_code, answer.text[-600:])
         return answer.text
 
@@ -361,7 +361,7 @@ def test_R5_runs_are_read_page_by_page_each_once_and_each_has_a_page(person: tup
     seen = visit.seen("runs/run-long")
     assert "2 changes" in seen and "Likes tea" in seen and "Likes rye bread" in seen
     assert "runs/run-long" in str(
-        visit.http.post("undo", data={"mark": visit.mark, "target": "run-long", "back": "runs/run-long"}).url
+        visit.http.post("undo", data={"csrf_token": visit.mark, "target": "run-long", "back": "runs/run-long"}).url
     )
     assert memory.read(kind="fact") == [] and "Undo the run" not in visit.get("runs/run-long")
     visit.get("runs/run-nope", 404)
@@ -477,7 +477,8 @@ def test_U6_two_who_save_the_same_edit_at_once_do_not_both_win(person: tuple[Mem
     with ThreadPoolExecutor(4) as pool:
         shown = [hidden(visit.post("edit", text=text, expect=expect, step="preview")) for text in texts]
         fields = [
-            {"mark": visit.mark, "text": text, "step": "save", **each} for text, each in zip(texts, shown, strict=True)
+            {"csrf_token": visit.mark, "text": text, "step": "save", **each}
+            for text, each in zip(texts, shown, strict=True)
         ]
         answers = list(pool.map(lambda data: visit.http.post("edit", data=data).status_code, fields))
     assert sorted(answers) == [200, 409, 409, 409] and memory.show() in texts
@@ -605,7 +606,7 @@ def test_U6_memory_is_paused_and_resumed_from_any_page_and_one_stays_there(perso
     for path in ("", "timeline", f"record/{memory.get('role').id}", "daily/2026-05-01"):
         page = visit.get(path)
         assert f'name="back" value="{path}"' in page and ">Pause</button>" in page
-        after = visit.http.post("settings/mode", data={"mark": visit.mark, "mode": "paused", "back": path})
+        after = visit.http.post("settings/mode", data={"csrf_token": visit.mark, "mode": "paused", "back": path})
         assert after.url.path == f"/console/{path}" and "Memory is paused" in after.text and memory.mode == "paused"
         assert ">Resume</button>" in after.text
         visit.post("settings/mode", mode="on", back=path)
@@ -618,7 +619,7 @@ def test_U6_memory_is_paused_and_resumed_from_any_page_and_one_stays_there(perso
         "settings/clear",
         "\n",
     ):
-        after = visit.http.post("settings/mode", data={"mark": visit.mark, "mode": "on", "back": elsewhere})
+        after = visit.http.post("settings/mode", data={"csrf_token": visit.mark, "mode": "on", "back": elsewhere})
         assert after.url.path == "/console/settings", elsewhere
 
 
@@ -650,8 +651,8 @@ def test_U6_who_may_only_look_sees_no_forms_and_changes_nothing(shared: tuple[Re
     }.items():  # fmt: skip
         assert "not change" in visit.post(path, 403, **fields), path
     assert memory.history() == before and memory.mode == "on"
-    visit.http.post("logout", data={"mark": visit.mark})
-    assert visit.http.cookies.get(web.VISIT) is None
+    visit.http.post("logout", data={"csrf_token": visit.mark})
+    assert visit.http.cookies.get(web.SESSION_COOKIE) is None
 
 
 def test_U6_the_example_says_what_it_is_on_every_page_and_goes_with_one_click(
@@ -683,15 +684,15 @@ def test_U6_a_memory_is_downloaded_and_brought_in_elsewhere(shared: tuple[Recoll
     def send(**fields: str) -> httpx.Response:
         second.get("settings")
         return second.http.post(
-            "import", data={"mark": second.mark, **fields}, files={"file": ("memory.zip", answer.content)}
+            "import", data={"csrf_token": second.mark, **fields}, files={"file": ("memory.zip", answer.content)}
         )
 
     tried = send(dry_run="1")
     assert "What it would do" in tried.text and app.user(other).count() == {}
     assert "Imported" in send().text and app.user(other).count() == app.user(one).count()
-    nothing = second.http.post("import", data={"mark": second.mark}, files={"other": ("", b"")})
+    nothing = second.http.post("import", data={"csrf_token": second.mark}, files={"other": ("", b"")})
     assert nothing.status_code == 422
-    wrong = second.http.post("import", data={"mark": second.mark}, files={"file": ("x.zip", b"not a zip")})
+    wrong = second.http.post("import", data={"csrf_token": second.mark}, files={"file": ("x.zip", b"not a zip")})
     assert wrong.status_code == 422 and "Traceback" not in wrong.text
 
 
@@ -933,7 +934,7 @@ def test_U6_with_postgresql_any_number_of_servers_are_one_console(postgres_url: 
             visit = Visit(url)
             visit.get("login")
             visit.post("login", code=code)
-            with pytest.raises(NotWelcomeError):
+            with pytest.raises(LoginRefusedError):
                 Login(other.keys).enter(code)
             visit.mark = ""
             visit.post("remember", content="Likes tea", category="preference")
@@ -964,9 +965,9 @@ def test_U6_a_link_lets_in_once_whoever_comes_first(shared: tuple[Recollect, Log
         if number % 2:
             try:
                 return bool(elsewhere.enter(code))
-            except NotWelcomeError:
+            except LoginRefusedError:
                 return False
-        data = {"mark": visits[number].mark, "code": code}
+        data = {"csrf_token": visits[number].mark, "code": code}
         return visits[number].http.post("login", data=data).status_code == 200
 
     with ThreadPoolExecutor(6) as pool:
@@ -979,14 +980,14 @@ def test_U6_links_and_visits_end(shared: tuple[Recollect, Login, str]) -> None:
     who = Login(app.keys, open=True, clock=clock)
     late, _ = who.link("u1")
     cookie, until = who.enter(who.link("u1")[0])
-    assert until == int((clock() + VISIT).timestamp())
-    clock.tick(seconds=LINK.total_seconds())
-    with pytest.raises(NotWelcomeError):
+    assert until == int((clock() + SESSION_LIFETIME).timestamp())
+    clock.tick(seconds=LINK_LIFETIME.total_seconds())
+    with pytest.raises(LoginRefusedError):
         who.enter(late)
-    seen = who.visitor(cookie)
+    seen = who.session(cookie)
     assert seen and seen.user == "u1" and not seen.operator
-    clock.tick(seconds=VISIT.total_seconds())
-    assert who.visitor(cookie) is None
+    clock.tick(seconds=SESSION_LIFETIME.total_seconds())
+    assert who.session(cookie) is None
 
 
 def test_U6_a_visit_ends_with_the_key_that_made_its_link_and_with_leaving(
@@ -998,19 +999,19 @@ def test_U6_a_visit_ends_with_the_key_that_made_its_link_and_with_leaving(
     mine = Visit(url)
     mine.get("login")
     assert "Dashboard" in mine.post("login", code=text)
-    copied = mine.http.cookies.get(web.VISIT)
-    assert copied and who.visitor(copied) and who.visitor(cookie)
+    copied = mine.http.cookies.get(web.SESSION_COOKIE)
+    assert copied and who.session(copied) and who.session(cookie)
     mine.get("operator")
     mine.post("logout")
-    assert who.visitor(copied) is None, "a copy of the cookie is worth nothing any more"
-    assert Login(app.keys).visitor(copied) is None, "in no process"
-    assert who.visitor(cookie)
+    assert who.session(copied) is None, "a copy of the cookie is worth nothing any more"
+    assert Login(app.keys).session(copied) is None, "in no process"
+    assert who.session(cookie)
     app.keys.revoke(key.id)
-    assert who.visitor(cookie) is None
-    with pytest.raises(NotWelcomeError):
+    assert who.session(cookie) is None
+    with pytest.raises(LoginRefusedError):
         who.enter(text)
     weak = app.keys.create(scope="write")[1]
-    with pytest.raises(NotWelcomeError):
+    with pytest.raises(LoginRefusedError):
         who.enter(weak)
 
 
@@ -1021,9 +1022,9 @@ def test_U6_what_was_tampered_with_lets_nobody_in(
     who = shared[1]
     code, cookie = who.link("u1")[0], who.enter(who.link("u1")[0])[0]
     wrong = (lambda _: change) if isinstance(change, str) else change
-    assert who.visitor(wrong(cookie)) is None and who.visitor(code) is None
+    assert who.session(wrong(cookie)) is None and who.session(code) is None
     for text in (wrong(code), cookie):
-        with pytest.raises(NotWelcomeError):
+        with pytest.raises(LoginRefusedError):
             who.enter(text)
 
 
@@ -1088,19 +1089,19 @@ def test_U6_a_machine_of_ones_own_is_open_until_there_is_a_key(tmp_path: Path) -
         app.keys.create()
         assert visit.http.get("").url.path == "/login"
     with recollect.open(tmp_path / "closed") as app:
-        assert Login(app.keys).visitor("") is None, "nowhere else"
+        assert Login(app.keys).session("") is None, "nowhere else"
 
 
 def test_U6_a_store_without_keys_has_a_secret_for_the_process() -> None:
     who = Login(recollect.open(MemoryStore()).keys, open=True)
     code = who.link("u1")[0]
     cookie = who.enter(code)[0]
-    with pytest.raises(NotWelcomeError):
+    with pytest.raises(LoginRefusedError):
         who.enter(code)
-    seen = who.visitor(cookie)
+    seen = who.session(cookie)
     assert seen and seen.user == "u1"
     who.leave(seen)
-    assert who.visitor(cookie) == who.visitor(""), "left, and so who sits at the machine"
+    assert who.session(cookie) == who.session(""), "left, and so who sits at the machine"
 
 
 # safety
@@ -1123,12 +1124,12 @@ def test_U6_a_form_counts_only_from_a_page_of_ours(shared: tuple[Recollect, Logi
     before = app.user(one).history()
     for path, fields in paths.items():
         for mark in ("", "x", stranger.mark, "é"):
-            assert visit.http.post(path, data=fields | {"mark": mark}).status_code == 403, path
+            assert visit.http.post(path, data=fields | {"csrf_token": mark}).status_code == 403, path
         headers = {"sec-fetch-site": "cross-site"}
-        assert visit.http.post(path, data=fields | {"mark": visit.mark}, headers=headers).status_code == 403
+        assert visit.http.post(path, data=fields | {"csrf_token": visit.mark}, headers=headers).status_code == 403
     assert app.user(one).history() == before and app.user(one).mode == "on"
-    visit.http.post("logout", data={"mark": "x"})
-    assert visit.http.cookies.get(web.VISIT) is None
+    visit.http.post("logout", data={"csrf_token": "x"})
+    assert visit.http.cookies.get(web.SESSION_COOKIE) is None
     assert Visit(url).http.post("login", data={"code": who.link(one)[0]}).status_code == 403
 
 
@@ -1201,9 +1202,9 @@ def test_U6_a_form_of_another_visit_does_not_count_even_with_its_browser(
     victim, attacker = visiting(url, who, one), visiting(url, who, other)
     attacker.get("settings")
     for cookie in list(victim.http.cookies.jar):
-        if cookie.name == web.SEAT:
-            cookie.value = attacker.http.cookies[web.SEAT]  # as from a neighbouring domain
-    assert victim.http.post("settings/mode", data={"mark": attacker.mark, "mode": "paused"}).status_code == 403
+        if cookie.name == web.BROWSER_COOKIE:
+            cookie.value = attacker.http.cookies[web.BROWSER_COOKIE]  # as from a neighbouring domain
+    assert victim.http.post("settings/mode", data={"csrf_token": attacker.mark, "mode": "paused"}).status_code == 403
     assert app.user(one).mode == "on"
 
 
@@ -1348,7 +1349,7 @@ def test_U6_too_much_and_nonsense_are_turned_away(person: tuple[Memory, Visit]) 
     memory, visit = person
     memory.remember("Likes tea", category="preference")
     visit.get("settings")
-    data = {"mark": visit.mark, "text": "x" * (web.MOST_FORM + 1), "expect": ""}
+    data = {"csrf_token": visit.mark, "text": "x" * (web.MOST_FORM + 1), "expect": ""}
     assert visit.http.post("edit", data=data).status_code == 413
     headers = {"content-type": "multipart/form-data; boundary=x"}
     assert visit.http.post("edit", content=b"--x\r\nnonsense", headers=headers).status_code in (400, 403)
@@ -1396,7 +1397,7 @@ def test_U6_an_operator_sees_use_latency_behaviour_and_work(tmp_path: Path) -> N
     with recollect.open(tmp_path) as app:
         memory = app.user("u1")
         memory.episode("Birthday", "Looked for a cabin")
-        tools = app.tools("u1", "facts", session="c1", agent="assistant", patient=True)
+        tools = app.tools("u1", "facts", session="c1", agent="assistant", wait=True)
         fact = {"fact_key": "editor", "fact_value": "Neovim", "fact_type": "preference", "confidence": 0.9}
         for _ in range(2):
             tools.call("remember_fact", fact)
@@ -1418,7 +1419,7 @@ def test_U6_an_operator_retries_and_removes_what_was_given_up(tmp_path: Path) ->
         with app.queue() as queue:
             for user in ("u1", "u2", "@acme/u3"):
                 queue.put(Task(name="extract", user_id=user, payload={"text": "wombat"}, max_attempts=1))
-            queue.settle([Failed(lease, "the model did not answer") for lease in queue.take("w", 3).leases])
+            queue.settle([FailedAttempt(lease, "the model did not answer") for lease in queue.take("w", 3).leases])
             theirs = next(job.id for job in queue.dead() if job.user_id == "@acme/u3")
         visit = Visit(url)
         page = visit.get("operator/queue")
@@ -1438,9 +1439,11 @@ def test_U6_an_operator_retries_and_removes_what_was_given_up(tmp_path: Path) ->
 
 
 def test_U6_charts_escape_what_they_show() -> None:
-    for made in (bars([("<script>", 3)], '"<b>'), columns([("<script>", 3), ("b", 0)], '"<b>')):
+    for made in (bar_chart([("<script>", 3)], '"<b>'), column_chart([("<script>", 3), ("b", 0)], '"<b>')):
         assert "<script>" not in made and "<b>" not in made and "&lt;script&gt;" in made
-    assert 'height="140' in columns([("a", 2), ("b", 1)], "t") and 'height="70' in columns([("a", 2), ("b", 1)], "t")
+    assert 'height="140' in column_chart([("a", 2), ("b", 1)], "t") and 'height="70' in column_chart(
+        [("a", 2), ("b", 1)], "t"
+    )
 
 
 def test_U6_a_comparison_gives_both_texts_back() -> None:
@@ -1468,7 +1471,9 @@ def window(chromium: Any, person: tuple[Memory, Visit]) -> Iterator[Any]:
     memory, visit = person
     a_life(memory)
     context = chromium.new_context(viewport={"width": 360, "height": 740}, base_url=str(visit.http.base_url))
-    context.add_cookies([{"name": web.VISIT, "value": visit.http.cookies[web.VISIT], "url": str(visit.http.base_url)}])
+    context.add_cookies(
+        [{"name": web.SESSION_COOKIE, "value": visit.http.cookies[web.SESSION_COOKIE], "url": str(visit.http.base_url)}]
+    )
     complaints: list[str] = []
     opened = context.new_page()
     opened.on("pageerror", lambda error: complaints.append(str(error)))
@@ -1520,7 +1525,9 @@ def test_U6_in_a_browser_times_are_the_viewers_own(chromium: Any, person: tuple[
     at = memory.history()[-1].at.astimezone(timezone(timedelta(hours=14)))
     where = {"base_url": str(visit.http.base_url), "timezone_id": "Pacific/Kiritimati"}
     context = chromium.new_context(**where)
-    context.add_cookies([{"name": web.VISIT, "value": visit.http.cookies[web.VISIT], "url": str(visit.http.base_url)}])
+    context.add_cookies(
+        [{"name": web.SESSION_COOKIE, "value": visit.http.cookies[web.SESSION_COOKIE], "url": str(visit.http.base_url)}]
+    )
     page = context.new_page()
     page.goto("timeline")
     page.wait_for_selector("#zone:has-text('Pacific/Kiritimati')")

@@ -22,7 +22,7 @@ from recollect.identity.login import Login
 from recollect.surfaces import example
 from recollect.surfaces.http_server import Address
 from recollect.surfaces.serve import Server
-from recollect.surfaces.web.console import VISIT
+from recollect.surfaces.web.console import SESSION_COOKIE
 from recollect.testing import FrozenClock
 
 DESK, TALL, PHONE = (1200, 800), (1200, 1150), (390, 780)
@@ -38,7 +38,7 @@ async def main(folder: Path) -> None:
     # today, as the dashboard looks back from now; at the same hour, so that the pictures are alike
     clock = FrozenClock(datetime.now(timezone.utc).replace(hour=18, minute=0, second=0, microsecond=0))
     with tempfile.TemporaryDirectory() as kept, recollect.open(kept, clock=clock) as app:
-        await asyncio.to_thread(example.fill, app)
+        await asyncio.to_thread(example.fill_example, app)
         server = Server(app, Address.parse("127.0.0.1:0"), user=example.USER)
         port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         serving = asyncio.create_task(server.serve(port.set_result))
@@ -75,7 +75,7 @@ async def take_all(browser: Browser, app: Recollect, base: str, folder: Path) ->
         )
         link, _ = who.link(None, operator=True) if path.startswith("operator") else who.link(example.USER)
         visit, _ = who.enter(link)
-        await context.add_cookies([{"name": VISIT, "value": visit, "url": base}])
+        await context.add_cookies([{"name": SESSION_COOKIE, "value": visit, "url": base}])
         page = await context.new_page()
         answer = await page.goto(f"{base}/{path}")
         if answer is None or answer.status != 200:

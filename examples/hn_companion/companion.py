@@ -13,7 +13,7 @@ from typing import Any
 import recollect
 from recollect import Memory, Outcome, Ranked
 from recollect.agents.conclude import conclude
-from recollect.agents.discuss import Answer, Discussion
+from recollect.agents.discuss import Discussion, DiscussionReply
 from recollect.agents.extract import extract
 from recollect.agents.models import configured_model
 from recollect.agents.remind import Reminder, remind
@@ -85,7 +85,7 @@ class Reader:
         self.talk = self._discussion(session, post)
         return remind(self.memory, post["title"], session=session, clock=self.clock)
 
-    def say(self, text: str, *, id: str) -> Answer:
+    def say(self, text: str, *, id: str) -> DiscussionReply:
         """What they say, about the post or just so. "Remember that …" is kept before it is answered."""
         self.talk = self.talk or self._discussion("chat")
         heard = self.talk.hear(text, once=id)

@@ -20,7 +20,7 @@ from recollect.identity.erasure import ErasureHooks
 from recollect.memory.files.contract import Files, NoFiles
 from recollect.memory.files.disk import DiskFiles
 from recollect.memory.memory import Memory
-from recollect.memory.user_memory import Person
+from recollect.memory.user_memory import UserMemory
 from recollect.memory.vectors import Embedding
 from recollect.policy.topics import Topic
 from recollect.records import FILES_LEFT, PENDING, ExtractionRun, Receipt
@@ -28,7 +28,7 @@ from recollect.store.contract import Store
 from recollect.store.forks import renew_after_forks
 from recollect.store.sqlite import SqliteStore
 from recollect.times import Clock, utc_now
-from recollect.usage_metrics import Figures, QueueFigures, figures
+from recollect.usage_metrics import QueueMetrics, UsageMetrics, compute_metrics
 from recollect.userid import check_user_id, folder_name
 
 if TYPE_CHECKING:
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
     from recollect.identity.links import Identities
     from recollect.memory.trends import Trend
     from recollect.search.embedders.embedder import Embedder
-    from recollect.store.keys import Keys
+    from recollect.store.keys import ApiKeys
     from recollect.store.postgres_connections import Pool
     from recollect.store.service_tables import ServiceTables, Tables
-    from recollect.tools.deferred import Late, Patience
+    from recollect.tools.deferred import DeferredCall, ReplyTimeouts
     from recollect.tools.log import CallLog
     from recollect.tools.suite import Suite, Telemetry
     from recollect.work.contract import Job, Queue
-    from recollect.work.deferred_calls import LateCalls
+    from recollect.work.deferred_calls import DeferredCalls
     from recollect.work.worker import Worker
 
 LOGGER = logging.getLogger("recollect")
@@ -71,7 +71,7 @@ class Recollect:
             raise InvalidInputError(
                 "clock", "must be a function that returns the time, such as recollect.times.utc_now"
             )
-        check.instance("config", config, Config, "a recollect.Config")
+        check.check_instance("config", config, Config, "a recollect.Config")
         # absolute from here on: a relative folder would follow the working directory to another memory
         if isinstance(store, SqliteStore):
             config = replace(config, memory_dir=store.root)
@@ -80,13 +80,13 @@ class Recollect:
         self._store = store
         self._folder = None if folder is None else folder.absolute()
         self._clock = clock
-        self._people: OrderedDict[str, Person] = OrderedDict()
-        self._searched: OrderedDict[int, Person] = OrderedDict()
+        self._people: OrderedDict[str, UserMemory] = OrderedDict()
+        self._searched: OrderedDict[int, UserMemory] = OrderedDict()
         self._guard = threading.Lock()
         self._log: CallLog | None = None
-        self._late: LateCalls | None = None
+        self._late: DeferredCalls | None = None
         self._identities: Identities | None = None
-        self._keys: Keys | None = None
+        self._keys: ApiKeys | None = None
         self._queue_pool: Pool | None = None
         renew_after_forks(self, Recollect._renew)
 
@@ -94,7 +94,7 @@ class Recollect:
         """The memory of one user. Nothing is created until something is stored."""
         return Memory(self._person(check_user_id(user_id)))
 
-    def _person(self, name: str) -> Person:
+    def _person(self, name: str) -> UserMemory:
         with self._guard:
             person = self._people.get(name)
             if person is None:
@@ -104,9 +104,9 @@ class Recollect:
                 self._people.popitem(last=False)
         return person
 
-    def _new_person(self, name: str) -> Person:
+    def _new_person(self, name: str) -> UserMemory:
         files = self._files(name)
-        return Person(
+        return UserMemory(
             self._store.user(name),
             files,
             self.config,
@@ -130,13 +130,13 @@ class Recollect:
             return self._identities
 
     @property
-    def keys(self) -> Keys:
+    def keys(self) -> ApiKeys:
         """Who may use the HTTP API."""
-        from recollect.store.keys import KEYS, Keys
+        from recollect.store.keys import KEYS, ApiKeys
 
         with self._guard:
             if self._keys is None:
-                self._keys = Keys(self._service_tables(KEYS), self._clock)
+                self._keys = ApiKeys(self._service_tables(KEYS), self._clock)
             return self._keys
 
     def _service_tables(self, tables: Tables) -> ServiceTables:
@@ -150,9 +150,9 @@ class Recollect:
 
         if isinstance(self._store, PostgresStore):
             return PostgresServiceTables(self._store, tables)
-        from recollect.store.service_tables import Nowhere
+        from recollect.store.service_tables import NoServiceTables
 
-        return Nowhere(tables)
+        return NoServiceTables(tables)
 
     def tools(
         self,
@@ -163,13 +163,13 @@ class Recollect:
         agent: str | None = None,
         others: Sequence[str | int] = (),
         fixed_user: bool | None = None,
-        patient: bool = False,
+        wait: bool = False,
     ) -> Suite:
         """The tools of these suites, or of all, over the memory of one user.
 
         ``session`` is the conversation they are called in, ``chat`` the chat that it belongs to: facts learned in
         one are not recalled in another by the facts suite. ``others`` are users who take part in it: what takes a
-        ``user_id`` reaches them too. With ``fixed_user`` nothing takes one. A ``patient`` host waits for each call as
+        ``user_id`` reaches them too. With ``fixed_user`` nothing takes one. With ``wait``, each call is waited for as
         long as the tool says, rather than MEMORY_TOOL_TIMEOUT_MS.
         """
         from recollect.tools.catalog import tools_of
@@ -177,15 +177,15 @@ class Recollect:
 
         return Suite(
             self.user(user_id),
-            tools_of(check.words("suites", suites)),
+            tools_of(check.check_words("suites", suites)),
             session=session,
-            chat=check.optional_line("chat", chat),
+            chat=check.check_optional_line("chat", chat),
             agent=agent,
-            others=[self.user(other) for other in check.several("others", others)],
+            others=[self.user(other) for other in check.check_list("others", others)],
             fixed_user=fixed_user,
             log=self._call_log(),
             telemetry=self._telemetry(),
-            patience=None if patient else self._patience(),
+            patience=None if wait else self._patience(),
             clock=self._clock,
         )
 
@@ -197,32 +197,32 @@ class Recollect:
                 self._log = CallLog(lambda name: self.user(name)._person, self.config, self._clock)
             return self._log
 
-    def _patience(self) -> Patience | None:
+    def _patience(self) -> ReplyTimeouts | None:
         """How long a reply waits for a tool; None, as long as the tool says, if there is no queue or no wish for it."""
         config = self.config
         if not config.tool_async or not (config.database_url or isinstance(self._store, SqliteStore)):
             return None
-        from recollect.memory.search import load
-        from recollect.tools.deferred import Patience
+        from recollect.memory.search import load_search
+        from recollect.tools.deferred import ReplyTimeouts
 
-        load()  # now, and not while a reply waits
+        load_search()  # now, and not while a reply waits
         seconds = config.tool_timeout_ms / 1000
         embedding = 0.0 if self._embedding is None else config.embedder_timeout_ms / 1000
-        return Patience(seconds + embedding, seconds, self._late_calls())
+        return ReplyTimeouts(seconds + embedding, seconds, self._late_calls())
 
-    def _late_calls(self, *, resume: bool = True) -> LateCalls:
-        from recollect.work.deferred_calls import LateCalls
+    def _late_calls(self, *, resume: bool = True) -> DeferredCalls:
+        from recollect.work.deferred_calls import DeferredCalls
 
         with self._guard:
             if self._late is not None:
                 return self._late
-            late = self._late = LateCalls(self.queue, self._tools_for)
+            late = self._late = DeferredCalls(self.queue, self._tools_for)
         if resume and isinstance(self._store, SqliteStore) and (self._store.root / "queue.db").exists():
             # what a process left that died; with PostgreSQL there are workers for that
             threading.Thread(target=late.resume_if_any, name="recollect-resume", daemon=True).start()
         return late
 
-    def _tools_for(self, late: Late) -> Suite:
+    def _tools_for(self, late: DeferredCall) -> Suite:
         others = [name for name in late.people if name != late.user]
         return self.tools(late.user, session=late.session, chat=late.chat, agent=late.agent, others=others)
 
@@ -266,7 +266,7 @@ class Recollect:
 
         jobs = Jobs(queue, self.user, self.users, extractor=self.extractor(), clock=self._clock)
         handlers = {**jobs.handlers(), TOOL: self._late_calls(resume=False).do}
-        most = check.positive("concurrency", concurrency)
+        most = check.check_positive("concurrency", concurrency)
         return Worker(queue, handlers, concurrency=most, schedule=schedule(queue, self.config))
 
     def extractor(self) -> Extractor:
@@ -297,7 +297,7 @@ class Recollect:
         """In a forked child: another thread may have held it."""
         self._guard = threading.Lock()
 
-    def _was_used(self, person: Person) -> None:
+    def _was_used(self, person: UserMemory) -> None:
         """Keep the indexes of those who searched last, and put the others away: handles may be kept for long."""
         with self._guard:
             known = id(person) in self._searched
@@ -328,10 +328,10 @@ class Recollect:
             if not isinstance(value, str) or (value and not value.isprintable()):
                 raise InvalidInputError(field, "must be text that an id could begin with")
         return self._store.users(
-            tenant=None if tenant is None else check_tenant(check.line("tenant", tenant)),
+            tenant=None if tenant is None else check_tenant(check.check_line("tenant", tenant)),
             begins=begins,
             after=after,
-            limit=check.optional_positive("limit", limit),
+            limit=check.check_optional_positive("limit", limit),
         )
 
     def runs(
@@ -345,7 +345,7 @@ class Recollect:
 
         Of someone whose data cannot be read there are none: ``unreadable`` is told who and why, or else the log.
         """
-        sort, most = check.optional_line("kind", kind), check.positive("limit", limit)
+        sort, most = check.check_optional_line("kind", kind), check.check_positive("limit", limit)
         found: list[tuple[str, ExtractionRun]] = []
         for name in self.users():
             try:
@@ -358,7 +358,7 @@ class Recollect:
                     unreadable(name, error)
         return sorted(found, key=lambda one: (one[1].day, one[1].started_at), reverse=True)[:most]
 
-    def figures(self, *, days: int = 7, tenant: str | None = None, seconds: float | None = None) -> Figures:
+    def metrics(self, *, days: int = 7, tenant: str | None = None, seconds: float | None = None) -> UsageMetrics:
         """How memories were used in the last days, today included: calls, success, latency, the queue. No content.
 
         Of everyone, or of the users of one ``tenant``. Where each user has a file of their own, counting many for the
@@ -366,22 +366,22 @@ class Recollect:
         """
         from recollect.store.keys import check_tenant
 
-        most = check.positive("days", days, _MOST_DAYS)
-        whose = None if tenant is None else check_tenant(check.line("tenant", tenant))
+        most = check.check_positive("days", days, _MOST_DAYS)
+        whose = None if tenant is None else check_tenant(check.check_line("tenant", tenant))
         until = self._clock().date()
         since = until - timedelta(days=most - 1)
         if self._log is not None:
             self._log.flush()
-        patience = None if seconds is None else check.cost("seconds", seconds)
-        found = figures(self._store.tally(whose, since, until, patience), since, until)
-        return replace(found, queue=self._queue_figures(whose))
+        patience = None if seconds is None else check.check_cost("seconds", seconds)
+        found = compute_metrics(self._store.tally(whose, since, until, patience), since, until)
+        return replace(found, queue=self._queue_metrics(whose))
 
-    def _queue_figures(self, tenant: str | None) -> QueueFigures | None:
+    def _queue_metrics(self, tenant: str | None) -> QueueMetrics | None:
         if not self._has_queue:
-            return QueueFigures() if isinstance(self._store, SqliteStore) else None
+            return QueueMetrics() if isinstance(self._store, SqliteStore) else None
         try:
             with self.queue() as queue:
-                return queue.figures(tenant)
+                return queue.metrics(tenant)
         except StoreError as error:
             LOGGER.warning("the queue cannot be read: %s", type(error).__name__)
             return None
@@ -392,11 +392,11 @@ class Recollect:
         Of the last 7, 30, 90 or 365 days, today not included. Numbers are rounded down, and nobody is named. Of all
         users, or ``among`` those of one tenant.
         """
-        from recollect.memory.trends import trends
+        from recollect.memory.trends import find_trends
 
-        names = self.users() if among is None else map(check_user_id, check.several("among", among))
+        names = self.users() if among is None else map(check_user_id, check.check_list("among", among))
         people = ((self._store.user(name), self._files(name)) for name in names if self.config.enabled)
-        return trends(people, k=k, days=days, now=self._clock(), code=self.config.language)
+        return find_trends(people, k=k, days=days, now=self._clock(), code=self.config.language)
 
     def erase_user(self, user_id: str | int) -> Receipt:
         """Remove a user and everything about them, everywhere."""
@@ -552,16 +552,16 @@ def open(
     of your own, or named as MEMORY_EMBEDDER does. Other settings are those of `Config`; what is not given comes
     from the environment.
     """
-    files = None if files is None else check.path("files", files)
+    files = None if files is None else check.check_path("files", files)
     if isinstance(embedder, str):
         settings["embedder"], embedder = embedder, None
     if where is not None and not isinstance(where, str | Path):
         chosen = Config.load(**settings) if config is None else config
         return Recollect(where, chosen, folder=files, clock=clock, embedder=embedder)
     if isinstance(where, str) and "://" not in where:
-        where = check.path("where", where)
+        where = check.check_path("where", where)
     chosen = Config.resolve(where, files, **settings) if config is None else config
-    check.instance("config", chosen, Config, "a recollect.Config")
+    check.check_instance("config", chosen, Config, "a recollect.Config")
     if chosen.database_url:
         from recollect.store.postgres import PostgresStore
 
@@ -588,8 +588,8 @@ def _embedding(config: Config, embedder: Embedder | None) -> Embedding | None:
         raise InvalidInputError(
             "embedder", "must be a name, as in MEMORY_EMBEDDER, or have name, dimensions and embed()"
         )
-    from recollect.search.embedders.embedder import checked  # here, not above: they load NumPy
+    from recollect.search.embedders.embedder import check_embedder  # here, not above: they load NumPy
     from recollect.search.embedders.opening import open_embedder
 
     chosen = open_embedder(config.embedder, key=config.embedder_key or None) if embedder is None else embedder
-    return None if chosen is None else Embedding(checked(chosen), config.embedder_timeout_ms / 1000)
+    return None if chosen is None else Embedding(check_embedder(chosen), config.embedder_timeout_ms / 1000)

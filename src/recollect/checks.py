@@ -40,10 +40,10 @@ _NOT_IN_A_FILE = re.compile(r"[\x00\ud800-\udfff]")
 _PLAIN = (str, bool, int, float, type(None))
 
 
-def text(field: str, value: object, limit: int = MAX_TEXT) -> str:
+def check_text(field: str, value: object, limit: int = MAX_TEXT) -> str:
     """Text with something in it, without control characters; line breaks become ``\\n``."""
     if not isinstance(value, str):
-        raise InvalidInputError(field, f"must be text, not {_type(value)}")
+        raise InvalidInputError(field, f"must be text, not {_type_name(value)}")
     if len(value) > limit:
         raise InvalidInputError(field, f"has {len(value):,} characters; at most {limit:,} are allowed")
     if value.isprintable() and (cleaned := value.strip()):
@@ -51,7 +51,7 @@ def text(field: str, value: object, limit: int = MAX_TEXT) -> str:
     if found := _FORBIDDEN.search(value.replace("\r\n", "\n").replace("\r", "\n")):
         raise InvalidInputError(
             field,
-            f"has {_name(found[0])} at position {value.index(found[0])};"
+            f"has {_describe_character(found[0])} at position {value.index(found[0])};"
             " only ordinary characters, tabs and line breaks are allowed",
         )
     cleaned = value.replace("\r\n", "\n").replace("\r", "\n").strip().strip("\ufeff\u200b\u2060").strip()
@@ -60,171 +60,177 @@ def text(field: str, value: object, limit: int = MAX_TEXT) -> str:
     return cleaned
 
 
-def whole_file(field: str, value: object) -> str:
+def check_file_text(field: str, value: object) -> str:
     """The text of a whole file, taken as it is: everything but what a text file cannot hold."""
     if not isinstance(value, str):
-        raise InvalidInputError(field, f"must be text, not {_type(value)}")
+        raise InvalidInputError(field, f"must be text, not {_type_name(value)}")
     if len(value) > MAX_FILE:
         raise InvalidInputError(field, f"has {len(value):,} characters; at most {MAX_FILE:,} are allowed")
     if found := _NOT_IN_A_FILE.search(value):
-        raise InvalidInputError(field, f"has {_name(found[0])} at position {found.start()}, which a file cannot hold")
+        raise InvalidInputError(
+            field, f"has {_describe_character(found[0])} at position {found.start()}, which a file cannot hold"
+        )
     if len(value) * 4 > MAX_BYTES and (size := len(value.encode("utf-8"))) > MAX_BYTES:
         raise InvalidInputError(field, f"has {size:,} bytes as UTF-8; at most {MAX_BYTES:,} are allowed")
     return value
 
 
-def sought(field: str, value: object) -> str | None:
+def check_filter_value(field: str, value: object) -> str | None:
     """What something stored must be equal to, or None. Anything may be asked that could be stored at all."""
     if value is None:
         return None
     if not isinstance(value, str):
-        raise InvalidInputError(field, f"must be text, not {_type(value)}")
+        raise InvalidInputError(field, f"must be text, not {_type_name(value)}")
     if found := _NOT_IN_A_FILE.search(value):
-        raise InvalidInputError(field, f"has {_name(found[0])} at position {found.start()}, which is never stored")
+        raise InvalidInputError(
+            field, f"has {_describe_character(found[0])} at position {found.start()}, which is never stored"
+        )
     return value
 
 
-def query(field: str, value: object) -> str:
+def check_query(field: str, value: object) -> str:
     """What to search for. Anything may be asked, also nothing: the answer is then nothing."""
     if not isinstance(value, str):
-        raise InvalidInputError(field, f"must be text, not {_type(value)}")
+        raise InvalidInputError(field, f"must be text, not {_type_name(value)}")
     return _FORBIDDEN.sub(" ", value)
 
 
-def optional_text(field: str, value: object, limit: int = MAX_SHORT) -> str | None:
-    """`text`, or None for None."""
-    return None if value is None else text(field, value, limit)
+def check_optional_text(field: str, value: object, limit: int = MAX_SHORT) -> str | None:
+    """`check_text`, or None for None."""
+    return None if value is None else check_text(field, value, limit)
 
 
-def line(field: str, value: object, limit: int = MAX_SHORT) -> str:
-    """`text` on a single line."""
-    cleaned = text(field, value, limit)
+def check_line(field: str, value: object, limit: int = MAX_SHORT) -> str:
+    """`check_text` on a single line."""
+    cleaned = check_text(field, value, limit)
     if "\n" in cleaned:
         raise InvalidInputError(field, "must be a single line")
     return cleaned
 
 
-def optional_line(field: str, value: object, limit: int = MAX_SHORT) -> str | None:
-    """`line`, or None for None."""
-    return None if value is None else line(field, value, limit)
+def check_optional_line(field: str, value: object, limit: int = MAX_SHORT) -> str | None:
+    """`check_line`, or None for None."""
+    return None if value is None else check_line(field, value, limit)
 
 
-def one_of(field: str, value: object, allowed: Sequence[str]) -> str:
+def check_choice(field: str, value: object, allowed: Sequence[str]) -> str:
     """One of the allowed words."""
     if not isinstance(value, str) or value not in allowed:
-        raise InvalidInputError(field, f"{_shown(value)} is not one of {', '.join(allowed)}")
+        raise InvalidInputError(field, f"{_preview_value(value)} is not one of {', '.join(allowed)}")
     return value
 
 
-def share(field: str, value: object) -> float:
+def check_fraction(field: str, value: object) -> float:
     """A number from 0 to 1."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise InvalidInputError(field, f"{_shown(value)} is not a number from 0 to 1")
+        raise InvalidInputError(field, f"{_preview_value(value)} is not a number from 0 to 1")
     return float(value)
 
 
-def flag(field: str, value: object) -> bool:
+def check_flag(field: str, value: object) -> bool:
     """True or False."""
     if not isinstance(value, bool):
-        raise InvalidInputError(field, f"{_shown(value)} is not true or false")
+        raise InvalidInputError(field, f"{_preview_value(value)} is not true or false")
     return value
 
 
-def positive(field: str, value: object, most: int = 1_000_000) -> int:
+def check_positive(field: str, value: object, most: int = 1_000_000) -> int:
     """A whole number from 1."""
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-        raise InvalidInputError(field, f"{_shown(value)} is not a whole number from 1 to {most:,}")
+        raise InvalidInputError(field, f"{_preview_value(value)} is not a whole number from 1 to {most:,}")
     return value
 
 
-def optional_positive(field: str, value: object) -> int | None:
-    """`positive`, or None for None."""
-    return None if value is None else positive(field, value)
+def check_optional_positive(field: str, value: object) -> int | None:
+    """`check_positive`, or None for None."""
+    return None if value is None else check_positive(field, value)
 
 
-def amount(field: str, value: object, most: int = 10**12) -> int:
+def check_count(field: str, value: object, most: int = 10**12) -> int:
     """A whole number from 0."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
-        raise InvalidInputError(field, f"{_shown(value)} is not a whole number from 0 to {most:,}")
+        raise InvalidInputError(field, f"{_preview_value(value)} is not a whole number from 0 to {most:,}")
     return value
 
 
-def number(field: str, value: object) -> int:
+def check_number(field: str, value: object) -> int:
     """The number of something that is counted up, such as a journal entry."""
-    return amount(field, value, MAX_NUMBER)
+    return check_count(field, value, MAX_NUMBER)
 
 
-def entry_or_run(field: str, value: object) -> int | str:
+def check_entry_or_run(field: str, value: object) -> int | str:
     """A journal entry by its number, or a run by its id."""
     if not isinstance(value, str):
-        return number(field, value)
-    name = line(field, value, 200)
-    return number(field, int(name)) if name.isascii() and name.isdecimal() else name
+        return check_number(field, value)
+    name = check_line(field, value, 200)
+    return check_number(field, int(name)) if name.isascii() and name.isdecimal() else name
 
 
-def cost(field: str, value: object, most: float = 1e9) -> float:
+def check_cost(field: str, value: object, most: float = 1e9) -> float:
     """A sum of money, not below 0."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
-        raise InvalidInputError(field, f"{_shown(value)} is not a number from 0 to {most:,.0f}")
+        raise InvalidInputError(field, f"{_preview_value(value)} is not a number from 0 to {most:,.0f}")
     return float(value)
 
 
-def words(field: str, value: object, most: int = MAX_TAGS) -> tuple[str, ...]:
+def check_words(field: str, value: object, most: int = MAX_TAGS) -> tuple[str, ...]:
     """Several short texts, each once, in their order."""
     if isinstance(value, str) or not isinstance(value, Sequence):
-        raise InvalidInputError(field, f"must be a list of texts, not {_type(value)}")
+        raise InvalidInputError(field, f"must be a list of texts, not {_type_name(value)}")
     if len(value) > most:
         raise InvalidInputError(field, f"has {len(value)} items; at most {most} are allowed")
-    return tuple(dict.fromkeys(line(f"{field}[{index}]", item, 200) for index, item in enumerate(value)))
+    return tuple(dict.fromkeys(check_line(f"{field}[{index}]", item, 200) for index, item in enumerate(value)))
 
 
-def several(field: str, value: Iterable[_T], kind: type[_T] | None = None) -> list[_T]:
+def check_list(field: str, value: Iterable[_T], kind: type[_T] | None = None) -> list[_T]:
     """Several things, of one kind if that is said."""
     if not isinstance(value, Iterable):
-        raise InvalidInputError(field, f"must be a list, not {_type(value)}")
+        raise InvalidInputError(field, f"must be a list, not {_type_name(value)}")
     found = list(value)
     for index, item in enumerate(found if kind else ()):
         if kind and not isinstance(item, kind):
-            raise InvalidInputError(f"{field}[{index}]", f"must be a {kind.__name__}, not {_type(item)}")
+            raise InvalidInputError(f"{field}[{index}]", f"must be a {kind.__name__}, not {_type_name(item)}")
     return found
 
 
-def instance(field: str, value: object, kind: type[_T], wanted: str) -> _T:
+def check_instance(field: str, value: object, kind: type[_T], wanted: str) -> _T:
     """Something of a class of ours; ``wanted`` says where the caller gets it."""
     if not isinstance(value, kind):
-        raise InvalidInputError(field, f"must be {wanted}, not {_type(value)}")
+        raise InvalidInputError(field, f"must be {wanted}, not {_type_name(value)}")
     return value
 
 
-def seconds(field: str, value: object, most: float = 86_400) -> float:
+def check_seconds(field: str, value: object, most: float = 86_400) -> float:
     """A length of time, more than 0."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= most:
-        raise InvalidInputError(field, f"{_shown(value)} is not a number of seconds, more than 0 and at most {most:,}")
+        raise InvalidInputError(
+            field, f"{_preview_value(value)} is not a number of seconds, more than 0 and at most {most:,}"
+        )
     return float(value)
 
 
-def moment(field: str, value: object, last_year: int = 9_999) -> datetime:
+def check_moment(field: str, value: object, last_year: int = 9_999) -> datetime:
     """A point in time: a datetime, a date, or text as ISO 8601 has it."""
     if not isinstance(value, date | str) or (isinstance(value, str) and len(value) > MAX_DATE):
-        raise InvalidInputError(field, f"{_shown(value)} is not a date; use YYYY-MM-DD or ISO 8601")
+        raise InvalidInputError(field, f"{_preview_value(value)} is not a date; use YYYY-MM-DD or ISO 8601")
     if (found := parse_moment(field, value)).year > last_year:
         raise InvalidInputError(field, f"{found:%Y-%m-%d} is too far ahead; the last year is {last_year}")
     return found
 
 
-def day(field: str, value: object, last_year: int = 9_999) -> date:
+def check_day(field: str, value: object, last_year: int = 9_999) -> date:
     """A date, or ``YYYY-MM-DD``."""
     if not isinstance(value, date | str):
-        raise InvalidInputError(field, f"{_shown(value)} is not a day; use YYYY-MM-DD")
+        raise InvalidInputError(field, f"{_preview_value(value)} is not a day; use YYYY-MM-DD")
     if (found := parse_day(field, value)).year > last_year:
         raise InvalidInputError(field, f"{found} is too far ahead; the last year is {last_year}")
     return found
 
 
-def path(field: str, value: object) -> Path:
+def check_path(field: str, value: object) -> Path:
     """Where a file is or shall be, if a file can be called so."""
     if not isinstance(value, str | Path):
-        raise InvalidInputError(field, f"must be a path, not {_type(value)}")
+        raise InvalidInputError(field, f"must be a path, not {_type_name(value)}")
     if not str(value) or len(str(value)) > MAX_FACT:
         raise InvalidInputError(field, f"must have 1 to {MAX_FACT:,} characters")
     try:
@@ -236,7 +242,7 @@ def path(field: str, value: object) -> Path:
     return Path(value)
 
 
-def metadata(field: str, value: object) -> dict[str, Any]:
+def check_metadata(field: str, value: object) -> dict[str, Any]:
     """A mapping that JSON can hold, as a copy."""
     if value is None:
         return {}
@@ -257,18 +263,18 @@ def metadata(field: str, value: object) -> dict[str, Any]:
     return copy
 
 
-def _name(character: str) -> str:
+def _describe_character(character: str) -> str:
     code = ord(character)
     if 0xD800 <= code <= 0xDFFF:
         return f"half a character (a lone surrogate, U+{code:04X})"
     return f"a control character ({unicodedata.name(character, f'U+{code:04X}')})"
 
 
-def _type(value: object) -> str:
+def _type_name(value: object) -> str:
     return "nothing" if value is None else type(value).__name__
 
 
-def _shown(value: object) -> str:
+def _preview_value(value: object) -> str:
     """A short plain value as it is, anything else as what it is: some things are endless, or cannot be told."""
     if type(value) not in _PLAIN or (isinstance(value, int) and value.bit_length() > 100):
         return f"this {type(value).__name__}"

@@ -193,7 +193,7 @@ class Config:
         for f in _variables():
             text = environ.get(f.metadata["variable"], "").strip()
             if text:
-                values[f.name] = _parse(f.metadata["variable"], text, type(f.default))
+                values[f.name] = _parse_setting(f.metadata["variable"], text, type(f.default))
         values.update({name: value for name, value in overrides.items() if value is not None})
         # with PostgreSQL nobody wants files in a folder that was never named
         values.setdefault("files", not values.get("database_url") or "memory_dir" in values)
@@ -222,11 +222,11 @@ class Config:
     @classmethod
     def table(cls) -> list[tuple[str, str, str]]:
         """Variable, default and description of every setting."""
-        return [(f.metadata["variable"], _shown(f.default), f.metadata["description"]) for f in _variables()]
+        return [(f.metadata["variable"], _display_value(f.default), f.metadata["description"]) for f in _variables()]
 
     def values(self) -> dict[str, str]:
         """Each variable with its value, a password in a URL masked."""
-        shown = {f.metadata["variable"]: _shown(getattr(self, f.name)) for f in _variables()}
+        shown = {f.metadata["variable"]: _display_value(getattr(self, f.name)) for f in _variables()}
         for name in _URLS:
             shown[name] = without_password(shown[name])
         for name in ("MEMORY_EMBEDDER_KEY", "MEMORY_MODEL_KEY", "TELEGRAM_BOT_TOKEN"):
@@ -305,7 +305,7 @@ _URLS = (
 _WORDS = dict.fromkeys(("true", "1", "yes", "on"), True) | dict.fromkeys(("false", "0", "no", "off"), False)
 
 
-def _parse(variable: str, text: str, kind: type) -> Any:
+def _parse_setting(variable: str, text: str, kind: type) -> Any:
     try:
         if kind is bool:
             return _WORDS[text.lower()]
@@ -317,5 +317,5 @@ def _parse(variable: str, text: str, kind: type) -> Any:
     return Path(text) if issubclass(kind, Path) else text
 
 
-def _shown(value: object) -> str:
+def _display_value(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)

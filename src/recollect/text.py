@@ -1,6 +1,6 @@
 """Words of a text, in any script.
 
-Turns a text into a form that can be compared (`fold`), into words (`words`), into search terms (`terms`) and
+Turns a text into a form that can be compared (`fold`), into words (`folded_words`), into search terms (`terms`) and
 into plain ASCII (`romanize`). Search and the duplicate policy both stand on it.
 
 It knows nothing about databases, facts, users or ranking, and it has no dictionary and no model: the language
@@ -17,20 +17,20 @@ from functools import lru_cache
 
 __all__ = [
     "clean",
-    "cut",
+    "detect_language",
     "fold",
-    "language",
+    "folded_words",
     "language_of",
     "languages_of_script",
+    "letter_runs",
     "romanize",
-    "runs",
     "stem",
     "stems",
     "terms",
+    "token_words",
     "tokens",
     "unspaced",
     "without_stop_words",
-    "words",
 ]
 
 # -- characters ----------------------------------------------------------------------------------------------
@@ -149,7 +149,7 @@ def fold(text: str) -> str:
 def tokens(cleaned: str) -> list[str]:
     """Words and punctuation marks of a text that went through `clean`, in order and with their case.
 
-    A run of an unspaced script is one token here; `words` cuts it into pairs.
+    A run of an unspaced script is one token here; `folded_words` cuts it into pairs.
     """
     return (_ascii() if cleaned.isascii() else _any()).findall(cleaned)
 
@@ -160,7 +160,7 @@ def unspaced(token: str) -> bool:
 
 
 @lru_cache(maxsize=32768)
-def cut(token: str) -> tuple[str, ...]:
+def token_words(token: str) -> tuple[str, ...]:
     """The folded words in one token: none for punctuation, pairs for Chinese, two for l'hôpital."""
     if token in _MARK_SET:
         return ()
@@ -175,7 +175,7 @@ def cut(token: str) -> tuple[str, ...]:
     return (token,) if token else ()
 
 
-def words(text: str) -> list[str]:
+def folded_words(text: str) -> list[str]:
     """The folded words of a text, in order.
 
     >>> words("Don’t use C++ or node.js 18.2 — Київ, 東京都!")
@@ -183,16 +183,16 @@ def words(text: str) -> list[str]:
     """
     found: list[str] = []
     for token in tokens(clean(text)):
-        found += cut(token)
+        found += token_words(token)
     return found
 
 
-def runs(folded: str) -> list[str]:
+def letter_runs(folded: str) -> list[str]:
     """The runs of letters, digits and their marks in a folded text: "gpt-4_turbo" is gpt, 4 and turbo."""
     return _compiled(f"(?:[^\\W_]|[{_MARKS}])+").findall(folded)
 
 
-def joined(folded: str) -> str:
+def join_compounds(folded: str) -> str:
     """A folded text with its compounds in one word, hyphens and apostrophes left out: "e-mail" is email, "don't" dont.
 
     Numbers stay as they are, and a possessive 's goes.
@@ -201,10 +201,10 @@ def joined(folded: str) -> str:
         return folded
     letter = f"(?:[^\\W_]|[{_MARKS}])"
     # from the beginning of a word only, and never back: a word as long as a page would take minutes otherwise
-    return _compiled(f"(?<!{letter}){letter}++(?:[-']{letter}++)+").sub(_join, folded)
+    return _compiled(f"(?<!{letter}){letter}++(?:[-']{letter}++)+").sub(_join_compound, folded)
 
 
-def _join(found: re.Match[str]) -> str:
+def _join_compound(found: re.Match[str]) -> str:
     compound = found[0].removesuffix("'s")
     return compound.replace("-", "").replace("'", "") if re.search(r"[^\W\d_]", compound) else compound
 
@@ -374,7 +374,7 @@ def _ukrainian_words() -> frozenset[str]:
     return frozenset(_UKRAINIAN.split())
 
 
-def language(found: list[str]) -> str:
+def detect_language(found: list[str]) -> str:
     """The likely language of a text, given its words in lower case; English when in doubt."""
     speakers = _speakers()
     votes: dict[str, int] = {}
@@ -402,7 +402,7 @@ def language(found: list[str]) -> str:
 
 def language_of(text: str) -> str:
     """The likely language of a text."""
-    return language([token.lower() for token in tokens(clean(text))])
+    return detect_language([token.lower() for token in tokens(clean(text))])
 
 
 # -- stems ---------------------------------------------------------------------------------------------------
@@ -496,12 +496,12 @@ def terms(text: str, code: str = "", *, asked: bool = False) -> tuple[str, ...]:
     negations always stay. What is ``asked`` is searched without the words that only make it a question.
     An identifier is found whole and by its parts: gpt-4 also by gpt and 4.
     """
-    found = words(text)
+    found = folded_words(text)
     if text.isascii():
-        code = code or language(found)
+        code = code or detect_language(found)
     else:
         cleaned = tokens(clean(text))
-        code = code or language([token.lower() for token in cleaned])  # before they are folded: letters tell
+        code = code or detect_language([token.lower() for token in cleaned])  # before they are folded: letters tell
         if not asked:  # a single character is searched for as it is, and not as half of a pair
             found += [
                 letter for token in cleaned if len(token) > 1 for letter in token if _compiled(_SYLLABLE).match(letter)
@@ -516,12 +516,12 @@ def terms(text: str, code: str = "", *, asked: bool = False) -> tuple[str, ...]:
         if word.isalpha():
             stemmed.append(stem(word, code))
         else:
-            stemmed += [stem(part, code) for part in _parts(word)]
+            stemmed += [stem(part, code) for part in _identifier_parts(word)]
     return tuple(stemmed)
 
 
 @lru_cache(maxsize=16384)
-def _parts(word: str) -> tuple[str, ...]:
+def _identifier_parts(word: str) -> tuple[str, ...]:
     """An identifier and what it is made of; 1,200 is 1200, and c++, don't and 3.11 are only themselves."""
     if not any(letter.isalpha() for letter in word):
         return (word.replace(",", "") if "," in word else word,)

@@ -45,14 +45,14 @@ def parse_moment(field: str, value: object) -> datetime:
             moment = None
     if moment is None:
         raise InvalidInputError(
-            field, f"{_shown(value)} is not a date; use YYYY-MM-DD or ISO 8601, such as 2026-02-12T09:30:00Z"
+            field, f"{_shorten_repr(value)} is not a date; use YYYY-MM-DD or ISO 8601, such as 2026-02-12T09:30:00Z"
         )
     if moment.tzinfo is None:
         return moment.replace(tzinfo=timezone.utc)
     try:
         return moment.astimezone(timezone.utc)
     except OverflowError:
-        raise InvalidInputError(field, f"{_shown(value)} is outside the calendar") from None
+        raise InvalidInputError(field, f"{_shorten_repr(value)} is outside the calendar") from None
 
 
 def parse_day(field: str, value: object) -> date:
@@ -66,9 +66,9 @@ def parse_day(field: str, value: object) -> date:
             return date.fromisoformat(value.strip())
         except ValueError:
             pass
-    raise InvalidInputError(field, f"{_shown(value)} is not a day; use YYYY-MM-DD")
+    raise InvalidInputError(field, f"{_shorten_repr(value)} is not a day; use YYYY-MM-DD")
 
 
-def _shown(value: object) -> str:
+def _shorten_repr(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 40 else text[:37] + "..."

@@ -1,7 +1,7 @@
 """How memories are used, in numbers: names, days and times, nothing of the content and nobody's name.
 
-A `Tally` is what a store counted, a `Figures` what an operator wants to know of it. Times are counted by how long they
-took: twenty steps for each power of ten, so that a percentile is within 7 % of the true one. Knows no database.
+A `Tally` is what a store counted, a `UsageMetrics` what an operator wants to know of it. Times are counted by how long
+they took: twenty steps for each power of ten, so that a percentile is within 7 % of the true one. Knows no database.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spread:
+class Latency:
     """How long things took, in milliseconds. Without any there are no percentiles."""
 
     number: int = 0
@@ -67,7 +67,7 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolFigures:
+class ToolMetrics:
     """How one tool does."""
 
     tool: str
@@ -75,11 +75,11 @@ class ToolFigures:
     failed: int
     success: float | None
     """The share of calls that were answered; None if all of them still wait."""
-    latency: Spread
+    latency: Latency
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DayFigures:
+class DayMetrics:
     """One day."""
 
     day: date
@@ -91,7 +91,7 @@ class DayFigures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueueFigures:
+class QueueMetrics:
     """What waits to be done, what is done, and how long that took."""
 
     waiting: int = 0
@@ -100,12 +100,12 @@ class QueueFigures:
     dead: int = 0
     oldest: datetime | None = None
     """When the job was due that has waited longest."""
-    completion: Spread = Spread()
+    completion: Latency = Latency()
     """From when a job was put, or due if it was put for later, until it was done; of those that are still kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
+class UsageMetrics:
     """How memories were used from one day to another, both included."""
 
     since: date
@@ -118,11 +118,11 @@ class Figures:
     calls: int = 0
     failed: int = 0
     success: float | None = None
-    latency: Spread = Spread()
-    writing: Spread = Spread()
+    latency: Latency = Latency()
+    writing: Latency = Latency()
     """Of the calls that changed a memory: until the change was durable and answered."""
-    tools: tuple[ToolFigures, ...] = ()
-    days: tuple[DayFigures, ...] = ()
+    tools: tuple[ToolMetrics, ...] = ()
+    days: tuple[DayMetrics, ...] = ()
     conversations: int = 0
     """One that goes on for days counts on each of them."""
     facts_per_conversation: float | None = None
@@ -132,16 +132,16 @@ class Figures:
     duplicates: int = 0
     duplicate_rate: float | None = None
     """The share of what tools wanted to write that was known already."""
-    queue: QueueFigures | None = None
+    queue: QueueMetrics | None = None
     """None if there can be no queue, or it cannot be read."""
 
 
-def step_of(milliseconds: float) -> int:
+def latency_step(milliseconds: float) -> int:
     """Where a time is counted: under the first bound that is greater."""
     return bisect_right(BOUNDS, milliseconds)
 
 
-def spread(steps: Mapping[int, int]) -> Spread:
+def latency_of(steps: Mapping[int, int]) -> Latency:
     """Percentiles of what was counted. What took longer than the last bound counts as that."""
     within: Counter[int] = Counter()
     for step, number in steps.items():
@@ -149,14 +149,16 @@ def spread(steps: Mapping[int, int]) -> Spread:
     counted = sorted((step, number) for step, number in within.items() if number > 0)
     sums = list(accumulate(number for _, number in counted))
     if not counted:
-        return Spread()
-    p50, p95, p99 = (_middle(counted[bisect_left(sums, ceil(share * sums[-1]))][0]) for share in (0.5, 0.95, 0.99))
-    return Spread(
+        return Latency()
+    p50, p95, p99 = (
+        _step_midpoint(counted[bisect_left(sums, ceil(share * sums[-1]))][0]) for share in (0.5, 0.95, 0.99)
+    )
+    return Latency(
         number=sums[-1], p50=p50, p95=p95, p99=p99, steps=tuple((BOUNDS[step], number) for step, number in counted)
     )
 
 
-class _Sum:
+class _CallTotals:
     """Calls added up."""
 
     def __init__(self) -> None:
@@ -178,17 +180,17 @@ class _Sum:
         return (ended - self.failed) / ended if ended else None
 
 
-def figures(tally: Tally, since: date, until: date) -> Figures:
+def compute_metrics(tally: Tally, since: date, until: date) -> UsageMetrics:
     """What an operator wants to know, from one day to another."""
     span = [since + timedelta(days=number) for number in range((until - since).days + 1)]
-    whole, writing = _Sum(), Counter[int]()
-    tools: dict[str, _Sum] = {}
-    days = {day.isoformat(): _Sum() for day in span}
+    whole, writing = _CallTotals(), Counter[int]()
+    tools: dict[str, _CallTotals] = {}
+    days = {day.isoformat(): _CallTotals() for day in span}
     outcomes: Counter[str] = Counter()
     for (day, tool, status, outcome, step), number in tally.calls.items():
         if day in days:
             days[day].add(status, step, number)
-            tools.setdefault(tool, _Sum()).add(status, step, number)
+            tools.setdefault(tool, _CallTotals()).add(status, step, number)
             whole.add(status, step, number)
             outcomes[outcome] += number
             if outcome in CHANGED:
@@ -197,7 +199,7 @@ def figures(tally: Tally, since: date, until: date) -> Figures:
     talks, facts, episodes = (
         sum(number for day, number in by.items() if day in days) for by in (tally.talks, tally.facts, tally.episodes)
     )
-    return Figures(
+    return UsageMetrics(
         since=since,
         until=until,
         users=tally.users,
@@ -206,10 +208,10 @@ def figures(tally: Tally, since: date, until: date) -> Figures:
         calls=whole.calls,
         failed=whole.failed,
         success=whole.success,
-        latency=spread(whole.steps),
-        writing=spread(writing),
-        tools=tuple(sorted((_tool(*each) for each in tools.items()), key=lambda one: (-one.calls, one.tool))),
-        days=tuple(_day(day, days[day.isoformat()], tally.episodes) for day in span),
+        latency=latency_of(whole.steps),
+        writing=latency_of(writing),
+        tools=tuple(sorted((_tool_metrics(*each) for each in tools.items()), key=lambda one: (-one.calls, one.tool))),
+        days=tuple(_day_metrics(day, days[day.isoformat()], tally.episodes) for day in span),
         conversations=talks,
         facts_per_conversation=facts / talks if talks else None,
         episodes=episodes,
@@ -220,13 +222,13 @@ def figures(tally: Tally, since: date, until: date) -> Figures:
     )
 
 
-def _tool(tool: str, of: _Sum) -> ToolFigures:
-    return ToolFigures(tool=tool, calls=of.calls, failed=of.failed, success=of.success, latency=spread(of.steps))
+def _tool_metrics(tool: str, of: _CallTotals) -> ToolMetrics:
+    return ToolMetrics(tool=tool, calls=of.calls, failed=of.failed, success=of.success, latency=latency_of(of.steps))
 
 
-def _day(day: date, of: _Sum, episodes: Mapping[str, int]) -> DayFigures:
-    took = spread(of.steps)
-    return DayFigures(
+def _day_metrics(day: date, of: _CallTotals, episodes: Mapping[str, int]) -> DayMetrics:
+    took = latency_of(of.steps)
+    return DayMetrics(
         day=day,
         calls=of.calls,
         failed=of.failed,
@@ -236,6 +238,6 @@ def _day(day: date, of: _Sum, episodes: Mapping[str, int]) -> DayFigures:
     )
 
 
-def _middle(step: int) -> float:
+def _step_midpoint(step: int) -> float:
     """A time that stands for a step: no time in it is further away than the root of the ratio of its ends."""
     return round(sqrt(BOUNDS[step - 1] * BOUNDS[step]), 4) if step else BOUNDS[0]

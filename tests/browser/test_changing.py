@@ -124,7 +124,7 @@ def test_U6_what_agents_write_appears_on_open_pages(house: House, memory: Memory
     assert answer.status_code == 200
     file.sees("Plays the cello")
     timeline.sees("Plays the cello")
-    tools = house.app.tools(memory.user_id, "facts", session="c1", agent="scribe", patient=True)
+    tools = house.app.tools(memory.user_id, "facts", session="c1", agent="scribe", wait=True)
     fact = {"fact_key": "editor", "fact_value": "Neovim", "fact_type": "preference", "confidence": 0.95}
     assert tools.call("remember_fact", fact).outcome == "written"
     memory.jot("Asked about replication")

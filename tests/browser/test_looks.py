@@ -11,7 +11,7 @@ from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import expect
 
 from recollect import Memory
-from recollect.work.contract import Failed, Task
+from recollect.work.contract import FailedAttempt, Task
 from tests.browser.windows import House, Window, a_life, records_of
 from tests.volume import IS_LONG
 
@@ -37,7 +37,7 @@ def test_U6_no_page_is_wider_than_a_telephone(house: House, memory: Memory) -> N
             window.page.set_viewport_size({"width": wide, "height": 740})
             assert window.overflow() == [], (path, wide)
     operator = house.window(operator=True, wide=PHONE)
-    tools = house.app.tools(f"{'u' * 60}", "facts", session="c1", agent="scribe", patient=True)
+    tools = house.app.tools(f"{'u' * 60}", "facts", session="c1", agent="scribe", wait=True)
     tools.call("recall_facts", {})
     for path in operator.places():
         operator.open(path)
@@ -131,7 +131,7 @@ def test_U6_axe_finds_nothing_serious_on_an_operators_pages(house: House, memory
     calls(house, memory)
     with house.app.queue() as queue:
         queue.put(Task(name="extract", user_id=memory.user_id, payload={}, max_attempts=1))
-        queue.settle([Failed(lease, "the model did not answer") for lease in queue.take("w", 1).leases])
+        queue.settle([FailedAttempt(lease, "the model did not answer") for lease in queue.take("w", 1).leases])
     window = house.window(operator=True)
     assert findings_on(window, axe, window.places()) == []
 
@@ -172,7 +172,7 @@ def test_U6_the_theme_follows_the_system_until_one_is_chosen(house: House, memor
 
 def calls(house: House, memory: Memory) -> None:
     """Three facts of one conversation, one of them twice, and a call that is wrong."""
-    tools = house.app.tools(memory.user_id, "facts", session="c1", agent="assistant", patient=True)
+    tools = house.app.tools(memory.user_id, "facts", session="c1", agent="assistant", wait=True)
     for key, value in (("editor", "Neovim"), ("city", "Hamburg"), ("drink", "Rooibos"), ("editor", "Neovim")):
         tools.call(
             "remember_fact", {"fact_key": key, "fact_value": value, "fact_type": "preference", "confidence": 0.9}

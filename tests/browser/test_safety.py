@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from recollect import Memory
-from recollect.surfaces.web.console import SEAT, VISIT
+from recollect.surfaces.web.console import BROWSER_COOKIE, SESSION_COOKIE
 from tests.browser.windows import House, Window, a_life, records_of
 
 HOSTILE = (  # written so that no policy takes it for program code
@@ -153,11 +153,11 @@ def test_U6_a_link_is_good_for_one_visit_and_its_cookie_for_the_browser_only(hou
     mine.sees("Principal engineer at Northwind")
     assert "code=" not in mine.page.url
     other.press("Open my memory")
-    expect(other.main.get_by_role("alert")).to_contain_text("was used already")
+    expect(other.main.get_by_role("alert")).to_contain_text("was already used")
     other.open()
     expect(other.page).to_have_url(f"{other.base}/login")
     cookies = {cookie["name"]: cookie for cookie in mine.context.cookies()}
-    assert set(cookies) == {VISIT, SEAT}
+    assert set(cookies) == {SESSION_COOKIE, BROWSER_COOKIE}
     for cookie in cookies.values():
         assert cookie["httpOnly"] and cookie["sameSite"] == "Strict" and cookie["path"] == "/console"
         assert cookie["expires"] == -1, "it ends with the browser"

@@ -23,7 +23,7 @@ from playwright.sync_api import (
 
 from recollect import Memory, Recollect
 from recollect.identity.login import Login
-from recollect.surfaces.web.console import VISIT
+from recollect.surfaces.web.console import SESSION_COOKIE
 
 PATIENCE = 30_000
 _NOWHERE = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
@@ -181,7 +181,7 @@ class House:
         if user is not None or operator:
             visit, _ = self.login.enter(self.login.link(user, operator=operator)[0])
             context.add_cookies(
-                [{"name": VISIT, "value": visit, "url": self.base, "httpOnly": True, "sameSite": "Strict"}]
+                [{"name": SESSION_COOKIE, "value": visit, "url": self.base, "httpOnly": True, "sameSite": "Strict"}]
             )
         window = Window(context, self.base, has_scripts=scripts)
         self.windows.append(window)

@@ -210,7 +210,7 @@ class MemoryContract:
             memory.undo(2)
         memory.forget("role")
         memory.undo(2)
-        with pytest.raises(UndoError, match="undone already"):
+        with pytest.raises(UndoError, match="already been undone"):
             memory.undo(2)
 
     def test_R5_a_whole_run_is_undone_at_once(self, memory: Memory) -> None:

@@ -12,8 +12,8 @@ import pytest
 
 from recollect.errors import InvalidInputError, NotFoundError, QueueFullError
 from recollect.testing import FrozenClock
-from recollect.usage_metrics import BOUNDS, QueueFigures, step_of
-from recollect.work.contract import Done, Failed, Job, Keeping, Lease, Queue, Returned, Task
+from recollect.usage_metrics import BOUNDS, QueueMetrics, latency_step
+from recollect.work.contract import Done, FailedAttempt, Job, Lease, Queue, Retention, Returned, Task
 from recollect.work.lease_owners import new_owner
 from recollect.work.worker import Worker
 
@@ -172,7 +172,7 @@ class QueueContract:
 
     def test_W2_what_is_to_be_tried_again_keeps_its_place(self, queue: Queue, clock: FrozenClock) -> None:
         queue.put_many([task("a", user_id="u1"), task("b", user_id="u1"), task("x", user_id="u2")])
-        queue.settle([Failed(take_one(queue), "ValueError", 60)])
+        queue.settle([FailedAttempt(take_one(queue), "ValueError", 60)])
         assert drain(queue) == ["x"]
         queue.put(task("urgent", user_id="u1", priority=1))
         assert drain(queue) == ["urgent"]
@@ -191,13 +191,13 @@ class QueueContract:
         assert queue.put(task(key="k")).id == first.id
         lease = take_one(queue)
         assert not queue.put(task(key="k")).fresh
-        queue.settle([Failed(lease, "ValueError", 0)])
+        queue.settle([FailedAttempt(lease, "ValueError", 0)])
         assert not queue.put(task(key="k")).fresh
         queue.settle([Done(take_one(queue))])
         assert queue.put(task(key="k")).fresh
 
     def test_W2_a_key_put_once_is_remembered_when_its_job_is_done(self, make: Make, clock: FrozenClock) -> None:
-        queue = make(clock=clock, keeping=Keeping(done=timedelta(hours=1), once=timedelta(days=2)))
+        queue = make(clock=clock, keeping=Retention(done=timedelta(hours=1), once=timedelta(days=2)))
         first = queue.put(task(key="extract:u1:2026-02-12", once=True))
         queue.settle([Done(take_one(queue), {"facts": 2})])
         again = queue.put(task(key="extract:u1:2026-02-12", once=True))
@@ -223,7 +223,7 @@ class QueueContract:
         quick = take_one(queue, worker=OTHER)
         assert (quick.job.attempts, quick.fence > slow.fence) == (2, True)
         assert queue.settle([Done(slow, "late")]) == (put.id,) and queue.renew([slow]) == (put.id,)
-        assert queue.settle([Failed(slow, "late")]) == queue.settle([Returned(slow)]) == (put.id,)
+        assert queue.settle([FailedAttempt(slow, "late")]) == queue.settle([Returned(slow)]) == (put.id,)
         assert queue.settle([Done(quick, "in time")]) == ()
         assert queue.settle([Done(slow, "late")]) == (put.id,)
         job = queue.job(put.id)
@@ -283,7 +283,7 @@ class QueueContract:
         put = queue.put(task("bad", user_id="u1", max_attempts=2, payload={"n": 1}))
         queue.put(task("good", user_id="u1"))
         for _ in range(2):
-            queue.settle([Failed(take_one(queue), "ValueError at x.py:1", 0)])
+            queue.settle([FailedAttempt(take_one(queue), "ValueError at x.py:1", 0)])
         [job] = queue.dead()
         assert (job.id, job.state, job.attempts, job.error) == (put.id, "dead", 2, "ValueError at x.py:1")
         assert job.payload == {"n": 1} and job.finished_at == T0
@@ -299,28 +299,28 @@ class QueueContract:
         assert [job.error for job in queue.dead()] == ["the worker that ran it died"]
 
     def test_U6_figures_tell_what_waits_and_how_long_jobs_took(self, queue: Queue, clock: FrozenClock) -> None:
-        assert queue.figures() == QueueFigures()
+        assert queue.metrics() == QueueMetrics()
         queue.put(task(user_id="u1"))
         queue.put(task(user_id="u2", run_at=T0 + timedelta(hours=1)))
         queue.put(task("tried again", user_id="u3"))
         for lease in take(queue):
-            queue.settle([Failed(lease, "no", 5.0) if lease.job.name == "tried again" else Done(lease)])
+            queue.settle([FailedAttempt(lease, "no", 5.0) if lease.job.name == "tried again" else Done(lease)])
         clock.tick(seconds=10)
-        assert queue.figures().oldest == T0, "that it is tried again does not make it younger"
+        assert queue.metrics().oldest == T0, "that it is tried again does not make it younger"
         queue.settle([Done(take_one(queue))])
-        assert queue.figures().oldest is None, "the other one is not due"
+        assert queue.metrics().oldest is None, "the other one is not due"
         clock.tick(seconds=3600)
-        assert queue.figures().oldest == T0 + timedelta(hours=1)
+        assert queue.metrics().oldest == T0 + timedelta(hours=1)
         queue.settle([Done(take_one(queue))])
         queue.put(task())
         queue.put(task(name="bad"))
-        queue.settle([Failed(take_one(queue, names=["bad"]), "no")])
+        queue.settle([FailedAttempt(take_one(queue, names=["bad"]), "no")])
         take_one(queue)
         queue.put(task())
-        found = queue.figures()
+        found = queue.metrics()
         assert (found.waiting, found.running, found.done, found.dead, found.oldest) == (1, 1, 3, 1, queue.now())
         steps = dict(found.completion.steps)
-        assert found.completion.number == 3 and steps == {BOUNDS[0]: 1, BOUNDS[step_of(10_000)]: 2}
+        assert found.completion.number == 3 and steps == {BOUNDS[0]: 1, BOUNDS[latency_step(10_000)]: 2}
 
     def test_R4_U6_figures_and_dead_letters_of_one_tenant(self, queue: Queue, clock: FrozenClock) -> None:
         ours = (None, "u", "@Acme/u", "@/u", "@acme", "@a b/u", f"@{'a' * 33}/u", "x@acme/u", "@acme_/u", "@ж/u")
@@ -329,7 +329,7 @@ class QueueContract:
         for user in (*ours, *theirs, *others):
             queue.put(task(user_id=user, max_attempts=1))
         leases = take(queue, 100)
-        queue.settle([Failed(lease, "no") for lease in leases])
+        queue.settle([FailedAttempt(lease, "no") for lease in leases])
         for tenant, users in (
             ("default", ours),
             ("acme", theirs),
@@ -337,14 +337,14 @@ class QueueContract:
             (None, ours + theirs + others),
         ):
             assert {job.user_id for job in queue.dead(tenant=tenant)} == set(users)
-            assert queue.figures(tenant) == QueueFigures(dead=len(users))
-        assert queue.dead(tenant="nobody") == [] and queue.figures("nobody") == QueueFigures()
+            assert queue.metrics(tenant) == QueueMetrics(dead=len(users))
+        assert queue.dead(tenant="nobody") == [] and queue.metrics("nobody") == QueueMetrics()
         assert queue.dead(tenant="acme", user_id="u") == [] and len(queue.dead(tenant="acme", limit=2)) == 2
 
     def test_W2_dead_letters_are_listed_retried_and_dropped(self, queue: Queue, clock: FrozenClock) -> None:
         for user in ("u1", "u2", "u3"):
             queue.put(task(user_id=user))
-            queue.settle([Failed(take_one(queue), "GiveUpError: no")])
+            queue.settle([FailedAttempt(take_one(queue), "GiveUpError: no")])
             clock.tick(seconds=1)
         third, second, first = queue.dead()
         assert [first.user_id, second.user_id, third.user_id] == ["u1", "u2", "u3"]
@@ -363,7 +363,7 @@ class QueueContract:
 
     def test_W2_a_dead_letter_whose_key_is_queued_again_is_not_retried(self, queue: Queue) -> None:
         put = queue.put(task(key="k"))
-        queue.settle([Failed(take_one(queue), "no")])
+        queue.settle([FailedAttempt(take_one(queue), "no")])
         assert queue.put(task(key="k")).fresh
         with pytest.raises(InvalidInputError, match="same key"):
             queue.retry(put.id)
@@ -393,7 +393,7 @@ class QueueContract:
     def test_W1_finished_jobs_expire(self, queue: Queue, clock: FrozenClock) -> None:
         done, dead, waiting = queue.put_many([task("a"), task("b"), task("c", run_at=T0 + timedelta(days=90))])
         first, second = take(queue)
-        queue.settle([Done(first, 1), Failed(second, "no")])
+        queue.settle([Done(first, 1), FailedAttempt(second, "no")])
         assert queue.tidy() == 0
         clock.tick(days=1.1)
         assert queue.tidy() == 1 and queue.job(done.id) is None

@@ -799,7 +799,7 @@ class RecallContract:
             memory.note("The quick brown fox")
             hits = memory.search("quick")
             assert contents(hits) == ["The quick brown fox"]
-            assert hits.mode == "words" and "still being made" in hits.note
+            assert hits.mode == "words" and "not ready yet" in hits.note
             assert "similar in meaning" not in hits[0].why
         finally:
             embedder.go_on.set()
@@ -882,7 +882,7 @@ class RecallContract:
         [
             (ValueError("no"), "ValueError"), (np.zeros((1, 3), np.float32), "3 dimensions instead of 64"),
             (np.zeros((7, 64), np.float32), "row"), (np.full((1, 64), np.nan, np.float32), "not finite"),
-            ("words", "no table of numbers"),
+            ("words", "did not return a table of numbers"),
         ],
     )  # fmt: skip
     def test_S2_a_broken_embedder_breaks_nothing_and_the_note_says_why(
@@ -895,7 +895,7 @@ class RecallContract:
         until(lambda: problem in memory.search("quick").note)
         hits = memory.search("quick brown")
         assert contents(hits) == ["The quick brown fox"]
-        assert hits.mode == "words" and hits.note.startswith("searched by words alone")
+        assert hits.mode == "words" and hits.note.startswith("searched by words only")
         assert isinstance(memory.update(note.id, "The quick red fox"), Updated)
         assert contents(memory.search("red")) == ["The quick red fox"] and memory.search("brown") == []
         assert memory.verify() == []

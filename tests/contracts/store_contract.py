@@ -28,7 +28,7 @@ from recollect.records import (
     new_id,
 )
 from recollect.store.contract import FileState, Query, State, Store, Tombstone, Transaction, VectorRow
-from recollect.usage_metrics import BOUNDS, CallGroup, Tally, step_of
+from recollect.usage_metrics import BOUNDS, CallGroup, Tally, latency_step
 
 T0 = datetime(2026, 2, 12, 9, 30, tzinfo=timezone.utc)
 
@@ -618,12 +618,12 @@ class StoreContract:
             tx.log_calls([*calls, late, tool_call("long ago", -60 * 24 * 400)])
         with store.user("bob").write() as tx:
             tx.log_calls(calls[:1])
-        steps = Counter(step_of(time) for time in [*times, 0.0])
+        steps = Counter(latency_step(time) for time in [*times, 0.0])
         day, next_day = T0.date().isoformat(), (T0.date() + timedelta(days=1)).isoformat()
         found = store.tally(None, T0.date(), T0.date() + timedelta(days=1))
         assert {group: number for group, number in found.calls.items() if group.day >= day} == {
             **{CallGroup(day, "memory_save", "ok", "written", step): number for step, number in steps.items()},
-            CallGroup(next_day, "recall_facts", "timeout", "running", step_of(1.5)): 1,
+            CallGroup(next_day, "recall_facts", "timeout", "running", latency_step(1.5)): 1,
         }
         assert found.users == 2 and found.unread == found.waiting == 0
 
@@ -673,20 +673,20 @@ class StoreContract:
         for user in ("ann", "bob"):
             with store.user(user).write() as tx:
                 tx.log_calls([one, tool_call("long ago")])
-        step = step_of(1.5)
+        step = latency_step(1.5)
         assert counted(now.date()) == counted(T0.date()) == (2, 2, step)
         with store.user("ann").write() as tx:
             tx.log_calls([other, tool_call("long ago, too")])
         assert counted(now.date()) == counted(T0.date()) == (2, 3, step)
         with store.user("ann").write() as tx:
             tx.log_calls([replace(other, latency_ms=700.0)])
-        assert counted(now.date()) == (2, 3, step + step_of(700.0)), "a call that ended late takes its own place"
+        assert counted(now.date()) == (2, 3, step + latency_step(700.0)), "a call that ended late takes its own place"
         with store.user("bob").write() as tx:
             tx.drop_calls(now)
         assert counted(T0.date()) == (2, 2, step)
         with store.user("bob").write() as tx:
             tx.drop_calls()
-        assert counted(now.date()) == (2, 2, step + step_of(700.0))
+        assert counted(now.date()) == (2, 2, step + latency_step(700.0))
         store.erase_user("ann")
         assert counted(now.date()) == counted(T0.date()) == (1, 0, 0)
 

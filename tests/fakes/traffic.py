@@ -18,7 +18,7 @@ from typing import Any
 from uuid import UUID
 
 from recollect import Memory, Recollect
-from recollect.client.connection import Connection
+from recollect.client.connection import HttpConnection
 from recollect.errors import NotFoundError, QueueFullError, StoreBusyError, StoreError, StoreUnavailableError
 from recollect.verbs import IDEMPOTENCY
 from recollect.work.contract import Queue, Task
@@ -65,7 +65,9 @@ class Person(threading.Thread):
         """How many requests had to be sent once more."""
         self._traffic = traffic
         self._chance = random.Random(seed)
-        self._doors = [Connection(one.address, None, timeout=traffic.timeout, tries=1) for one in traffic.cluster.apis]
+        self._doors = [
+            HttpConnection(one.address, None, timeout=traffic.timeout, tries=1) for one in traffic.cluster.apis
+        ]
 
     def run(self) -> None:
         try:

@@ -29,7 +29,7 @@ RAW = re.compile(
 def tool_cases(place: Path, random: Random) -> Iterator[Case]:
     """Every tool of every suite, with arguments from its schema and hostile ones."""
     with memory_app(place, random) as app:
-        tools = app.tools(USER, patient=True, session="s1", chat=random.choice((None, "family")))
+        tools = app.tools(USER, wait=True, session="s1", chat=random.choice((None, "family")))
         declared = [tool["function"] for tool in wire.declarations(tools, "openai")]
         for _ in range(CASES_IN_A_CHUNK):
             tool = random.choice(declared)

@@ -113,7 +113,7 @@ def parse(text: str, change: Change | None, random: Random) -> bool:
         raise Raw(f"rendered as {document.render()!r:.1500}")
     if document.word_count != len(text.split()):
         raise Raw(f"{document.word_count} words, not {len(text.split())}")
-    for item in (*document.items, *daily_md.entries(text)):
+    for item in (*document.items, *daily_md.parse_entries(text)):
         if memory_md.one_block(item.content) != item.content:
             raise Raw(f"{item!r} would be written as another text")
     if change is None:
@@ -159,7 +159,7 @@ def move(document: Document, random: Random) -> Document:
 def note_down(document: Document, random: Random) -> Document:
     """An entry in a daily note: what was there stays in front of it."""
     before = document.render()
-    after = daily_md.append(before, date(2026, 2, 12), random.choice(SECTIONS), values.text(random))
+    after = daily_md.append_entry(before, date(2026, 2, 12), random.choice(SECTIONS), values.text(random))
     if not after.startswith(before):
         raise Raw(f"appended as {after!r:.1500}")
     return Document.parse(after)

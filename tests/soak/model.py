@@ -59,6 +59,9 @@ class Model:
     split: dict[str, int] = field(default_factory=dict)
     """The record that a token has instead, if the person's new wording was taken for a new line."""
     pending: Save | None = None
+    unfinished: set[State] = field(default_factory=set)
+    """What a killed call may still turn out to have done: SQLite finds its whole commit in the log, but only when no
+    process is left that saw it undone, and only if nobody wrote since."""
     erased: set[str] = field(default_factory=set)
     prose: set[str] = field(default_factory=set)
 
@@ -83,7 +86,12 @@ class Model:
         after = {effect(state) for state in self.states}
         for state in after:
             self.note_version(self.file_lines(state))
+        self.unfinished = set() if certain else after
         self.states = after if certain else self.states | after
+
+    def recover(self) -> None:
+        """A process opens the memory, and no other has it open: SQLite reads its log anew."""
+        self.states |= self.unfinished
 
     def note_version(self, lines: State) -> None:
         if lines not in self.versions:
@@ -97,7 +105,7 @@ class Model:
         """Somebody looks at the file: what was saved is merged with what happened since the version it came from."""
         if self.pending is None:
             return
-        save, self.pending = self.pending, None
+        save, self.pending, self.unfinished = self.pending, None, set()
         for state in self.states:
             self.note_version(self.file_lines(state))
         saved = self._owned(save.lines)
@@ -175,6 +183,8 @@ class Model:
         if not possible:
             return self._difference(set(seen), kinds)
         self.states = possible
+        if possible <= self.unfinished:
+            self.unfinished = set()
         self._decide()
         return None
 

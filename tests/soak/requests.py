@@ -15,8 +15,8 @@ from random import Random
 from typing import Any
 
 import recollect
-from recollect.surfaces.http.api import Api
-from recollect.surfaces.http.rate_limits import Limits
+from recollect.surfaces.http.api import HttpApi
+from recollect.surfaces.http.rate_limits import RateLimits
 from recollect.surfaces.http_server import Address
 from recollect.surfaces.serve import Server
 from recollect.testing import MemoryStore
@@ -44,7 +44,7 @@ def api_document() -> dict[str, Any]:
 def http_cases(place: Path, random: Random) -> Iterator[Case]:
     """The API in this process: every operation of its own document, and requests that are none."""
     with memory_app(place, random) as app, asyncio.Runner() as runner:
-        server = Server(app, Address.parse("127.0.0.1:0"), limits=Limits(0, 0))
+        server = Server(app, Address.parse("127.0.0.1:0"), limits=RateLimits(0, 0))
         for case in requests(random, api_document(), LEFT_OUT):
             yield f"{case!r:.1200}", partial(ask_api, runner, server.api, case)
             app.user(USER).count()
@@ -107,12 +107,12 @@ def http_case(random: Random, method: str, path: str, operation: dict[str, Any],
     return method, target, body, headers
 
 
-def ask_api(runner: asyncio.Runner, api: Api, case: Request) -> bool:
+def ask_api(runner: asyncio.Runner, api: HttpApi, case: Request) -> bool:
     return check_answer(*runner.run(exchange(api, *case)))
 
 
 async def exchange(
-    api: Api, method: str, target: str, body: bytes | None, headers: dict[str, str]
+    api: HttpApi, method: str, target: str, body: bytes | None, headers: dict[str, str]
 ) -> tuple[int, bytes]:
     """One request over ASGI, as a server would hand it over."""
     path, _, query = target.encode("ascii").partition(b"?")

@@ -93,7 +93,12 @@ def make_schedule(seed: str, length: int, everyday: bool) -> Schedule:
     steps = []
     for n in range(random.randint(max(3, length // 2), length)):
         do = random.choices(tuple(WEIGHTS), tuple(WEIGHTS.values()))[0]
-        step: Step = {"n": n, "do": do, "at": random.randrange(len(surfaces)), "pick": round(random.random(), 4)}
+        step: Step = {
+            "n": n,
+            "do": do,
+            "at": random.randrange(len(surfaces)),
+            "pick": int(random.random() * 10_000) / 10_000,
+        }
         if do in ("write", "write_undo", "kill_write", "pair"):
             verbs = ("remember", "note", "observe", "episode", "say", "jot", "scratch")
             weights = (12, 3, 2, 2, 0, 0, 0) if do == "write_undo" else (12, 3, 2, 2, 2, 2, 1)
@@ -186,6 +191,8 @@ class Run:
         self.buffers: list[Buffer | None] = [None, None]
         self.durations: dict[tuple[str, str], float] = {}
         self.closed: set[int] = set()
+        self.open: set[int] = set()
+        """The processes that have the memory open."""
         self.slots: list[Surface] = [self._make(name) for name in schedule.surfaces]
         self.unseen: list[Buffer] = []
         self.story: list[str] = []
@@ -218,6 +225,16 @@ class Run:
             for slot in self.slots:
                 slot.kill()
 
+    def _ask(self, at: int, op: Op) -> Answer:
+        self._note_open(at)
+        return self.slots[at].ask(op)
+
+    def _note_open(self, at: int) -> None:
+        if not self.open:
+            self.model.recover()
+        if self.slots[at].name != "cli":
+            self.open.add(at)
+
     def _tell(self, what: str) -> None:
         self.story.append(what)
 
@@ -232,7 +249,7 @@ class Run:
         """This process must see exactly what was acknowledged, and so must the file."""
         self.counts.looks += 1
         slot = self.slots[at]
-        answer = slot.ask(Op("read"))
+        answer = self._ask(at, Op("read"))
         self._check_answer(at, "read", answer)
         self._settle()
         wrong = self.model.observe(answer.records, SEEN_BY.get(slot.name, ALL_KINDS))
@@ -307,6 +324,7 @@ class Run:
         if not slot.alive:
             slot.start()
         self.closed.discard(at)
+        self._note_open(at)
         began = time.monotonic()
         slot.send(prepared.op)
         return began
@@ -375,7 +393,7 @@ class Run:
         prepared = self._do_change(step)
         if prepared is None:
             return
-        self._check_answer(at, "undo", self.slots[at].ask(Op("undo_last")))
+        self._check_answer(at, "undo", self._ask(at, Op("undo_last")))
         self.model.apply(lambda state: frozenset(pair for pair in state if pair[0] != prepared.number))
         self.model.items[prepared.number].undoable = None
         self._tell(f"{self.slots[at].name} {at} undo")
@@ -418,7 +436,7 @@ class Run:
             return
         _, token = targets[int(step["pick"] * len(targets))]
         self.closed.discard(at)
-        answer = self.slots[at].ask(Op("search", token, tool=op.tool))
+        answer = self._ask(at, Op("search", token, tool=op.tool))
         self._check_answer(at, "search", answer)
         found = {word for _, text in answer.records for word in tokens_in(text)}
         if token not in found:
@@ -496,10 +514,10 @@ class Run:
             for buffer in self.unseen:
                 buffer.base = self.model.pending.lines
             self.unseen = []
-        before = frozenset().union(*self.model.states)
+        before = set(self.model.states)
         self.model.settle()
-        after = frozenset().union(*self.model.states)
-        for number, _ in before ^ after:
+        possible = before | self.model.states
+        for number, _ in frozenset().union(*possible) - frozenset.intersection(*possible):
             self.model.items[number].undoable = None  # the person's change comes first now
 
     # -- ends
@@ -510,6 +528,7 @@ class Run:
         if slot.alive and slot.name != "cli":
             slot.close()
             self.closed.add(at)
+            self.open.discard(at)
             self._tell(f"{slot.name} {at} closes")
 
     def _do_exit(self, step: Step) -> None:
@@ -517,6 +536,7 @@ class Run:
         slot = self.slots[at]
         if slot.alive and slot.name != "cli":
             slot.exit()
+            self.open.discard(at)
             self._tell(f"{slot.name} {at} exits")
 
     def _do_kill(self, step: Step) -> None:
@@ -524,6 +544,7 @@ class Run:
         slot = self.slots[at]
         if slot.alive and slot.name != "cli":
             slot.kill()
+            self.open.discard(at)
             self.counts.kills += 1
             self._tell(f"{slot.name} {at} is killed")
 
@@ -544,6 +565,7 @@ class Run:
         self.counts.kills += 1
         answer = slot.receive()
         slot.kill()
+        self.open.discard(at)
         if answer.acknowledged:
             self._acknowledge(at, prepared, answer)
         else:
@@ -565,6 +587,7 @@ class Run:
                     slot.exit()
                 else:
                     slot.kill()
+        self.open.clear()
         self.slots = [slot for slot in self.slots if slot not in self.pool.idle]
         self.slots.append(self.pool.take(self.root))
         at = len(self.slots) - 1

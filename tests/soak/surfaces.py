@@ -257,7 +257,7 @@ def _serve_api(root: str) -> int:
 def do_with_api(app: recollect.Recollect, op: Op) -> dict[str, Any]:
     """Do it, and return the fields of an `Answer`."""
     if op.tool and (call := as_tool(op)):
-        result = app.tools(USER, patient=True).call(*call)
+        result = app.tools(USER, wait=True).call(*call)
         answer = read_tool_answer(result.text, result.status not in ("ok", "queued"))
         if op.verb == "search" and answer.error is None:
             return {"records": [("", str(found.get("content"))) for found in json.loads(result.text)]}

@@ -1,4 +1,4 @@
-"""The agents: what listens to a conversation and decides what of it is worth remembering.
+"""The agents, which read conversations and decide what is worth remembering.
 
-`rules` does it without a model. Everything here stands on the public verbs of the memory and knows no surface.
+`rules` does it without a model. Everything here uses the public verbs of the memory.
 """

@@ -1,7 +1,7 @@
-"""From what was learned to what is kept: one way into the memory for everything that agents find out.
+"""Storing what agents learned: the one way from findings into the memory.
 
-Rules and models alike hand over `Finding` values; whether and where each is stored is decided by the policy of the
-memory, and told by its outcomes. Knows nothing about where findings come from.
+Rules and models both produce `Finding` values. The policy of the memory decides whether and where each is stored, and
+its outcomes say so.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from recollect.records import (
 from recollect.text import fold, terms
 
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=timezone.utc)
-"""Since when a value held of which is only known that it no longer does."""
+"""The start of a value of which is only known that it no longer holds."""
 _LONGEST_SOURCE = 200
 _LONGEST_NOTE = 300
 _AND = frozenset("and or & / und oder et ou y o та і й и или або i oraz lub".split())
@@ -40,7 +40,7 @@ Action = Literal["add", "update", "remove"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing to keep, change or drop. ``previous`` is the value that it replaces, if that was said."""
+    """One thing to store, change or remove. ``previous`` is the value that it replaces, if that was said."""
 
     content: str
     key: str | None = None
@@ -54,19 +54,19 @@ class Finding:
     durable: bool = True
     kind: Literal["fact", "insight"] = "fact"
     told: bool = False
-    """Whether the person asked for it in so many words."""
+    """True if the person explicitly asked for it."""
     trusted: bool = True
     previous: str | None = None
     ends: tuple[str, ...] = ()
-    """Lines that memory may hold and that are not true beside it, or no longer if it is to be dropped."""
+    """Lines that memory may hold and that contradict it, or no longer hold if it is to be removed."""
     several: bool = False
-    """Whether a person may have several of these: another value of the key stands beside the known one."""
+    """True if a person may have several of these: another value of the key is kept beside the known one."""
     corrects: bool = False
-    """Whether it plainly says that something known is otherwise by now."""
+    """True if it clearly says that something known has changed."""
     said_at: datetime | None = None
-    """When it was said, if that is not now. What was said later stands."""
+    """When it was said, if not now. What was said later wins."""
     chat: str | None = None
-    """The chat it was said in, if that has a wall: it is compared with what is known there, and kept there."""
+    """The chat it was said in: it is compared with what is known there, and stored there."""
 
     @property
     def origin(self) -> str:
@@ -75,8 +75,8 @@ class Finding:
 
 
 @dataclass(slots=True)
-class Kept:
-    """What became of findings, counted as the run of an extraction tells it."""
+class AppliedFindings:
+    """The outcomes of findings, counted as an extraction run reports them."""
 
     written: int = 0
     updated: int = 0
@@ -87,8 +87,7 @@ class Kept:
     outcomes: list[Outcome] = field(default_factory=list)
 
     @classmethod
-    def of(cls, outcomes: Iterable[Outcome]) -> Kept:
-        """Outcomes, counted."""
+    def of(cls, outcomes: Iterable[Outcome]) -> AppliedFindings:
         kept = cls()
         for outcome in outcomes:
             kept.add(outcome)
@@ -96,11 +95,10 @@ class Kept:
 
     @property
     def changed(self) -> int:
-        """How many things memory holds otherwise than before."""
+        """The number of things that memory now holds differently."""
         return self.written + self.updated + self.removed + self.demoted
 
     def add(self, outcome: Outcome) -> None:
-        """Count an outcome."""
         self.outcomes.append(outcome)
         match outcome:
             case Written():
@@ -117,13 +115,13 @@ class Kept:
                 self.known += 1
 
 
-def keep(memory: Memory, findings: Iterable[Finding]) -> Kept:
-    """Keep what can be kept. What is wrong with one finding is no reason to lose the others."""
-    kept = Kept()
+def apply_findings(memory: Memory, findings: Iterable[Finding]) -> AppliedFindings:
+    """Store what can be stored. An error in one finding does not lose the others."""
+    kept = AppliedFindings()
     for finding in findings:
         try:
             trusted = None if finding.trusted else False
-            kept.add(_kept(memory.acting(chat=finding.chat, trusted=trusted), finding))
+            kept.add(_apply_finding(memory.acting(chat=finding.chat, trusted=trusted), finding))
         except InvalidInputError as error:
             kept.add(Refused(reason="invalid", message=f"Not stored: {error}"))
         except NotFoundError as error:
@@ -132,41 +130,41 @@ def keep(memory: Memory, findings: Iterable[Finding]) -> Kept:
 
 
 def source_of(origin: str, name: str) -> str:
-    """Where something comes from, such as ``discussion:chat-7``, on one line and not too long to be stored."""
+    """Return a source such as ``discussion:chat-7``, on one line and short enough to be stored."""
     return f"{origin}:{' '.join(name.split())}"[:_LONGEST_SOURCE]
 
 
-def _kept(memory: Memory, finding: Finding) -> Outcome:
+def _apply_finding(memory: Memory, finding: Finding) -> Outcome:
     if finding.kind == "insight":
-        return _observed(memory, finding)
+        return _store_insight(memory, finding)
     sure = finding.trusted and finding.confidence >= memory.config.confidence_threshold
     if finding.action == "remove":
         if not sure:
-            return Refused(reason="unsure", message="Not changed: it is not sure that this no longer holds.")
-        return _removed(memory, finding)
+            return Refused(reason="unsure", message="Not changed: it is not certain that this no longer holds.")
+        return _forget_matching(memory, finding)
     if not (sure and finding.durable):
-        return _noted(memory, finding)
-    if forgotten := _taken_back(memory, finding):
-        return Duplicate(message="This was forgotten since it was said; it stays so.", record=forgotten)
-    outcome = _stored(memory, finding)
+        return _store_daily(memory, finding)
+    if forgotten := _find_withdrawn(memory, finding):
+        return Duplicate(message="This was forgotten after it was said; it stays forgotten.", record=forgotten)
+    outcome = _store_finding(memory, finding)
     if finding.ends and isinstance(outcome, Written | Updated | Duplicate):
-        for record in _ended(memory, finding):
+        for record in _facts_ended(memory, finding):
             if record.id != outcome.record.id and _may_end(finding, record):
-                memory.forget(record.id, reason=_no_longer(finding), replaced_by=outcome.record.id)
+                memory.forget(record.id, reason=_ending_text(finding), replaced_by=outcome.record.id)
     return outcome
 
 
-def _stored(memory: Memory, finding: Finding) -> Outcome:
+def _store_finding(memory: Memory, finding: Finding) -> Outcome:
     before: Outcome | None = None
     if finding.previous and finding.key and fold(finding.previous) != fold(finding.content):
-        before = _remembered(memory, replace(finding, said_at=_LONG_AGO), finding.previous)
-    outcome = _remembered(memory, finding, finding.content)
+        before = _remember_finding(memory, replace(finding, said_at=_LONG_AGO), finding.previous)
+    outcome = _remember_finding(memory, finding, finding.content)
     if isinstance(outcome, Refused) and isinstance(before, Written):
-        memory.forget(before.record.id, reason="what came after it could not be stored")
+        memory.forget(before.record.id, reason="its successor could not be stored")
     if not isinstance(outcome, Conflict):
         return outcome
     if finding.several and finding.action == "add":
-        return _remembered(memory, replace(finding, key=None), _beside(finding))
+        return _remember_finding(memory, replace(finding, key=None), _value_with_key(finding))
     if not _may_replace(finding, outcome.record):
         return outcome
     return memory.update(
@@ -177,12 +175,12 @@ def _stored(memory: Memory, finding: Finding) -> Outcome:
         excerpt=finding.excerpt,
         messages=finding.messages,
         reason="update",
-        note=f"said otherwise than before ({finding.source})"[:_LONGEST_NOTE],
+        note=f"said differently than before ({finding.source})"[:_LONGEST_NOTE],
         valid_from=finding.said_at,
     )
 
 
-def _remembered(memory: Memory, finding: Finding, content: str, *, durable: bool = True) -> Outcome:
+def _remember_finding(memory: Memory, finding: Finding, content: str, *, durable: bool = True) -> Outcome:
     return memory.remember(
         content,
         key=finding.key,
@@ -207,13 +205,13 @@ def _note_day(memory: Memory, finding: Finding) -> date | None:
     return day if is_kept and day <= now.date() else None
 
 
-def _beside(finding: Finding) -> str:
-    """A value without its key, which another has: "Chess" alone would not say what it is."""
+def _value_with_key(finding: Finding) -> str:
+    """Return a value without its key, which another has: "Chess" alone would not say what it is."""
     return finding.content if len(finding.content.split()) > 2 else f"{finding.content} ({finding.key})"
 
 
-def _observed(memory: Memory, finding: Finding) -> Outcome:
-    """An insight; one and the same is told once by each source."""
+def _store_insight(memory: Memory, finding: Finding) -> Outcome:
+    """Store an insight, once per source."""
     for known in memory.read(kind="observation", source=finding.source):
         if fold(known.content) == fold(finding.content):
             return Duplicate(message=f"Already known: {known.text}", record=known)
@@ -228,73 +226,73 @@ def _observed(memory: Memory, finding: Finding) -> Outcome:
     )
 
 
-def _noted(memory: Memory, finding: Finding) -> Outcome:
-    """For the daily note: not sure enough, or not for long. From the same messages it is noted once."""
+def _store_daily(memory: Memory, finding: Finding) -> Outcome:
+    """Add a finding to the daily note, because it is uncertain or short-lived; once for the same messages."""
     said = fold(finding.content)
     for entry in memory.read(kind="daily", source=finding.source):
         text = fold(entry.content)
         if entry.messages == finding.messages and (text == said or text.endswith(f": {said}")):
             return Duplicate(message=f"Already noted: {entry.text}", record=entry)
-    # what nobody vouches for is no fact, however sure it is said to be
-    return _remembered(memory, finding, finding.content, durable=finding.durable and finding.trusted)
+    # an unverified statement is not a fact, however certain it is said to be
+    return _remember_finding(memory, finding, finding.content, durable=finding.durable and finding.trusted)
 
 
 def _may_replace(finding: Finding, known: Record) -> bool:
-    """A later word replaces an earlier one; what the person wrote into the file, only if it is a clear correction."""
+    """Return True if a later statement may replace a known one; the person's own edits only for a clear correction."""
     if finding.said_at is not None and finding.said_at < known.valid_from:
         return False  # what is known was said later
     by_hand = known.source == USER_EDIT or known.pinned
     return finding.told or finding.corrects or not by_hand
 
 
-def _taken_back(memory: Memory, finding: Finding) -> Record | None:
-    """The fact that says the same and was forgotten, or undone, after this was said."""
-    if finding.said_at is None:  # said just now: whoever asks for it again wants it
+def _find_withdrawn(memory: Memory, finding: Finding) -> Record | None:
+    """Return the fact that says the same and was forgotten, or undone, after this was said."""
+    if finding.said_at is None:  # said just now: asking again means wanting it
         return None
     said = Statement.of(finding.content, finding.key)
     for record in memory.read(kind="fact", status="all", key=finding.key):
-        later = record.status != "active" and _over_since(memory, record) > finding.said_at
+        later = record.status != "active" and _ended_at(memory, record) > finding.said_at
         if later and relation(said, Statement.of(record.content, record.key)) is Relation.SAME:
             return record
     return None
 
 
-def _over_since(memory: Memory, record: Record) -> datetime:
-    """When what took the place of a record was said; or else when it was forgotten."""
+def _ended_at(memory: Memory, record: Record) -> datetime:
+    """Return when the successor of a record was said, or else when it was forgotten."""
     try:
         return memory.get(record.superseded_by).valid_from if record.superseded_by else record.updated_at
     except NotFoundError:
         return record.updated_at
 
 
-def _removed(memory: Memory, finding: Finding) -> Outcome:
-    """Forget what has the key and the value; or, without a key, what says the same."""
+def _forget_matching(memory: Memory, finding: Finding) -> Outcome:
+    """Forget what has the key and the value or, without a key, what says the same."""
     facts = memory.read(kind="fact", key=finding.key)
     found = [fact for fact in facts if _is_meant(finding, fact)]
-    ended = _ended(memory, finding)
+    ended = _facts_ended(memory, finding)
     if not ended and (not found or (finding.key is None and len(found) > 1)):
         raise NotFoundError(f"nothing is known under {finding.key or 'these words'}")
     first, *others = {one.id: one for one in (*ended, *(found if finding.key or len(found) == 1 else ()))}.values()
     for other in others:
         if _may_end(finding, other):
-            memory.forget(other.id, reason=_no_longer(finding), replaced_by=_witness(memory, finding))
-    return _dropped(memory, finding, first)
+            memory.forget(other.id, reason=_ending_text(finding), replaced_by=_supporting_message(memory, finding))
+    return _forget_record(memory, finding, first)
 
 
-def _dropped(memory: Memory, finding: Finding, record: Record) -> Outcome:
+def _forget_record(memory: Memory, finding: Finding, record: Record) -> Outcome:
     if finding.said_at is not None and finding.said_at < record.valid_from:
-        return Duplicate(message="What is known was said later; it stays.", record=record)
+        return Duplicate(message="What is known was said later, so it stays.", record=record)
     if (record.source == USER_EDIT or record.pinned) and not finding.told:
-        return Duplicate(message="The person wrote this themselves; it stays.", record=record)
-    return memory.forget(record.id, reason=_no_longer(finding), replaced_by=_witness(memory, finding))
+        return Duplicate(message="The person wrote this themselves, so it stays.", record=record)
+    return memory.forget(record.id, reason=_ending_text(finding), replaced_by=_supporting_message(memory, finding))
 
 
-def _no_longer(finding: Finding) -> str:
+def _ending_text(finding: Finding) -> str:
     return f"no longer so ({finding.source})"[:_LONGEST_NOTE]
 
 
-def _witness(memory: Memory, finding: Finding) -> str | None:
-    """The message that says so: it takes the place of what ended, which stays known for the time before."""
+def _supporting_message(memory: Memory, finding: Finding) -> str | None:
+    """Return the message that says so: it replaces what ended, which stays known for the time before."""
     try:
         return memory.get(finding.messages[0]).id if finding.messages else None
     except NotFoundError:
@@ -302,13 +300,12 @@ def _witness(memory: Memory, finding: Finding) -> str | None:
 
 
 def _may_end(finding: Finding, record: Record) -> bool:
-    """Not what was said later, and not what the person wrote themselves, unless they ask for it."""
+    """Return False for what was said later, and for the person's own edits unless they ask for it."""
     later = finding.said_at is not None and finding.said_at < record.valid_from
     return not later and (finding.told or not (record.source == USER_EDIT or record.pinned))
 
 
-def _ended(memory: Memory, finding: Finding) -> list[Record]:
-    """The facts that a finding ends."""
+def _facts_ended(memory: Memory, finding: Finding) -> list[Record]:
     return [fact for fact in memory.read(kind="fact") if _is_ended(finding, fact)] if finding.ends else []
 
 
@@ -329,7 +326,7 @@ def _is_ended(finding: Finding, fact: Record) -> bool:
 
 
 def _is_meant(finding: Finding, fact: Record) -> bool:
-    """Whether a fact is what no longer holds. "I left Stripe" says nothing about who works at Google by now."""
+    """Return True if a fact is what no longer holds. "I left Stripe" says nothing about working at Google."""
     said, known = fold(finding.content).strip(), fold(fact.content)
     if finding.key is not None and (not said or f" {said} " in f" {known} " or f" {known} " in f" {said} "):
         return True

@@ -1,7 +1,7 @@
-"""Explicit capture: the person says "remember that …", and it is kept at once and confirmed.
+"""Explicit capture: the person says "remember that …", and it is stored at once and confirmed.
 
-By rules: what counts as asking to remember is in their tables, in many languages. Knows no channel; a chat hands
-over each message of the person before it is answered.
+This works by rules: their tables say what counts as asking, in many languages. A chat passes on each message of the
+person before it is answered.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import re
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from recollect.agents.apply import Finding, Kept, keep
+from recollect.agents.apply import AppliedFindings, Finding, apply_findings
 from recollect.agents.gather_interactions import without_memory
-from recollect.agents.rules import Learned, explicit, learn
+from recollect.agents.rules import Learned, find_explicit, learn
 from recollect.agents.rules.learned import ANYTHING
-from recollect.agents.rules.sentences import HIDDEN, plain, sentences
+from recollect.agents.rules.sentences import HIDDEN, plain_punctuation, sentences
 from recollect.agents.rules.tables import union
 from recollect.memory.memory import Memory
-from recollect.memory.write import pause_of
+from recollect.memory.write import refusal_if_paused
 from recollect.records import Forgotten, Outcome, Refused, Updated, Written
 from recollect.text import clean
 
@@ -35,15 +35,15 @@ _ORDERS = re.compile(
     r"|\b(?:assistant|ai|model|bot|agent)s? (?:must|should|shall|will) (?:always|never|now)\b",
     re.IGNORECASE | re.DOTALL,
 )
-"""What a text says that is meant for a model; beside the table of the rules, which knows more languages."""
+"""Texts that are meant for a model, in addition to the rules' table, which knows more languages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """What came of a request to remember something; ``reply`` is what to tell the person."""
+    """The result of a request to remember something; ``reply`` is for the person."""
 
     reply: str
-    kept: Kept
+    kept: AppliedFindings
 
 
 def capture(
@@ -56,36 +56,36 @@ def capture(
     message: str | None = None,
     source: str = "explicit",
 ) -> Captured | None:
-    """Keep what a message asks to remember; None if it asks for nothing.
+    """Store what a message asks to remember; None if it asks for nothing.
 
-    ``before`` is what was said before, which "remember this" is about, and ``before_role`` who said it: what an
-    assistant said is noted as unverified. ``message`` is the id of the stored message.
+    ``before`` is what was said before, which "remember this" is about, and ``before_role`` who said it: an assistant's
+    words are stored as unverified. ``message`` is the id of the stored message.
     """
     own = without_memory(text)
-    asked = None if injected(own) else explicit(own)
+    asked = None if is_injection(own) else find_explicit(own)
     if asked is None:
         return None
-    if paused := pause_of("on", memory.config):  # before a memory is made for nothing
-        return Captured(paused.message, Kept.of([paused]))
+    if paused := refusal_if_paused("on", memory.config):  # before creating a memory for nothing
+        return Captured(paused.message, AppliedFindings.of([paused]))
     if asked.refers_back:
         said = without_memory(before or "").strip()
         if not said or len(said) > _LONGEST_BACK:
-            return Captured(_BACK, Kept())
+            return Captured(_BACK, AppliedFindings())
         if looks_like_instruction(said):
-            return Captured(_INSTRUCTION, Kept.of([Refused(reason="instruction", message=_INSTRUCTION)]))
+            return Captured(_INSTRUCTION, AppliedFindings.of([Refused(reason="instruction", message=_INSTRUCTION)]))
         own_said = before_role == "user" and is_own(said)
         findings = [finding_of(one.told(), source, message) for one in learn(said, role=before_role)] or [
-            _as_it_stands(said, said, source, message, trusted=own_said)
+            _verbatim_finding(said, said, source, message, trusted=own_said)
         ]
     else:
         findings = [finding_of(one, source, message) for one in learn(own) if one.explicit]
-        if not findings:  # the rules would not have it as a fact, a secret for one: let the policy say why
-            findings = [_as_it_stands(asked.content, asked.excerpt, source, message, durable=asked.durable)]
-    findings = [replace(one, kind="fact") for one in findings]  # asked for, a decision is a fact too
+        if not findings:  # the rules did not accept it as a fact, perhaps a secret: let the policy say why
+            findings = [_verbatim_finding(asked.content, asked.excerpt, source, message, durable=asked.durable)]
+    findings = [replace(one, kind="fact") for one in findings]  # a decision that was asked for is also a fact
     with memory.acting("agent:capture", session=session).batch() as open_memory:
-        kept = keep(open_memory, findings)
-        kept.outcomes = [_gone(open_memory, *pair) for pair in zip(findings, kept.outcomes, strict=True)]
-        kept = Kept.of(kept.outcomes)
+        kept = apply_findings(open_memory, findings)
+        kept.outcomes = [_keep_unknown_ending(open_memory, *pair) for pair in zip(findings, kept.outcomes, strict=True)]
+        kept = AppliedFindings.of(kept.outcomes)
         stored = [one for one in kept.outcomes if isinstance(one, Written | Updated) and one.record.kind == "fact"]
         for line in dict.fromkeys(one.record.excerpt or "" for one in stored):
             open_memory.jot(f'User said: "{_one_line(line)}"', section="Explicit Memories", source=source)
@@ -93,22 +93,22 @@ def capture(
 
 
 def is_own(text: str) -> bool:
-    """Whether a text is all the author's own: nothing in it is quoted, pasted or code."""
+    """Return True if a text is entirely the author's own: nothing in it is quoted, pasted or code."""
     said = " ".join(sentence.text for sentence in sentences(text))
-    return HIDDEN not in said and "".join(said.split()) == "".join(plain(text).split())
+    return HIDDEN not in said and "".join(said.split()) == "".join(plain_punctuation(text).split())
 
 
 def looks_like_instruction(text: str) -> bool:
-    """Whether a text tries to give orders to a model, instead of saying something about the person."""
-    return _ORDERS.search(clean(text)) is not None or injected(text)
+    """Return True if a text tries to give orders to a model, instead of saying something about the person."""
+    return _ORDERS.search(clean(text)) is not None or is_injection(text)
 
 
-def injected(text: str) -> bool:
-    """The same by the table of the rules alone, also if the words are hidden among invisible characters."""
-    return union("injection").search(plain(clean(text))) is not None
+def is_injection(text: str) -> bool:
+    """Check by the rules' table alone, even if the words are hidden among invisible characters."""
+    return union("injection").search(plain_punctuation(clean(text))) is not None
 
 
-def _as_it_stands(
+def _verbatim_finding(
     content: str, said: str, source: str, message: str | None, *, durable: bool = True, trusted: bool = True
 ) -> Finding:
     return Finding(
@@ -123,17 +123,17 @@ def _as_it_stands(
     )
 
 
-def _gone(memory: Memory, finding: Finding, outcome: Outcome) -> Outcome:
-    """What is no longer so, and was never known to be, is kept as it was said."""
+def _keep_unknown_ending(memory: Memory, finding: Finding, outcome: Outcome) -> Outcome:
+    """Keep a statement as it was said if it ends something that was never known."""
     if finding.action != "remove" or not (isinstance(outcome, Refused) and outcome.reason == "unknown"):
         return outcome
-    said = explicit(finding.excerpt or "")
+    said = find_explicit(finding.excerpt or "")
     content = said.content if said is not None and said.content else finding.excerpt or finding.content
-    return keep(memory, [replace(finding, action="add", content=content, key=None)]).outcomes[0]
+    return apply_findings(memory, [replace(finding, action="add", content=content, key=None)]).outcomes[0]
 
 
 def finding_of(learned: Learned, source: str, message: str | None = None, said_at: datetime | None = None) -> Finding:
-    """What the rules learned, as something to keep."""
+    """Return what the rules learned as a finding."""
     gone = learned.action == "remove" and ANYTHING in learned.ends
     return Finding(
         content="" if gone else learned.content,
@@ -155,7 +155,7 @@ def finding_of(learned: Learned, source: str, message: str | None = None, said_a
     )
 
 
-def _reply(kept: Kept) -> str:
+def _reply(kept: AppliedFindings) -> str:
     refused = " ".join(dict.fromkeys(one.message for one in kept.outcomes if isinstance(one, Refused)))
     if kept.changed:
         durable = any(

@@ -1,7 +1,7 @@
-"""After a discussion: what was talked about, what the person thinks of it, what it connects to.
+"""Concluding a discussion: its topic, the person's opinions, and connections to earlier ones.
 
-A discussion ends when the host says so, when the person turns to another, or after half an hour of silence. Which ones
-have ended is asked of the memory itself, so a restart forgets none; what has been concluded is noted as a run.
+A discussion ends when the host application says so, when the person turns to another, or after half an hour of silence.
+The memory itself tells which have ended, so a restart forgets none; each conclusion is recorded as a run.
 """
 
 from __future__ import annotations
@@ -11,12 +11,19 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from recollect.agents.apply import Finding
-from recollect.agents.extract import Extracted, Extraction, Extractor, by_rules, mark_of, stored
-from recollect.agents.gather_interactions import Collected, Line, Talk, collect, discussed, in_chat_of
+from recollect.agents.extract import Extracted, Extraction, Extractor, by_rules, mark_of, run_extraction
+from recollect.agents.gather_interactions import (
+    ConversationPart,
+    DailyLine,
+    Gathered,
+    discussed_title,
+    gather,
+    in_chat_of,
+)
 from recollect.agents.rules.tables import union
 from recollect.memory.memory import Memory
 from recollect.records import DailyEntry, ExtractionRun, new_id
-from recollect.text import fold, terms, words
+from recollect.text import fold, folded_words, terms
 from recollect.times import Clock
 
 IDLE = timedelta(minutes=30)
@@ -33,40 +40,42 @@ def conclude(
     extractor: Extractor = by_rules,
     clock: Clock | None = None,
 ) -> Extracted | None:
-    """Keep what a discussion brought, since it was last concluded; None if nothing was said since."""
+    """Store what a discussion brought since it was last concluded; None if nothing was said since."""
     if memory.mode != "on":
         return Extracted(memory.user_id, None, skipped=memory.mode)
     memory = in_chat_of(memory, session)
     now = (clock or memory.clock)()
-    runs = _concluded(memory).get(session, [])
-    collected = collect(memory, map(mark_of, runs), now + _INSTANT, session=session)
+    runs = _concluding_runs(memory).get(session, [])
+    collected = gather(memory, map(mark_of, runs), now + _INSTANT, session=session)
     if not collected.talks:
         return None
     talk = collected.talks[0]
-    named = title or talk.title or _title(memory, session)
+    named = title or talk.title or _session_title(memory, session)
     collected = replace(collected, talks=(replace(talk, title=named),))
     run = ExtractionRun(
         id=new_id("run"),
         day=min(talk.messages[-1].valid_from, now).date(),
         started_at=now,
-        kind=_kind(session, len(runs) + 1),
+        kind=_run_kind(session, len(runs) + 1),
         details={"session": session, "ended": talk.messages[-1].valid_from.isoformat()},
     )
 
-    def with_connections(memory: Memory, collected: Collected) -> Extraction:
+    def with_connections(memory: Memory, collected: Gathered) -> Extraction:
         found = extractor(memory, collected)
         about = (*_opinions(found.findings), *_connections(memory, collected.talks[0], run))
         return replace(found, notes=(*found.notes, *about))
 
-    return stored(memory, run, collected, with_connections, clock=clock)
+    return run_extraction(memory, run, collected, with_connections, clock=clock)
 
 
-def idle(memory: Memory, *, after: timedelta = IDLE, clock: Clock | None = None, limit: int = 100) -> list[str]:
-    """The sessions that have been silent for so long and were not concluded since; at most so many at once."""
+def idle_sessions(
+    memory: Memory, *, after: timedelta = IDLE, clock: Clock | None = None, limit: int = 100
+) -> list[str]:
+    """Return up to ``limit`` sessions that have been silent this long and were not concluded since."""
     if memory.mode != "on":
         return []
     now, found, offset = (clock or memory.clock)(), list[str](), 0
-    concluded = _concluded(memory)
+    concluded = _concluding_runs(memory)
     while page := memory.sessions(limit=_PAGE, offset=offset):
         offset += len(page)
         for session in page:
@@ -78,8 +87,7 @@ def idle(memory: Memory, *, after: timedelta = IDLE, clock: Clock | None = None,
     return found
 
 
-def _concluded(memory: Memory) -> dict[str, list[ExtractionRun]]:
-    """The runs that concluded a part of each session."""
+def _concluding_runs(memory: Memory) -> dict[str, list[ExtractionRun]]:
     found: dict[str, list[ExtractionRun]] = {}
     for run in memory.runs(limit=None):
         done = run.status == "completed" and run.kind.startswith("discussion:")
@@ -88,42 +96,42 @@ def _concluded(memory: Memory) -> dict[str, list[ExtractionRun]]:
     return found
 
 
-def _kind(session: str, part: int) -> str:
-    """What the run of a part of a discussion is called. A long name is told by its beginning and a digest."""
+def _run_kind(session: str, part: int) -> str:
+    """Return the kind of the run for a part of a discussion. A long name is shortened and gets a digest."""
     if len(session) > _LONGEST_KIND:
         digest = hashlib.blake2b(session.encode(), digest_size=6).hexdigest()
         session = f"{session[: _LONGEST_KIND - 13]}-{digest}"
     return f"discussion:{session}" + (f"#{part}" if part > 1 else "")
 
 
-def _title(memory: Memory, session: str) -> str | None:
-    """What the host called the discussion when it began."""
+def _session_title(memory: Memory, session: str) -> str | None:
+    """Return the title the host application gave when the discussion began."""
     return next((one.title for one in memory.interactions(session=session, newest_first=True) if one.title), None)
 
 
-def _opinions(findings: tuple[Finding, ...]) -> list[Line]:
-    """What the person thinks, in their own words, for the daily note."""
+def _opinions(findings: tuple[Finding, ...]) -> list[DailyLine]:
+    """Return the person's opinions in their own words, for the daily note."""
     said = [one for one in findings if one.type == "opinion" and one.trusted]
     texts = {" ".join((one.excerpt or one.content).split())[:300]: one.said_at for one in said}
-    return [Line("Discussions", f'Opinion: "{text}"', at.date() if at else None) for text, at in texts.items()]
+    return [DailyLine("Discussions", f'Opinion: "{text}"', at.date() if at else None) for text, at in texts.items()]
 
 
-def _connections(memory: Memory, talk: Talk, run: ExtractionRun) -> list[Line]:
-    """An earlier discussion of something similar, if there is one."""
+def _connections(memory: Memory, talk: ConversationPart, run: ExtractionRun) -> list[DailyLine]:
+    """Return a line about an earlier similar discussion, if there is one."""
     if not talk.title:
         return []
     topics = _topics(talk.title)
     for hit in memory.search(talk.title, kinds=("daily",), limit=20):
-        title = discussed(hit.record)
+        title = discussed_title(hit.record)
         if title is None or fold(title) == fold(talk.title) or not topics & _topics(title):
             continue
         day = hit.record.day if isinstance(hit.record, DailyEntry) else run.day
-        return [Line("Discussions", f'Connected to "{title}", discussed on {day:%Y-%m-%d}')]
+        return [DailyLine("Discussions", f'Connected to "{title}", discussed on {day:%Y-%m-%d}')]
     return []
 
 
 def _topics(title: str) -> set[str]:
-    """The words of a title that say what it is about; "released" and "2026" stand in any."""
+    """Return the words of a title that say what it is about; "released" and "2026" occur in any."""
     common = union("title_words", "^", "$")
-    about = [word for word in words(title) if not common.match(word) and any(c.isalpha() for c in word)]
+    about = [word for word in folded_words(title) if not common.match(word) and any(c.isalpha() for c in word)]
     return set(terms(" ".join(about)))

@@ -1,7 +1,7 @@
-"""What a working session decided: the sentences that say so, and how it ended; by a model, if there is one.
+"""Decisions of a working session: the sentences that state them and how it ended, or by a model, if there is one.
 
-By words it works in a few languages. What is stored are insights with the session as their source, each once. Tools
-and other programs decide nothing, whatever they say.
+By words it works in a few languages. Insights are stored with the session as their source, each once. Tools and other
+programs decide nothing, whatever they say.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from recollect.agents.apply import Finding, Kept, keep, source_of
+from recollect.agents.apply import AppliedFindings, Finding, apply_findings, source_of
 from recollect.agents.capture import looks_like_instruction
 from recollect.agents.gather_interactions import in_chat_of, without_memory
 from recollect.agents.models import Model
 from recollect.agents.observe import LONGEST, observe
 from recollect.memory.memory import Memory
-from recollect.memory.write import pause_of
+from recollect.memory.write import refusal_if_paused
 from recollect.records import Message
 from recollect.text import fold
 
@@ -31,7 +31,7 @@ _OPEN = re.compile(
     r"(?:\s+\S+){0,3}?\s+(?:decided|agreed|important|remember|use|entschieden|beschlossen|décidé|вирішили|решили)\b",
     re.IGNORECASE,
 )
-"""What is not decided."""
+"""Statements that something is not decided."""
 _SENTENCE = re.compile(r"[^\n。！？]*?(?:[.!?]+(?=\s|$)|[。！？]+|(?=\n)|$)")
 _LONG_ENOUGH, _MOST = 100, 500
 _MOST_INSIGHTS = 50
@@ -39,34 +39,32 @@ _SPEAKERS = ("user", "assistant")
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """One message of a transcript."""
-
+class TranscriptMessage:
     role: str
     text: str
 
 
 def consolidate(
-    memory: Memory, session: str, transcript: Sequence[Said] | None = None, *, model: Model | None = None
-) -> Kept:
-    """Keep what a session decided. Without a transcript, the stored messages of the session are read."""
-    if paused := pause_of(memory.mode, memory.config):
-        return Kept.of([paused])
+    memory: Memory, session: str, transcript: Sequence[TranscriptMessage] | None = None, *, model: Model | None = None
+) -> AppliedFindings:
+    """Store the decisions of a session. Without a transcript, the stored messages of the session are read."""
+    if paused := refusal_if_paused(memory.mode, memory.config):
+        return AppliedFindings.of([paused])
     memory = in_chat_of(memory, session)
-    said = transcript if transcript is not None else _stored(memory, session)
+    said = transcript if transcript is not None else _stored_messages(memory, session)
     source = source_of("session", session)
-    texts = _by_model(model, memory, session, said)
+    texts = _insights_by_model(model, memory, session, said)
     if texts is None:
         known = [fold(fact.content) for fact in memory.read(kind="fact") if len(fact.content.split()) > 1]
-        # what the assistant recalled is not learned again
+        # what the assistant quoted from memory is not learned again
         texts = [text for text in insights(said) if not any(fact in fold(text) for fact in known)]
     findings = [Finding(content=text, kind="insight", source=source, excerpt=text) for text in texts]
     with memory.acting("agent:consolidate", session=session).batch() as open_memory:
-        return keep(open_memory, findings)
+        return apply_findings(open_memory, findings)
 
 
-def insights(transcript: Sequence[Said]) -> list[str]:
-    """The sentences that tell of a decision, and the last long answer as a summary."""
+def insights(transcript: Sequence[TranscriptMessage]) -> list[str]:
+    """Return the sentences about a decision, and the last long answer as a summary."""
     found: dict[str, str] = {}
     answer = ""
     for message in transcript:
@@ -85,13 +83,15 @@ def insights(transcript: Sequence[Said]) -> list[str]:
     return list(found.values())[-_MOST_INSIGHTS:]
 
 
-def _by_model(model: Model | None, memory: Memory, session: str, said: Sequence[Said]) -> list[str] | None:
-    """What a model finds in the end of the session; None if there is none, or if it failed."""
+def _insights_by_model(
+    model: Model | None, memory: Memory, session: str, said: Sequence[TranscriptMessage]
+) -> list[str] | None:
+    """Return what a model finds in the end of the session; None if there is no model, or it failed."""
     told = "\n".join(f"{one.role}: {without_memory(one.text)}" for one in said if one.role in _SPEAKERS)
     found = observe(model, memory, session, "SESSION", told[-LONGEST:])
     return None if found is None else [*found.findings, *found.insights, *found.lessons]
 
 
-def _stored(memory: Memory, session: str) -> list[Said]:
+def _stored_messages(memory: Memory, session: str) -> list[TranscriptMessage]:
     messages = memory.read(kind="message", session=session)
-    return [Said(one.role, one.content) for one in messages if isinstance(one, Message) and one.trusted]
+    return [TranscriptMessage(one.role, one.content) for one in messages if isinstance(one, Message) and one.trusted]

@@ -1,9 +1,9 @@
-"""Batch extraction: what a day taught about each person. Once for each user and day, whatever happens in between.
+"""Batch extraction: learning from a day, exactly once per user and day.
 
 A run reads everything that happened until the end of its day and that no run has read, however late it was stored.
-What is found is stored in one transaction together with the record of the run: a kill leaves all of it or nothing, and
-the next run begins again where this one did. A model, where there is one, is asked before that transaction; if it
-fails, the rules do it.
+Findings are stored in one transaction together with the record of the run: a kill leaves all or nothing, and the next
+run starts where this one did. A model, if there is one, is called before that transaction; if it fails, the rules take
+over.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from datetime import date, datetime, timedelta, timezone
 from sys import maxsize
 from typing import Protocol
 
-from recollect.agents.apply import Finding, Kept, keep
-from recollect.agents.capture import finding_of, injected, looks_like_instruction
+from recollect.agents.apply import AppliedFindings, Finding, apply_findings
+from recollect.agents.capture import finding_of, is_injection, looks_like_instruction
 from recollect.agents.gather_interactions import (
     DISCUSSED,
-    Collected,
-    Line,
-    Saying,
-    collect,
-    discussed,
+    DailyLine,
+    Gathered,
+    Utterance,
+    daily_lines,
+    discussed_title,
     end_of,
     events_of,
-    lines_of,
+    gather,
 )
-from recollect.agents.rules import interests, learn
+from recollect.agents.rules import learn, learn_interests
 from recollect.errors import InvalidInputError, ModelError, StoreError
 from recollect.memory.chat_scope import OUTSIDE
 from recollect.memory.memory import Memory
@@ -45,60 +45,60 @@ NOT_YET = "not yet"
 UNKNOWN = "no memory yet"
 _OVERTAKEN = "overtaken"
 _LOOK_BACK = timedelta(days=14)
-"""How far back reactions are counted into interests."""
+"""The period in which reactions count towards interests."""
 _LONGEST_TIER = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """What an extractor found: things to keep, lines for the daily note, and what it used.
+    """The result of an extractor: findings, lines for the daily note, and tokens used.
 
-    ``unverified`` are lines that nobody vouches for. A ``problem`` is why it was done otherwise than asked for, a
-    ``remark`` what else the run should tell; neither holds anything of what was said.
+    ``unverified`` are lines from untrusted sources. A ``problem`` is why it was not done as requested, a ``remark``
+    what else the run should report; neither quotes what was said.
     """
 
     findings: tuple[Finding, ...]
-    notes: tuple[Line, ...]
+    notes: tuple[DailyLine, ...]
     tier: str
     tokens: int = 0
     problem: str | None = None
-    unverified: tuple[Line, ...] = ()
+    unverified: tuple[DailyLine, ...] = ()
     remark: str | None = None
 
 
 class Extractor(Protocol):
-    """Reads what happened and says what to keep."""
+    """Reads what happened and returns what to store."""
 
-    def __call__(self, memory: Memory, collected: Collected) -> Extraction: ...
+    def __call__(self, memory: Memory, collected: Gathered) -> Extraction: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """What came of the extraction for one user and day. ``skipped`` says why nothing was done."""
+    """The result of the extraction for one user and day. ``skipped`` says why nothing was done."""
 
     user_id: str
     run: ExtractionRun | None
-    kept: Kept = field(default_factory=Kept)
+    kept: AppliedFindings = field(default_factory=AppliedFindings)
     skipped: str | None = None
-    notes: tuple[Line, ...] = ()
+    notes: tuple[DailyLine, ...] = ()
 
 
-def by_rules(memory: Memory, collected: Collected) -> Extraction:
-    """What the rules find: in what the person said themselves, and in what they did."""
+def by_rules(memory: Memory, collected: Gathered) -> Extraction:
+    """Return what the rules find in what the person said and did."""
     findings: list[Finding] = []
-    recent: deque[Saying] = deque(maxlen=2)
+    recent: deque[Utterance] = deque(maxlen=2)
     for said in collected.sayings:
-        if said.own and not injected(said.text):
+        if said.own and not is_injection(said.text):
             before = [(one.role, one.text) for one in recent if one.trusted and one.source == said.source]
             learned = learn(said.text, role=said.role, speaker=said.speaker, before=before)
             findings += [finding_of(one, said.source, said.message, said.at) for one in learned]
         recent.append(said)
-    findings += _interests(memory, collected.until)
-    return Extraction(tuple(findings), tuple(lines_of(memory, collected)), "rules")
+    findings += _interest_findings(memory, collected.until)
+    return Extraction(tuple(findings), tuple(daily_lines(memory, collected)), "rules")
 
 
-def _interests(memory: Memory, until: datetime) -> list[Finding]:
-    """What reactions and saves of the last days say. What the person had forgotten must show anew."""
+def _interest_findings(memory: Memory, until: datetime) -> list[Finding]:
+    """Return the interests shown by recent reactions and saves. What the person had forgotten must show again."""
     happened = memory.interactions(since=until - _LOOK_BACK, until=until)
     recent = [one for one in happened if not looks_like_instruction(" ".join((one.title or "", *one.topics)))]
     if not recent:
@@ -109,10 +109,10 @@ def _interests(memory: Memory, until: datetime) -> list[Finding]:
         said = fold(fact.content)
         forgotten[said] = max(fact.updated_at, forgotten.get(said, fact.updated_at))
     found = []
-    for one in interests(events_of(recent)):
+    for one in learn_interests(events_of(recent)):
         since = forgotten.get(fold(one.content))
         later = [event for event in recent if since is None or event.at > since]
-        if since is None or one.content in [again.content for again in interests(events_of(later))]:
+        if since is None or one.content in [again.content for again in learn_interests(events_of(later))]:
             found.append(finding_of(one, "reaction:batch", said_at=last))
     return found
 
@@ -125,7 +125,7 @@ def extract(
     dry_run: bool = False,
     clock: Clock | None = None,
 ) -> Extracted:
-    """Learn from a day of one user, unless that was done. A dry run tells what would be kept, and keeps nothing."""
+    """Learn from a day of one user, unless that was done. A dry run reports what would be stored and stores nothing."""
     user = memory.user_id
     if memory.mode != "on":
         return Extracted(user, None, skipped=memory.mode)
@@ -139,78 +139,78 @@ def extract(
     if known is not None and known.status == "completed":
         return Extracted(user, known, skipped=DONE)
     read = [run for run in runs if run.status == "completed"]
-    collected = collect(memory, map(mark_of, read), min(end_of(day), now))
+    collected = gather(memory, map(mark_of, read), min(end_of(day), now))
     if collected.count == 0 and any(run.day > day for run in read):
         return Extracted(user, None, skipped="done already, with a later day")
     run = ExtractionRun(id=known.id if known is not None else new_id("run"), day=day, started_at=now, kind=BATCH)
-    done = stored(memory, run, collected, extractor, read=read, dry_run=dry_run, clock=clock)
+    done = run_extraction(memory, run, collected, extractor, read=read, dry_run=dry_run, clock=clock)
     if done.skipped == _OVERTAKEN:  # by the run of another day, which may have read the same
         return extract(memory, day, extractor=extractor, dry_run=dry_run, clock=clock)
     return done
 
 
 def mark_of(run: ExtractionRun) -> Mark:
-    """How far a run has read. One that does not tell, as hosts may note it, has read all that happened before."""
-    seq, reported = run.details.get("seq"), _moment(run, "reported")
-    until = _moment(run, "until") or run.started_at
+    """Return how far a run has read. One without marks, as hosts may record it, has read everything before it."""
+    seq, reported = run.details.get("seq"), _detail_moment(run, "reported")
+    until = _detail_moment(run, "until") or run.started_at
     if not isinstance(seq, int) or reported is None:
         return Mark(seq=maxsize, reported=datetime.max.replace(tzinfo=timezone.utc), until=until)
     return Mark(seq=min(seq, maxsize), reported=reported, until=until)
 
 
-def _moment(run: ExtractionRun, name: str) -> datetime | None:
+def _detail_moment(run: ExtractionRun, name: str) -> datetime | None:
     try:
         return parse_moment(name, run.details.get(name))
     except InvalidInputError:
         return None
 
 
-def stored(
+def run_extraction(
     memory: Memory,
     run: ExtractionRun,
-    collected: Collected,
+    collected: Gathered,
     extractor: Extractor,
     *,
     read: Sequence[ExtractionRun] | None = None,
     dry_run: bool = False,
     clock: Clock | None = None,
 ) -> Extracted:
-    """Find out what to keep, and keep it together with the record of the run. A failure is a run that failed.
+    """Find what to store, and store it together with the record of the run. A failure is recorded as a failed run.
 
-    ``read`` are the runs of its kind that were completed when it was collected: if there are others when it is to be
-    stored, it is not.
+    ``read`` are the runs of its kind that were complete when the data was collected: if there are others by the time it
+    is to be stored, it is not.
     """
     user, began = memory.user_id, time.perf_counter()
     try:
         found = _by_chat(memory, collected, extractor)
-        kept = _store(
+        kept = _store_extraction(
             memory,
             run,
             found,
             read,
             dry_run,
             (clock or memory.clock)(),
-            lambda done: _completed(run, found, done, collected, began),
+            lambda done: _completed_run(run, found, done, collected, began),
         )
     except _LeftError as left:
         return Extracted(user, None, skipped=str(left))
     except _DoneError as done:
         return Extracted(user, done.run, skipped=DONE)
-    except Exception as error:  # whatever an extractor of the host raises: it is this run that failed, and no other
-        failed = replace(run, status="failed", error=_told(error), duration_ms=_ms(began))
+    except Exception as error:  # an extractor of the host may raise anything: only this run has failed
+        failed = replace(run, status="failed", error=_describe_failure(error), duration_ms=_ms(began))
         others = memory.runs(since=run.day, limit=None)
-        if not dry_run and not any(_is_done(other, run) for other in others):
+        if not dry_run and not any(_is_completed(other, run) for other in others):
             memory.note_run(failed)
         return Extracted(user, failed)
     return Extracted(
-        user, _completed(run, found, kept, collected, began), kept, notes=(*found.notes, *found.unverified)
+        user, _completed_run(run, found, kept, collected, began), kept, notes=(*found.notes, *found.unverified)
     )
 
 
-def _by_chat(memory: Memory, collected: Collected, extractor: Extractor) -> Extraction:
-    """Each chat by itself: what is learned in one is compared with what is known there, and kept there.
+def _by_chat(memory: Memory, collected: Gathered, extractor: Extractor) -> Extraction:
+    """Extract each chat by itself: what is learned in one is compared with what is known there, and stored there.
 
-    What belongs to no chat is read without what chats have said; unless the person consented, or no chat said anything.
+    What belongs to no chat is read without what chats have said, unless the person consented, or no chat said anything.
     """
     parts, outside = collected.by_chat(), memory.acting(chat=OUTSIDE)
     if memory.in_chat or (parts.keys() <= {None} and outside.count() == memory.count()):
@@ -242,48 +242,46 @@ def _by_chat(memory: Memory, collected: Collected, extractor: Extractor) -> Extr
     )
 
 
-class _RollBack(Exception):
-    """Ends a dry run so that nothing is kept of it."""
+class _DryRunDoneError(Exception):
+    """Ends a dry run so that nothing of it is kept."""
 
 
 class _LeftError(Exception):
-    """It is left for another time: memory was paused in the meantime, or another run was quicker."""
+    """Postponed: memory was paused in the meantime, or another run was faster."""
 
 
 class _DoneError(Exception):
-    """Somebody else has done this run in the meantime."""
+    """Another process has done this run in the meantime."""
 
     def __init__(self, run: ExtractionRun) -> None:
         self.run = run
         super().__init__()
 
 
-def _is_done(other: ExtractionRun, run: ExtractionRun) -> bool:
-    """Whether another is the same run, and has been completed."""
+def _is_completed(other: ExtractionRun, run: ExtractionRun) -> bool:
     return (other.day, other.kind, other.status) == (run.day, run.kind, "completed")
 
 
-def _told(error: Exception) -> str:
-    """How it failed, without anything of what was said: a message of another kind may quote it."""
+def _describe_failure(error: Exception) -> str:
+    """Describe a failure without quoting what was said, which other messages might."""
     name = type(error).__name__
     return f"{name}: {error}"[:500] if isinstance(error, StoreError | ModelError) else name
 
 
-def _store(
+def _store_extraction(
     memory: Memory,
     run: ExtractionRun,
     found: Extraction,
     read: Sequence[ExtractionRun] | None,
     dry_run: bool,
     now: datetime,
-    completed: Callable[[Kept], ExtractionRun],
-) -> Kept:
-    """All of it in one transaction, with the record of the run."""
-    kept = Kept()
+    completed: Callable[[AppliedFindings], ExtractionRun],
+) -> AppliedFindings:
+    kept = AppliedFindings()
     try:
         with memory.acting("agent:extract", run=run.id).batch() as open_memory:
             for other in open_memory.runs(since=run.day, limit=None):
-                if _is_done(other, run):
+                if _is_completed(other, run):
                     raise _DoneError(other)
             if read is not None:
                 done = {
@@ -291,7 +289,7 @@ def _store(
                 }
                 if done - {other.id for other in read}:
                     raise _LeftError(_OVERTAKEN)
-            kept = keep(open_memory, found.findings)
+            kept = apply_findings(open_memory, found.findings)
             for outcome in kept.outcomes:
                 if isinstance(outcome, Refused) and outcome.reason in ("paused", "incognito"):
                     raise _LeftError(outcome.reason)
@@ -303,28 +301,32 @@ def _store(
                 _jot(open_memory.acting(chat=line.chat, trusted=False), line, run.day, now)
             open_memory.note_run(completed(kept))
             if dry_run:
-                raise _RollBack
-    except _RollBack:
+                raise _DryRunDoneError
+    except _DryRunDoneError:
         pass
     return kept
 
 
-def _jot(memory: Memory, line: Line, of_run: date, now: datetime) -> None:
-    """Add a line to the note of its day, unless it is there, or the notes of that day are gone by now."""
+def _jot(memory: Memory, line: DailyLine, of_run: date, now: datetime) -> None:
+    """Add a line to the note of its day, unless it is there or the notes of that day have expired."""
     day = line.day or of_run
     noted = memory.read(kind="daily", key=day.isoformat())
-    if any(line.discussed == discussed(entry) if line.discussed else line.text == entry.content for entry in noted):
-        return  # a discussion is reported once, however long it went on
+    if any(
+        line.discussed == discussed_title(entry) if line.discussed else line.text == entry.content for entry in noted
+    ):
+        return  # a discussion is reported once, however long it lasted
     if daily_expiry(day, memory.config.daily_retention_days) <= now:
         return
     try:
         about = {DISCUSSED: line.discussed} if line.discussed else None
         memory.jot(line.text, section=line.section, day=day, source="batch_extraction", metadata=about)
     except InvalidInputError:
-        pass  # a line that cannot be stored is no reason to lose the run
+        pass  # a line that cannot be stored does not lose the run
 
 
-def _completed(run: ExtractionRun, found: Extraction, kept: Kept, collected: Collected, began: float) -> ExtractionRun:
+def _completed_run(
+    run: ExtractionRun, found: Extraction, kept: AppliedFindings, collected: Gathered, began: float
+) -> ExtractionRun:
     mark = collected.mark
     details = run.details | {"seq": mark.seq, "reported": mark.reported.isoformat(), "until": mark.until.isoformat()}
     details |= {"demoted": kept.demoted, "known": kept.known, "removed": kept.removed, "refused": kept.refused}
@@ -351,7 +353,7 @@ def _ms(began: float) -> int:
 
 @dataclass(slots=True)
 class Summary:
-    """What a batch did, for the line at its end."""
+    """The totals of a batch, for its last line."""
 
     users: int = 0
     skipped: int = 0
@@ -361,7 +363,6 @@ class Summary:
     tokens: int = 0
 
     def add(self, one: Extracted) -> None:
-        """Count one user."""
         if one.skipped is not None:
             self.skipped += 1
         elif one.run is not None and one.run.status == "failed":
@@ -390,14 +391,14 @@ def extract_all(
     clock: Clock | None = None,
     each: Callable[[Extracted], None] = lambda _: None,
 ) -> Summary:
-    """Every user in turn; the failure of one does not stop the others."""
+    """Extract for every user in turn; the failure of one does not stop the others."""
     summary = Summary()
     for memory in memories:
         try:
             done = extract(memory, day, extractor=extractor, dry_run=dry_run, clock=clock)
-        except Exception as error:  # the outermost handler: nothing of one user may stop the others
+        except Exception as error:  # the outermost handler: one user must not stop the others
             failed = ExtractionRun(id=new_id("run"), day=day, started_at=(clock or memory.clock)(), status="failed")
-            done = Extracted(memory.user_id, replace(failed, error=_told(error)))
+            done = Extracted(memory.user_id, replace(failed, error=_describe_failure(error)))
         summary.add(done)
         each(done)
     return summary

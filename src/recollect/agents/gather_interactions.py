@@ -1,4 +1,4 @@
-"""What a person did and said and nobody has learned from yet: what the host reported, and the conversations."""
+"""Interactions and conversations that were not learned from yet."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import date, datetime, timedelta
 from itertools import groupby
 
 from recollect.agents.apply import source_of
-from recollect.agents.rules import Event
+from recollect.agents.rules import ReadingEvent
 from recollect.memory.memory import Memory
 from recollect.memory.unprocessed import Mark
 from recollect.policy.preferences import speaks_against
@@ -17,9 +17,10 @@ from recollect.records import DailyEntry, Interaction, Message, Record
 from recollect.times import parse_moment
 
 OWN = ("command", "reaction", "save")
-"""Where the text of an interaction is what the person wrote. Elsewhere it is what they were given: nobody's word."""
+"""Kinds whose text the person wrote. Elsewhere it is what they were given, and so unverified."""
 _TOUCHED = ("delivery", "read", "reaction", "save", "discussion")
-"""What tells that something came, or was opened: nobody likes, saves or discusses what they have not read."""
+"""Kinds that show that something was delivered or opened: nobody likes, saves or discusses what they have not read.
+"""
 _SAVED = frozenset("⭐ 🔖 ❤️".split())
 _MOST_TITLES, _LONGEST_TITLE = 20, 150
 DISCUSSED = "discussed"
@@ -35,11 +36,11 @@ _TAG = re.compile(r"\s*</?[\w -]+>\s*")
 
 
 @dataclass(frozen=True, slots=True)
-class Saying:
-    """Something that was said, in a message or with something the person did."""
+class Utterance:
+    """A message, or a text that came with an interaction."""
 
     text: str
-    """Without the memory that a host put in front of it."""
+    """Without the memory block that a host application put in front of it."""
     at: datetime
     source: str
     message: str | None = None
@@ -49,72 +50,71 @@ class Saying:
 
     @property
     def own(self) -> bool:
-        """Whether it is the person's own word."""
+        """True for the person's own words."""
         return self.role == "user" and self.trusted
 
     @property
     def origin(self) -> str:
-        """What tells it from others, as `Finding.origin` does."""
+        """An identifier, like `Finding.origin`."""
         return self.message or self.source
 
 
 @dataclass(frozen=True, slots=True)
-class Talk:
-    """The part of a conversation that belongs together."""
+class ConversationPart:
+    """A part of a conversation."""
 
     session: str
     title: str | None
     messages: tuple[Message, ...]
     chat: str | None = None
-    """The chat it belongs to, if that has a wall."""
+    """The chat it belongs to, if any."""
 
     @property
     def minutes(self) -> int:
-        """How long it took."""
+        """Its duration."""
         return round((self.messages[-1].valid_from - self.messages[0].valid_from) / timedelta(minutes=1))
 
-    def by_day(self) -> list[tuple[date, Talk]]:
-        """The parts of it that belong to each day."""
+    def by_day(self) -> list[tuple[date, ConversationPart]]:
+        """Split it by day."""
         days = groupby(self.messages, key=lambda message: message.valid_from.date())
         return [(day, replace(self, messages=tuple(messages))) for day, messages in days]
 
 
 @dataclass(frozen=True, slots=True)
-class Collected:
-    """What there is to learn from, oldest first, and how far one has read with it."""
+class Gathered:
+    """The material to learn from, oldest first, and the mark after it."""
 
     mark: Mark
     interactions: tuple[Interaction, ...] = ()
-    talks: tuple[Talk, ...] = ()
+    talks: tuple[ConversationPart, ...] = ()
 
     @property
     def until(self) -> datetime:
-        """All of it happened before."""
+        """The time before which all of it happened."""
         return self.mark.until
 
     @property
     def times(self) -> list[datetime]:
-        """When each thing happened."""
         return [one.at for one in self.interactions] + [m.valid_from for talk in self.talks for m in talk.messages]
 
     @property
     def last(self) -> datetime:
-        """When the last of it happened."""
+        """The time of the last interaction or message."""
         return max(self.times, default=self.until)
 
     @property
     def count(self) -> int:
-        """How many interactions and messages that is."""
+        """The number of interactions and messages."""
         return len(self.interactions) + sum(len(talk.messages) for talk in self.talks)
 
     @property
-    def sayings(self) -> list[Saying]:
-        """All that was said, in the order in which `described` numbers it."""
-        said = [saying_with(one) for one in self.interactions if has_words(one)]
-        return said + [saying_of(message) for talk in self.talks for message in talk.messages]
+    def sayings(self) -> list[Utterance]:
+        """All messages and texts, in the order in which `describe_for_model` numbers them."""
+        said = [utterance_with(one) for one in self.interactions if has_words(one)]
+        return said + [utterance_of(message) for talk in self.talks for message in talk.messages]
 
-    def by_chat(self) -> dict[str | None, Collected]:
-        """The parts of it that belong to each chat; first what belongs to none."""
+    def by_chat(self) -> dict[str | None, Gathered]:
+        """Split it by chat; what belongs to none comes first."""
         chats = dict.fromkeys([None, *(talk.chat for talk in self.talks), *map(_chat_of, self.interactions)])
         parts = {
             chat: replace(
@@ -126,22 +126,22 @@ class Collected:
         }
         return {chat: part for chat, part in parts.items() if part.count}
 
-    def only(self, wanted: Callable[[Saying], bool]) -> Collected:
-        """The same with some of what was said left out, and conversations in which the person says nothing then."""
+    def only(self, wanted: Callable[[Utterance], bool]) -> Gathered:
+        """Return a copy with only some texts, without conversations in which the person then says nothing."""
         interactions = [
-            replace(one, text=None) if has_words(one) and not wanted(saying_with(one)) else one
+            replace(one, text=None) if has_words(one) and not wanted(utterance_with(one)) else one
             for one in self.interactions
         ]
         talks = []
         for talk in self.talks:
-            kept = tuple(message for message in talk.messages if wanted(saying_of(message)))
+            kept = tuple(message for message in talk.messages if wanted(utterance_of(message)))
             if any(message.role == "user" for message in kept):
                 talks.append(replace(talk, messages=kept))
         return replace(self, interactions=tuple(interactions), talks=tuple(talks))
 
 
-def collect(memory: Memory, marks: Iterable[Mark], until: datetime, *, session: str | None = None) -> Collected:
-    """What happened before a moment, in one conversation or at all, and was not read up to any of these marks."""
+def gather(memory: Memory, marks: Iterable[Mark], until: datetime, *, session: str | None = None) -> Gathered:
+    """Return what happened before a moment, in one session or all, and lies after these marks."""
     found = memory.unread(marks, until=until, session=session)
     events = sorted(found.interactions, key=lambda one: (one.at, one.id))
     titles = {event.session: event.title for event in events if event.session and event.title}
@@ -149,12 +149,12 @@ def collect(memory: Memory, marks: Iterable[Mark], until: datetime, *, session: 
     for message in sorted(found.messages, key=lambda one: (one.valid_from, one.seq)):
         if message.session:
             said.setdefault((message.session, message.chat), []).append(message)
-    talks = [Talk(name, titles.get(name), tuple(messages), chat) for (name, chat), messages in said.items()]
-    return Collected(found.mark, tuple(events), tuple(talks))
+    talks = [ConversationPart(name, titles.get(name), tuple(messages), chat) for (name, chat), messages in said.items()]
+    return Gathered(found.mark, tuple(events), tuple(talks))
 
 
 def in_chat_of(memory: Memory, session: str) -> Memory:
-    """The memory behind the wall of the chat that a conversation belongs to, if it belongs to one."""
+    """Return the memory acting in the chat that a session belongs to, if any."""
     first = memory.read(kind="message", session=session, limit=1)
     return memory.acting(chat=first[0].chat) if first else memory
 
@@ -165,23 +165,21 @@ def _chat_of(one: Interaction) -> str | None:
 
 
 def end_of(day: date) -> datetime:
-    """The first moment that no longer belongs to a day."""
+    """Return the first moment after a day."""
     return parse_moment("day", day + timedelta(days=1))
 
 
 def has_words(one: Interaction) -> bool:
-    """Whether the person wrote something with it."""
+    """Return True if the person wrote something with it."""
     return one.kind in OWN and bool(one.text)
 
 
-def saying_with(one: Interaction) -> Saying:
-    """What the person wrote with something they did."""
-    return Saying(without_memory(one.text or ""), one.at, source_of(one.kind, one.id))
+def utterance_with(one: Interaction) -> Utterance:
+    return Utterance(without_memory(one.text or ""), one.at, source_of(one.kind, one.id))
 
 
-def saying_of(message: Message) -> Saying:
-    """What was said in a message."""
-    return Saying(
+def utterance_of(message: Message) -> Utterance:
+    return Utterance(
         without_memory(message.content),
         message.valid_from,
         source_of("discussion", message.session or ""),
@@ -193,9 +191,9 @@ def saying_of(message: Message) -> Saying:
 
 
 def without_memory(text: str) -> str:
-    """A text without the blocks that `Memory.context` and MEMORY.md look like. What was recalled is not learned again.
+    """Return a text without blocks that look like `Memory.context` or MEMORY.md, so that they are not learned again.
 
-    A block begins with its title or one of its headings and goes on while there are headings, lists and empty lines.
+    A block begins with its title or one of its headings and continues through headings, lists and empty lines.
     """
     lines, kept, inside = text.splitlines(), list[str](), False
     for line in lines:
@@ -209,50 +207,54 @@ def without_memory(text: str) -> str:
     return text if len(kept) == len(lines) else "\n".join(kept).strip()
 
 
-def events_of(interactions: Iterable[Interaction]) -> list[Event]:
-    """Reactions, saves, discussions and reads, as the rules count them into interests."""
+def events_of(interactions: Iterable[Interaction]) -> list[ReadingEvent]:
+    """Return reactions, saves, discussions and reads, as the rules count them towards interests."""
     found = []
     for one in interactions:
         if one.kind in ("reaction", "save", "discussion", "read") and one.title:
             positive = not speaks_against(one.value)
             kind = "save" if one.kind == "reaction" and (one.value or "").strip() in _SAVED else one.kind
-            found.append(Event(kind=kind, title=one.title, topics=one.topics, positive=positive))  # type: ignore[arg-type]
+            found.append(ReadingEvent(kind=kind, title=one.title, topics=one.topics, positive=positive))  # type: ignore[arg-type]
     return found
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A line for the daily note; for the day of the run if it names none."""
+class DailyLine:
+    """A line for the daily note; for the day of the run if it has none."""
 
     section: str
     text: str
     day: date | None = None
     chat: str | None = None
     discussed: str | None = None
-    """The title of the discussion that the line reports. It is stored with the line, so that nobody reads it back
-    out of the sentence."""
+    """The title of the discussion that the line reports. It is stored with the line, so that it need not be parsed out
+    of the sentence.
+    """
 
 
-def lines_of(memory: Memory, collected: Collected) -> list[Line]:
-    """The lines of the daily notes: what was read, and what was talked about, each on the day it happened."""
-    lines: list[Line] = []
+def daily_lines(memory: Memory, collected: Gathered) -> list[DailyLine]:
+    """Return the lines of the daily notes: what was read and discussed, each on the day it happened."""
+    lines: list[DailyLine] = []
     for day, some in groupby(collected.interactions, key=lambda one: one.at.date()):
-        lines += [Line("Reading Activity", text, day) for text in _read_on(memory, day, list(some), collected.until)]
+        lines += [
+            DailyLine("Reading Activity", text, day)
+            for text in _reading_lines(memory, day, list(some), collected.until)
+        ]
     for talk in collected.talks:
         for day, part in talk.by_day() if talk.title else ():
             count = f"{len(part.messages)} message{'s' * (len(part.messages) != 1)}, {part.minutes} min"
-            lines.append(Line("Discussions", f'Discussed "{talk.title}" ({count})', day, discussed=talk.title))
+            lines.append(DailyLine("Discussions", f'Discussed "{talk.title}" ({count})', day, discussed=talk.title))
     return lines
 
 
-def discussed(record: Record) -> str | None:
+def discussed_title(record: Record) -> str | None:
     """Return the title of the discussion that a line of a daily note reports, if it does."""
     title = record.metadata.get(DISCUSSED) if isinstance(record, DailyEntry) else None
     return title if isinstance(title, str) else None
 
 
-def _read_on(memory: Memory, day: date, interactions: Sequence[Interaction], until: datetime) -> list[str]:
-    """What was read, liked and saved on a day."""
+def _reading_lines(memory: Memory, day: date, interactions: Sequence[Interaction], until: datetime) -> list[str]:
+    """Return lines on what was read, liked and saved on a day."""
     lines = []
     if any(one.kind in _TOUCHED for one in interactions):
         # of the whole day: an earlier run may have read a part of it
@@ -265,49 +267,48 @@ def _read_on(memory: Memory, day: date, interactions: Sequence[Interaction], unt
     reactions: dict[str, list[str]] = {}
     for one in interactions:
         if one.kind == "reaction":
-            reactions.setdefault((one.value or "👍").strip(), []).append(_quoted(one))
-    lines += [f"{value} {_listed(titles)}" for value, titles in reactions.items()]
-    if saved := [_quoted(one) for one in interactions if one.kind == "save"]:
-        lines.append(f"⭐ Saved {_listed(saved)}")
+            reactions.setdefault((one.value or "👍").strip(), []).append(_quote_title(one))
+    lines += [f"{value} {_list_titles(titles)}" for value, titles in reactions.items()]
+    if saved := [_quote_title(one) for one in interactions if one.kind == "save"]:
+        lines.append(f"⭐ Saved {_list_titles(saved)}")
     return lines
 
 
-def _quoted(one: Interaction) -> str:
+def _quote_title(one: Interaction) -> str:
     return f'"{(one.title or one.item or "something")[:_LONGEST_TITLE]}"'
 
 
-def _listed(titles: list[str]) -> str:
-    """Each once, and no more than fit on a line."""
+def _list_titles(titles: list[str]) -> str:
     each = list(dict.fromkeys(titles))
     more = len(each) - _MOST_TITLES
     return ", ".join(each[:_MOST_TITLES]) + (f" and {more} more" if more > 0 else "")
 
 
-def described(collected: Collected) -> str:
-    """The same for a model: everything that happened, in plain words, and all that was said with its number."""
+def describe_for_model(collected: Gathered) -> str:
+    """Describe everything that happened for a model, in plain words, with all texts numbered."""
     told = []
     number = 0
     for one in collected.interactions:
-        told.append(f"- {_told(one)}")
+        told.append(f"- {_describe_event(one)}")
         if has_words(one):
             number += 1
-            told.append(_numbered(number, "person", saying_with(one)))
+            told.append(_number_utterance(number, "person", utterance_with(one)))
     for talk in collected.talks:
         about = f' about "{talk.title}"' if talk.title else ""
         told.append(f"\nConversation {talk.session}{about}:")
         for message in talk.messages:
             number += 1
             who = "person" if message.role == "user" else message.role
-            told.append(_numbered(number, who, saying_of(message)))
+            told.append(_number_utterance(number, who, utterance_of(message)))
     return "\n".join(told)
 
 
-def _numbered(number: int, who: str, said: Saying) -> str:
+def _number_utterance(number: int, who: str, said: Utterance) -> str:
     lines = said.text.splitlines() or [""]
     return f"[{number}] {who}: " + "\n    ".join(lines)  # indented: nobody speaks within another's turn
 
 
-def _told(one: Interaction) -> str:
+def _describe_event(one: Interaction) -> str:
     what = f'"{one.title or one.item or ""}"'
     match one.kind:
         case "reaction":

@@ -1,6 +1,6 @@
 """Observations from the output of a step: findings, insights and lessons, by a model.
 
-It never raises: an output that cannot be read teaches nothing, and that is all.
+It never raises: from an output that cannot be read, nothing is learned.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Any
 
 from recollect.agents.apply import source_of
 from recollect.agents.capture import looks_like_instruction
-from recollect.agents.models import Account, Limits, Model
+from recollect.agents.models import Account, Model, ModelLimits
 from recollect.agents.prompts import prompt
-from recollect.checks import query
+from recollect.checks import check_query
 from recollect.memory.memory import Memory
 from recollect.policy.secrets import mask
 from recollect.records import Outcome
@@ -34,8 +34,6 @@ SCHEMA: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Observations:
-    """What a step taught."""
-
     findings: tuple[str, ...] = ()
     insights: tuple[str, ...] = ()
     lessons: tuple[str, ...] = ()
@@ -47,40 +45,40 @@ class Observations:
 
 
 def observe(model: Model | None, memory: Memory, step_name: str, step_type: str, output: str) -> Observations | None:
-    """What the output of a step teaches; None if it is short, if there is no model, or if that failed."""
+    """Return what the output of a step teaches; None if it is short, there is no model, or that failed."""
     if model is None or not isinstance(output, str) or len(output) < SHORTEST:
         return None
     asked = f"Step {step_name} ({step_type}):\n\n{mask(output[: 2 * LONGEST])[:LONGEST]}"
-    limits = Limits(turns=3, tokens=20_000, seconds=60)
+    limits = ModelLimits(turns=3, tokens=20_000, seconds=60)
     try:
         if memory.mode != "on":
             return None
         reply = model.extract(
             prompt("observe"), asked, SCHEMA, limits=limits, account=Account(memory, "observe", memory.config)
         )
-        texts = {name: _texts(reply.data.get(name)) for name in _NAMES}
+        texts = {name: _storable_texts(reply.data.get(name)) for name in _NAMES}
     except Exception as error:  # the promise of this function: a step never fails because nothing was learned from it
-        LOGGER.warning("nothing was learned from a step: %s", type(error).__name__)
+        LOGGER.warning("learned nothing from a step: %s", type(error).__name__)
         return None
     found = Observations(**texts, step_name=step_name, step_type=step_type)
     return found if found else None
 
 
-def remember(memory: Memory, found: Observations) -> list[Outcome]:
+def store_observations(memory: Memory, found: Observations) -> list[Outcome]:
     """Store what a step taught, all of it or nothing."""
     source = source_of(found.step_type or "STEP", found.step_name)
     with memory.acting("agent:observe").batch() as open_memory:
         return [
             open_memory.observe(text, category, source=source)
             for name, category in _NAMES.items()
-            for text in _texts(list(getattr(found, name)))
+            for text in _storable_texts(list(getattr(found, name)))
         ]
 
 
-def _texts(given: Any) -> tuple[str, ...]:
-    """What of an answer can be stored: texts with something in them, each once, none of them an order to a model."""
+def _storable_texts(given: Any) -> tuple[str, ...]:
+    """Return the texts that can be stored: not empty, each once, and not an order to a model."""
     if not isinstance(given, list):
         return ()
-    shown = [query("text", one) for one in given if isinstance(one, str)]
+    shown = [check_query("text", one) for one in given if isinstance(one, str)]
     texts = dict.fromkeys(" ".join(one.split())[:_LONGEST_TEXT].strip() for one in shown)
     return tuple(one for one in texts if any(map(str.isalnum, one)) and not looks_like_instruction(one))[:_MOST_EACH]

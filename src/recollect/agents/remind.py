@@ -1,9 +1,8 @@
-"""Tells a person that they have been here before: "You discussed something similar last week: …".
+"""Reminders: "You discussed something similar last week: …".
 
-Only if it is really similar: a past discussion, episode or note that shares its subject with what was just said. Not
-from this conversation, not from today, and once for each topic. That it was told is kept as working memory, as a mark
-without a word of the topic, under the person's lock: no other process tells it again. While nothing can be stored,
-nothing is told.
+Only for real similarity: a past discussion, episode or note that shares its subject with what was just said. Not from
+this session, not from today, and once per topic. That it was told is stored in working memory, as a hash without words
+of the topic, under the user's lock, so no other process tells it again. While nothing can be stored, nothing is told.
 """
 
 from __future__ import annotations
@@ -14,17 +13,17 @@ from datetime import date, datetime, timedelta
 from hashlib import blake2b
 
 from recollect import checks as check
-from recollect.agents.gather_interactions import discussed
+from recollect.agents.gather_interactions import discussed_title
 from recollect.errors import StoreError
 from recollect.memory.memory import Memory
 from recollect.policy.injection import neutral
 from recollect.policy.preferences import is_general
 from recollect.records import DailyEntry, Episode, Message, Note, Outcome, Record
-from recollect.text import clean, cut, fold, language, stem, terms, tokens, unspaced
+from recollect.text import clean, detect_language, fold, stem, terms, token_words, tokens, unspaced
 from recollect.times import Clock
 
 SWITCH = "reminders"
-"""The key of working memory that switches reminders off, by the value "off"."""
+"""The key in working memory that switches reminders off, with the value "off"."""
 _TOLD = "reminded:"
 _MOST_TOLD = 500
 _KINDS = ("episode", "note", "daily", "message")
@@ -32,7 +31,7 @@ _CANDIDATES = 30
 _LATEST = 300  # discussions
 _READ = 1_000  # characters of what is said
 _LONGEST = 120
-_ENOUGH, _ENOUGH_SAID = 2.0, 3.0  # shared words that make a subject: of what was summed up, of what was only said
+_ENOUGH, _ENOUGH_SAID = 2.0, 3.0  # shared words that make a subject: in a summary, and in a mere message
 _SHARE, _SHARE_OF_NAME = 0.34, 0.5
 _TALK = frozenset(
     """hello hi hey thanks thank please okay ok yes no sure nice well bye morning evening night tomorrow yesterday
@@ -41,12 +40,12 @@ _TALK = frozenset(
     hallo danke bitte gut ja nein guten morgen abend heute salut bonjour merci bien oui non hola gracias bueno si
     привіт дякую добре так ні привет спасибо хорошо да нет""".split()
 )
-"""What one says in any conversation; it has no subject."""
+"""Words of any conversation, without a subject."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reminder:
-    """What to tell, and what it is about. ``source`` is the id of the record or interaction it comes from."""
+    """A reminder and its topic. ``source`` is the id of the record or interaction it comes from."""
 
     text: str
     topic: str
@@ -57,9 +56,7 @@ class Reminder:
 
 
 @dataclass(frozen=True, slots=True)
-class _Past:
-    """Something the person was at before, under what it is called, with all it says."""
-
+class _PastActivity:
     verb: str
     topic: str
     content: str
@@ -74,36 +71,36 @@ class _Past:
 
 
 def remind(memory: Memory, text: str, *, session: str | None = None, clock: Clock | None = None) -> Reminder | None:
-    """What the person did before that is similar to what they say or open now; None if there is nothing to tell.
+    """Return something the person did before that is similar to what they say or open now; None if there is nothing.
 
-    ``session`` is the conversation this is said in, which is no past.
+    ``session`` is the present one, which does not count as past.
     """
-    said = check.query("text", text)[:_READ]
-    here = check.optional_line("session", session)
+    said = check.check_query("text", text)[:_READ]
+    here = check.check_optional_line("session", session)
     if memory.mode != "on" or not _subject(said, memory.config.language):
         return None
     now = (clock or memory.clock)()
-    similar = _similar(memory, said, here, now)
-    if not similar or not reminders_are_on(memory) or not _claimed(memory, similar, now):
+    similar = _similar_activities(memory, said, here, now)
+    if not similar or not reminders_are_on(memory) or not _claim_topic(memory, similar, now):
         return None
     past = similar[0]
-    topic, when = _short(past.topic), ago(past.at.date(), now.date())
+    topic, when = _shorten_title(past.topic), ago(past.at.date(), now.date())
     told = f"You {past.verb} something similar {when}: {topic}"
     return Reminder(told, topic, when, past.at, past.source, past.session)
 
 
 def reminders_are_on(memory: Memory) -> bool:
-    """Whether the person wants to be reminded; they do until they say otherwise."""
+    """Return True if the person wants reminders, which is the default."""
     return fold(memory.scratch(SWITCH) or "").strip() not in ("off", "no", "false", "0")
 
 
 def switch_reminders(memory: Memory, on: bool) -> Outcome:
-    """Remind the person of what they did before, or no longer."""
-    return memory.set_scratch(SWITCH, "on" if check.flag("on", on) else "off")
+    """Switch reminders on or off."""
+    return memory.set_scratch(SWITCH, "on" if check.check_flag("on", on) else "off")
 
 
 def ago(day: date, today: date) -> str:
-    """When that was, as people say it: yesterday, on Monday, last week, in March."""
+    """Return a day in everyday words: yesterday, on Monday, last week, in March."""
     days = (today - day).days
     weeks = (today - timedelta(days=today.weekday()) - (day - timedelta(days=day.weekday()))).days // 7
     if days < 1:
@@ -121,43 +118,43 @@ def ago(day: date, today: date) -> str:
     return f"in {day:%B}" if day.year == today.year else f"in {day:%B %Y}"
 
 
-# once
+# telling it once
 
 
-def _claimed(memory: Memory, similar: list[_Past], now: datetime) -> bool:
-    """Whether it is ours to tell: nothing of this topic was told before, and from now on it was."""
-    if _told(memory, similar):
+def _claim_topic(memory: Memory, similar: list[_PastActivity], now: datetime) -> bool:
+    """Return True if it is ours to tell: nothing of this topic was told before, and it is now marked."""
+    if _was_reminded(memory, similar):
         return False
     try:
         with memory.batch() as batch:
-            if _told(batch, similar):
-                return False  # by another process, meanwhile
-            for old in _marks(batch)[:-_MOST_TOLD]:
+            if _was_reminded(batch, similar):
+                return False  # another process did so meanwhile
+            for old in _reminder_marks(batch)[:-_MOST_TOLD]:
                 batch.forget(old.id)
             return batch.set_scratch(similar[0].mark, f"told {now:%Y-%m-%d}").done
     except StoreError:
-        return False  # what cannot be kept would be told again and again
+        return False  # if it cannot be marked, it would be told again and again
 
 
-def _told(memory: Memory, similar: list[_Past]) -> bool:
-    marks = {record.key for record in _marks(memory)}
+def _was_reminded(memory: Memory, similar: list[_PastActivity]) -> bool:
+    marks = {record.key for record in _reminder_marks(memory)}
     return any(past.mark in marks for past in similar)
 
 
-def _marks(memory: Memory) -> list[Record]:
+def _reminder_marks(memory: Memory) -> list[Record]:
     return [record for record in memory.read(kind="scratch") if (record.key or "").startswith(_TOLD)]
 
 
-# what is similar
+# similarity
 
 
-def _similar(memory: Memory, said: str, session: str | None, now: datetime) -> list[_Past]:
-    """What the person was at before today and in other conversations, the most similar first, then the latest."""
+def _similar_activities(memory: Memory, said: str, session: str | None, now: datetime) -> list[_PastActivity]:
+    """Return what the person did before today in other sessions, the most similar first, then the latest."""
     code = memory.config.language
     subject = _subject(said, code)
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    found: dict[str, tuple[float, _Past]] = {}
-    for past in _pasts(memory, said, midnight):
+    found: dict[str, tuple[float, _PastActivity]] = {}
+    for past in _past_activities(memory, said, midnight):
         if past.at >= midnight or (session is not None and past.session == session):
             continue
         weight = _likeness(subject, past, code)
@@ -166,37 +163,37 @@ def _similar(memory: Memory, said: str, session: str | None, now: datetime) -> l
     return [past for _, past in sorted(found.values(), key=lambda one: (one[0], one[1].at), reverse=True)]
 
 
-def _pasts(memory: Memory, said: str, before: datetime) -> Iterator[_Past]:
+def _past_activities(memory: Memory, said: str, before: datetime) -> Iterator[_PastActivity]:
     discussed = memory.interactions(kinds=("discussion",), until=before, newest_first=True, limit=_LATEST)
     titles: dict[str, str] = {}
     for one in discussed:
         if one.title:
             about = " ".join([one.title, *one.topics])
             titles.setdefault(one.session or "", one.title)
-            yield _Past("discussed", one.title, about, one.at, one.id, one.session)
+            yield _PastActivity("discussed", one.title, about, one.at, one.id, one.session)
     for hit in memory.search(said, kinds=_KINDS, limit=_CANDIDATES, until=before):
-        if past := _past_of(hit.record, hit.passage, titles):
+        if past := _activity_of(hit.record, hit.passage, titles):
             yield past
 
 
-def _past_of(record: Record, passage: str, titles: dict[str, str]) -> _Past | None:
+def _activity_of(record: Record, passage: str, titles: dict[str, str]) -> _PastActivity | None:
     at, session = record.valid_from, record.session
     if isinstance(record, Episode):
-        return _Past("discussed", record.topic or record.content, record.text, at, record.id, session)
+        return _PastActivity("discussed", record.topic or record.content, record.text, at, record.id, session)
     if isinstance(record, Note):
         topic = record.title or record.content
-        return _Past("noted", topic, f"{record.title or ''} {passage}", at, record.id, session)
+        return _PastActivity("noted", topic, f"{record.title or ''} {passage}", at, record.id, session)
     if isinstance(record, Message) and record.role == "user":
-        topic = titles.get(session or "", "") or f'"{_short(record.content)}"'
-        return _Past("talked about", topic, passage or record.content, at, record.id, session, only_said=True)
-    if isinstance(record, DailyEntry) and (title := discussed(record)):
+        topic = titles.get(session or "", "") or f'"{_shorten_title(record.content)}"'
+        return _PastActivity("talked about", topic, passage or record.content, at, record.id, session, only_said=True)
+    if isinstance(record, DailyEntry) and (title := discussed_title(record)):
         then = at.replace(year=record.day.year, month=record.day.month, day=record.day.day)
-        return _Past("discussed", title, title, then, record.id, session)
+        return _PastActivity("discussed", title, title, then, record.id, session)
     return None
 
 
-def _likeness(subject: dict[str, bool], past: _Past, code: str) -> float:
-    """How much of a subject something shares; 0 if that is too little to speak of it."""
+def _likeness(subject: dict[str, bool], past: _PastActivity, code: str) -> float:
+    """Return how much of a subject is shared; 0 if too little."""
     other = _subject(past.content[:_READ], code)
     shared = subject.keys() & other.keys()
     weight, whole = _weight(shared), _weight(subject)
@@ -211,13 +208,13 @@ def _weight(words: Iterable[str]) -> float:
 
 
 def _subject(text: str, code: str) -> dict[str, bool]:
-    """What a text is about, as stems, each with whether it is a name."""
+    """Return the subject of a text as stems, each with whether it is a name."""
     found = tokens(clean(text))
-    code = code or language([token.lower() for token in found])
+    code = code or detect_language([token.lower() for token in found])
     kept = frozenset(terms(f"{text} zzz", code, asked=True))
     subject: dict[str, bool] = {}
     for place, token in enumerate(found):
-        for word in cut(token):
+        for word in token_words(token):
             stemmed = stem(word, code)
             if stemmed not in kept or word in _TALK or is_general(word) or not any(map(str.isalpha, word)):
                 continue
@@ -227,6 +224,6 @@ def _subject(text: str, code: str) -> dict[str, bool]:
     return subject
 
 
-def _short(text: str) -> str:
+def _shorten_title(text: str) -> str:
     line = neutral(text[: 4 * _LONGEST])
     return line if len(line) <= _LONGEST else line[: _LONGEST - 1].rstrip() + "…"

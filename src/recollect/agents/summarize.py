@@ -1,6 +1,6 @@
-"""A summary of a text for one person: what they care about decides what it stresses.
+"""A summary of a text for one person: their interests decide what it stresses.
 
-With a model, in its words; without one, or if it fails, the sentences of the text that matter most to this person.
+A model writes it; without one, or if it fails, it consists of the sentences that matter most to this person.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
-from recollect.agents.models import Account, Limits, Model, Turn
+from recollect.agents.models import Account, Model, ModelLimits, Turn
 from recollect.agents.prompts import prompt
 from recollect.errors import ModelError
 from recollect.memory.memory import Memory
@@ -19,7 +19,7 @@ from recollect.text import terms
 _SENTENCE = re.compile(r"[^.!?。！？\n]{20,}[.!?。！？]+")
 _LONGEST = 40_000
 _INTEREST, _TITLE = 2.0, 1.5
-"""How much more a word counts that the person cares about, or that is in the title."""
+"""The weight of a word that the person cares about, or that is in the title."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Summarized:
 def summarize(
     memory: Memory, text: str, *, title: str = "", model: Model | None = None, max_words: int = 150
 ) -> Summarized:
-    """Sum up a text for the person whose memory this is."""
+    """Summarise a text for the person whose memory this is."""
     problem = None
     if model is not None:
         context = memory.context(title or text[:300])
@@ -42,17 +42,19 @@ def summarize(
         asked = f"# {neutral(title)}\n\n{text[:_LONGEST]}" if title else text[:_LONGEST]
         account = Account(memory, "summarize", memory.config)
         try:
-            reply = model.converse(system, [Turn("user", asked)], limits=Limits(turns=1, seconds=60), account=account)
+            reply = model.converse(
+                system, [Turn("user", asked)], limits=ModelLimits(turns=1, seconds=60), account=account
+            )
             if reply.text.strip():
                 return Summarized(reply.text.strip(), model.name)
             problem = "the model gave no answer"
         except ModelError as error:
-            problem = f"{error.kind}: the most telling sentences instead"
+            problem = f"{error.kind}: used the most relevant sentences instead"
     return Summarized(_telling(memory, text, title, max_words), "rules", problem)
 
 
 def _telling(memory: Memory, text: str, title: str, max_words: int) -> str:
-    """The sentences with the words that matter, to the text and to the person, in their order."""
+    """Return the sentences with the words that matter, to the text and to the person, in their order."""
     sentences = [" ".join(found.split()) for found in _SENTENCE.findall(text[:_LONGEST])]
     if not sentences:
         return " ".join(text.split()[:max_words])

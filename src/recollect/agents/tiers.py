@@ -1,7 +1,7 @@
-"""Hybrid extraction: rules, then a model near by, then the one far away, each only where the one before is not sure.
+"""Hybrid extraction: rules, then a local model, then a remote one, each only where the one before is not certain.
 
-What the rules understood, no model is asked about. What a near model gives with little confidence, or fails at, goes on
-to the far one. And which chats let the model keep memory itself, with tools.
+Models are not asked about what the rules understood. What a local model gives with little confidence, or fails at, goes
+to the remote one. Also decides which chats let the model manage memory itself, with tools.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from recollect.agents.apply import Finding
 from recollect.agents.extract import Extraction, Extractor, by_rules
-from recollect.agents.gather_interactions import Collected, Saying
+from recollect.agents.gather_interactions import Gathered, Utterance
 from recollect.config import Config
 from recollect.memory.memory import Memory
 
@@ -21,9 +21,9 @@ _SURE = 0.7
 
 
 def by_tiers(models: Sequence[Extractor]) -> Extractor:
-    """Rules first, then each of these for what is still open, in their order."""
+    """Return an extractor that applies the rules first, then each of these for what is still open, in order."""
 
-    def extractor(memory: Memory, collected: Collected) -> Extraction:
+    def extractor(memory: Memory, collected: Gathered) -> Extraction:
         found = by_rules(memory, collected)
         still_open = _without_what_is_known(collected, found.findings)
         tokens, problems, tiers = 0, [], [found.tier]
@@ -52,23 +52,23 @@ def by_tiers(models: Sequence[Extractor]) -> Extractor:
     return extractor
 
 
-def _without_what_is_known(collected: Collected, findings: Sequence[Finding]) -> Collected:
-    """What the rules did not understand, and might hold something: statements of the person of some length."""
+def _without_what_is_known(collected: Gathered, findings: Sequence[Finding]) -> Gathered:
+    """Return what the rules did not understand and might matter: statements of the person of some length."""
     understood = {finding.origin for finding in findings}
     return collected.only(lambda said: said.role != "user" or (said.origin not in understood and _may_tell(said)))
 
 
-def _only(collected: Collected, origins: set[str]) -> Collected:
+def _only(collected: Gathered, origins: set[str]) -> Gathered:
     return collected.only(lambda said: said.origin in origins)
 
 
-def _may_tell(said: Saying) -> bool:
+def _may_tell(said: Utterance) -> bool:
     text = said.text.strip()
     return len(text.split()) >= _FEWEST_WORDS and not text.endswith(("?", "？", "؟"))
 
 
 def model_keeps_memory(chat: str, config: Config) -> bool:
-    """Whether in this chat the model gets the tools. A chat stays on its side, whatever else changes."""
+    """Return True if the model gets the tools in this chat. A chat stays on its side, whatever else changes."""
     if not config.tool_based:
         return False
     number = int.from_bytes(hashlib.blake2b(chat.encode("utf-8"), digest_size=8).digest(), "big")
@@ -76,9 +76,9 @@ def model_keeps_memory(chat: str, config: Config) -> bool:
 
 
 def without_fallback(extractor: Extractor, config: Config) -> Extractor:
-    """An extractor that leaves alone what models with tools have talked about: they keep memory of it themselves."""
+    """Return an extractor that skips conversations of models with tools, which manage memory themselves."""
 
-    def extract(memory: Memory, collected: Collected) -> Extraction:
+    def extract(memory: Memory, collected: Gathered) -> Extraction:
         talks = tuple(talk for talk in collected.talks if not model_keeps_memory(talk.session, config))
         return extractor(memory, replace(collected, talks=talks))
 

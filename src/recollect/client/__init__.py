@@ -9,19 +9,19 @@
 the memory: ``recollect.AsyncMemory(memory)``. Needs the extra ``client``; knows nothing about servers or databases.
 """
 
-from recollect.client.client import Client, Token, Visit, connect
+from recollect.client.client import Client, LoginLink, UserToken, connect
 from recollect.client.problems import NotAllowedError, TooManyRequestsError, UnansweredError
-from recollect.client.remote import Later, RemoteBatch, RemoteMemory
+from recollect.client.remote import BatchResult, RemoteBatch, RemoteMemory
 
 __all__ = [
+    "BatchResult",
     "Client",
-    "Later",
+    "LoginLink",
     "NotAllowedError",
     "RemoteBatch",
     "RemoteMemory",
-    "Token",
     "TooManyRequestsError",
     "UnansweredError",
-    "Visit",
+    "UserToken",
     "connect",
 ]

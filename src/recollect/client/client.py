@@ -9,19 +9,19 @@ from types import TracebackType
 from typing import Any, Literal
 
 from recollect import checks as check
-from recollect.client.connection import Connection, segment
+from recollect.client.connection import HttpConnection, segment
 from recollect.client.json_values import from_plain
 from recollect.client.remote import RemoteMemory
 from recollect.errors import InvalidInputError
 from recollect.memory.trends import Trend
 from recollect.records import ExtractionRun, Receipt
 from recollect.tools.results import Result
-from recollect.usage_metrics import Figures
+from recollect.usage_metrics import UsageMetrics
 from recollect.userid import check_user_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Token:
+class UserToken:
     """Lets whoever has it use the memory of one user, for a while."""
 
     token: str
@@ -29,7 +29,7 @@ class Token:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Visit:
+class LoginLink:
     """Lets whoever has it into the web console, once."""
 
     code: str
@@ -40,8 +40,10 @@ class Visit:
 class Client:
     """The memories on a server. Make it with `recollect.client.connect`."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = check.instance("connection", connection, Connection, "what `connect` makes; call that")
+    def __init__(self, connection: HttpConnection) -> None:
+        self._connection = check.check_instance(
+            "connection", connection, HttpConnection, "what `connect` makes; call that"
+        )
 
     def user(self, user_id: str | int) -> RemoteMemory:
         """The memory of one user. Nothing is created until something is stored."""
@@ -71,9 +73,11 @@ class Client:
         )
         return found
 
-    def figures(self, *, days: int = 7) -> Figures:
+    def metrics(self, *, days: int = 7) -> UsageMetrics:
         """How memories were used in the last days, today included: calls, success, latency, the queue."""
-        found: Figures = from_plain(Figures, self._connection.ask("GET", "figures", query={"days": days})["result"])
+        found: UsageMetrics = from_plain(
+            UsageMetrics, self._connection.ask("GET", "metrics", query={"days": days})["result"]
+        )
         return found
 
     def trends(self, *, k: int = 5, days: int = 30) -> list[Trend]:
@@ -83,17 +87,17 @@ class Client:
         )
         return found
 
-    def token(self, user_id: str | int, *, scope: Literal["read", "write"] = "read", minutes: int = 15) -> Token:
+    def token(self, user_id: str | int, *, scope: Literal["read", "write"] = "read", minutes: int = 15) -> UserToken:
         """A token for one user, to be handed to their own device. It ends by itself, or with the key."""
         asked = {"user": check_user_id(user_id), "scope": scope, "minutes": minutes}
-        token: Token = from_plain(Token, self._connection.ask("POST", "tokens", body=asked)["result"])
+        token: UserToken = from_plain(UserToken, self._connection.ask("POST", "tokens", body=asked)["result"])
         return token
 
-    def visit(self, user_id: str | int, *, read_only: bool = False) -> Visit:
+    def create_login(self, user_id: str | int, *, read_only: bool = False) -> LoginLink:
         """A link that lets one user into the web console, once and within ten minutes."""
         asked = {"user": check_user_id(user_id), "read_only": read_only}
-        visit: Visit = from_plain(Visit, self._connection.ask("POST", "visits", body=asked)["result"])
-        return visit
+        link: LoginLink = from_plain(LoginLink, self._connection.ask("POST", "logins", body=asked)["result"])
+        return link
 
     def declarations(self, format: str, *suites: str) -> list[dict[str, Any]]:
         """The tools of these suites, or of all, declared as a provider wants them."""
@@ -118,7 +122,7 @@ class Client:
             "session": session,
             "chat": chat,
             "agent": agent,
-            "suites": check.several("suites", suites) or None,
+            "suites": check.check_list("suites", suites) or None,
             "wait": wait or None,
         }
         body = {"arguments": arguments or {}} | {name: value for name, value in told.items() if value is not None}
@@ -150,9 +154,9 @@ def connect(url: str, *, key: str | None = None, timeout: float = 30.0) -> Clien
 
     ``timeout`` is how many seconds an answer may take.
     """
-    if not check.line("url", url).startswith(("http://", "https://")):
+    if not check.check_line("url", url).startswith(("http://", "https://")):
         raise InvalidInputError("url", "must begin with http:// or https://")
-    key = check.optional_line("key", key)
+    key = check.check_optional_line("key", key)
     if key is not None and not key.isascii():
         raise InvalidInputError("key", "must be as the operator gave it: letters, digits and underscores")
-    return Client(Connection(url, key, timeout=check.seconds("timeout", timeout)))
+    return Client(HttpConnection(url, key, timeout=check.check_seconds("timeout", timeout)))

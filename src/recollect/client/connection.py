@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import quote
 
-from recollect.checks import whole_file
+from recollect.checks import check_file_text
 from recollect.client.problems import UnansweredError, error_of
 from recollect.errors import InvalidInputError, MissingExtraError, StoreUnavailableError
 
@@ -29,10 +29,10 @@ _AGAIN = frozenset({429, 502, 503, 504})
 
 def segment(text: str) -> str:
     """A part of a path, whatever is in it; not even dots mean anything else."""
-    return quote(whole_file("path", text), safe="").replace(".", "%2E")
+    return quote(check_file_text("path", text), safe="").replace(".", "%2E")
 
 
-class Connection:
+class HttpConnection:
     """Keeps connections open and uses them again. Safe to share between threads."""
 
     def __init__(
@@ -105,7 +105,7 @@ class Connection:
                 return answer
             refused = answer.status_code == 429  # nothing was done
             if last or answer.status_code not in _AGAIN or not (again or refused):
-                raise _problem(answer)
+                raise _error_from_response(answer)
             self._pause(_wait(number, answer.headers.get("retry-after")))
         raise AssertionError("unreachable")
 
@@ -117,7 +117,7 @@ class Connection:
             with self._http.stream(method, self._at(path), headers=headers, **how) as answer:
                 if not answer.is_success:
                     answer.read()
-                    raise _problem(answer)
+                    raise _error_from_response(answer)
                 yield answer
         except httpx.TransportError as error:
             raise _unreachable(error) from None
@@ -140,7 +140,7 @@ def _unreachable(error: httpx.TransportError) -> StoreUnavailableError:
     return StoreUnavailableError(f"the server cannot be reached ({type(error).__name__}); try again")
 
 
-def _problem(answer: httpx.Response) -> Exception:
+def _error_from_response(answer: httpx.Response) -> Exception:
     try:
         told = answer.json()
     except ValueError:

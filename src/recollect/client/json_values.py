@@ -82,7 +82,7 @@ def from_plain(kind: Any, data: Any) -> Any:
     if kind is Hits:
         return Hits((from_plain(Hit, one) for one in data["hits"]), mode=data["mode"], note=data["note"])
     if isinstance(kind, type) and is_dataclass(kind):
-        return _from_fields(_meant(kind, data), data)
+        return _from_fields(_concrete_type(kind, data), data)
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
         return from_plain(next(one for one in inner if one is not types.NoneType), data)
@@ -96,7 +96,7 @@ def from_plain(kind: Any, data: Any) -> Any:
     return data
 
 
-def _meant(kind: type, data: dict[str, Any]) -> type:
+def _concrete_type(kind: type, data: dict[str, Any]) -> type:
     if issubclass(kind, Record):
         return RECORD_TYPES[data["kind"]]
     if issubclass(kind, Outcome):

@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from recollect import checks as check
 from recollect import fields
-from recollect.client.connection import Connection, segment
+from recollect.client.connection import HttpConnection, segment
 from recollect.client.json_values import from_plain, to_plain
 from recollect.errors import ConfigError, InvalidInputError, StoreError
 from recollect.memory.interaction_log import checked_run
@@ -39,8 +39,10 @@ class RemoteMemory(Memory):
 
     _lane = "\0"  # not that of the user: a server in the same process may have to do this very thing
 
-    def __init__(self, connection: Connection, user_id: str, on_behalf: Mapping[str, Any] | None = None) -> None:
-        self._connection = check.instance("connection", connection, Connection, "what `connect` makes; call that")
+    def __init__(self, connection: HttpConnection, user_id: str, on_behalf: Mapping[str, Any] | None = None) -> None:
+        if not callable(getattr(connection, "ask", None)):
+            raise InvalidInputError("connection", "must be what `recollect.client.connect` makes; call that")
+        self._connection = connection
         self._sent_along = dict(on_behalf or {})
         self._path = f"users/{segment(user_id)}/"
         self._user_id = user_id
@@ -78,7 +80,9 @@ class RemoteMemory(Memory):
         yield collected
         if not collected.operations:
             return
-        told = [{"verb": verb.name, "arguments": _plain(verb, given)} for verb, given, _ in collected.operations]
+        told = [
+            {"verb": verb.name, "arguments": _plain_arguments(verb, given)} for verb, given, _ in collected.operations
+        ]
         headers, again = self._headers(writes=True)
         found = self._connection.ask(
             "POST", self._path + "batch", body={"operations": told}, headers=headers, again=again
@@ -97,7 +101,7 @@ class RemoteMemory(Memory):
         return str(self._connection.ask("GET", self._path + "about")["result"]["mode"])
 
     def export(self, path: fields.PathName, *, progress: Progress | None = None) -> Path:
-        target = check.path("path", path)
+        target = check.check_path("path", path)
         with open_output("path", target) as file, self._connection.stream("GET", self._path + "export") as answer:
             for chunk in answer.iter_bytes(_CHUNK):
                 file.write(chunk)
@@ -114,7 +118,7 @@ class RemoteMemory(Memory):
         progress: Progress | None = None,
     ) -> ImportReport:
         """An archive made by `export`, an MCP memory.jsonl, a Markdown file, or mem0's export."""
-        source = check.path("path", path)
+        source = check.check_path("path", path)
         check_source(source)
         if not source.is_file():
             raise InvalidInputError("path", f"there is no file at {path}; folders cannot be sent")
@@ -137,7 +141,7 @@ class RemoteMemory(Memory):
 
     def rank(self, items: fields.Items, *, limit: fields.Limit | None = None) -> list[Ranked]:
         given = list(items)
-        asked: dict[str, Any] = {"items": [_shown(item) for item in given]} | (
+        asked: dict[str, Any] = {"items": [_plain_item(item) for item in given]} | (
             {} if limit is None else {"limit": limit}
         )
         found: list[Ranked] = self._ask(VERBS["rank"], asked)
@@ -169,7 +173,7 @@ class RemoteMemory(Memory):
         return type(self)(self._connection, self.user_id, self._sent_along | changed)
 
     def _ask(self, verb: Verb, given: dict[str, Any]) -> Any:
-        plain = _plain(verb, given)
+        plain = _plain_arguments(verb, given)
         if verb.paged:
             return self._all_pages(verb, plain)
         return from_plain(verb.returns, self._answer(verb, plain)["result"])
@@ -203,7 +207,7 @@ class RemoteMemory(Memory):
         return self._acting_header() | {IDEMPOTENCY: str(uuid4())}, "call" not in self._sent_along
 
 
-def _plain(verb: Verb, given: dict[str, Any]) -> dict[str, Any]:
+def _plain_arguments(verb: Verb, given: dict[str, Any]) -> dict[str, Any]:
     """The arguments as they are sent; an error that names the one that cannot be."""
     plain = {}
     for name, value in given.items():
@@ -218,7 +222,7 @@ def _plain(verb: Verb, given: dict[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def _shown(item: Any) -> Any:
+def _plain_item(item: Any) -> Any:
     """An item to be ranked, as plain data: what counts are its title, text and topics."""
     if isinstance(item, str | Mapping):
         return item
@@ -235,7 +239,7 @@ def _in_query(value: Any) -> Any:
     return str(value).lower() if isinstance(value, bool) else value
 
 
-class Later(Generic[_T]):
+class BatchResult(Generic[_T]):
     """What a verb of a batch will have returned when the batch is done."""
 
     def __init__(self) -> None:
@@ -253,10 +257,10 @@ class Later(Generic[_T]):
         return self._arrived[0]
 
 
-def _later(verb: Callable[Concatenate[Memory, _P], _T]) -> Callable[Concatenate[RemoteBatch, _P], Later[_T]]:
-    def noting(self: RemoteBatch, /, *args: _P.args, **kwargs: _P.kwargs) -> Later[_T]:
+def _deferred(verb: Callable[Concatenate[Memory, _P], _T]) -> Callable[Concatenate[RemoteBatch, _P], BatchResult[_T]]:
+    def noting(self: RemoteBatch, /, *args: _P.args, **kwargs: _P.kwargs) -> BatchResult[_T]:
         declared = VERBS[verb.__name__]
-        later: Later[_T] = Later()
+        later: BatchResult[_T] = BatchResult()
         self.operations.append((declared, declared.bound(args, kwargs), later))
         return later
 
@@ -268,25 +272,25 @@ class RemoteBatch:
     """Collects changes until they are sent together."""
 
     def __init__(self) -> None:
-        self.operations: list[tuple[Verb, dict[str, Any], Later[Any]]] = []
+        self.operations: list[tuple[Verb, dict[str, Any], BatchResult[Any]]] = []
 
-    remember = _later(Memory.remember)
-    note = _later(Memory.note)
-    observe = _later(Memory.observe)
-    episode = _later(Memory.episode)
-    say = _later(Memory.say)
-    jot = _later(Memory.jot)
-    set_scratch = _later(Memory.set_scratch)
-    update = _later(Memory.update)
-    forget = _later(Memory.forget)
-    merge = _later(Memory.merge)
-    pin = _later(Memory.pin)
-    mark_important = _later(Memory.mark_important)
-    pause = _later(Memory.pause)
-    resume = _later(Memory.resume)
-    consent = _later(Memory.consent)
-    spend = _later(Memory.spend)
-    report = _later(Memory.report)
-    report_many = _later(Memory.report_many)
-    undo = _later(Memory.undo)
-    erase = _later(Memory.erase)
+    remember = _deferred(Memory.remember)
+    note = _deferred(Memory.note)
+    observe = _deferred(Memory.observe)
+    episode = _deferred(Memory.episode)
+    say = _deferred(Memory.say)
+    jot = _deferred(Memory.jot)
+    set_scratch = _deferred(Memory.set_scratch)
+    update = _deferred(Memory.update)
+    forget = _deferred(Memory.forget)
+    merge = _deferred(Memory.merge)
+    pin = _deferred(Memory.pin)
+    mark_important = _deferred(Memory.mark_important)
+    pause = _deferred(Memory.pause)
+    resume = _deferred(Memory.resume)
+    consent = _deferred(Memory.consent)
+    spend = _deferred(Memory.spend)
+    report = _deferred(Memory.report)
+    report_many = _deferred(Memory.report_many)
+    undo = _deferred(Memory.undo)
+    erase = _deferred(Memory.erase)

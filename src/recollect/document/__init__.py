@@ -1,4 +1,1 @@
-"""The files a person reads and edits: MEMORY.md and the daily notes, as text.
-
-Knows no database, no file system and no policy.
-"""
+"""The text of the files a person reads and edits: MEMORY.md and the daily notes."""

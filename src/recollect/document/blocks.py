@@ -1,10 +1,8 @@
-"""Markdown as a row of blocks, each with its exact text: joined, they give the file back, byte for byte.
+"""Markdown as a list of blocks, each with its exact text: joined, they give the file back, byte for byte.
 
 A block is a heading, a list entry with the deeper lines below it, a paragraph, a blank line, or anything else
-(comments, code, quotes, tables ...), which is carried along unread. Except for code and comments none reaches
-across a blank line, so one block can be changed without looking at the rest of the file.
-
-Knows nothing about labels, categories or facts.
+(comments, code, quotes, tables ...), which is carried along unread. Except for code and comments, no block spans a
+blank line, so one can be changed without reading the rest of the file.
 """
 
 from __future__ import annotations
@@ -29,12 +27,12 @@ class Block(NamedTuple):
     text: str
     lines: int = 1
     lead: str = ""  # a bullet's indentation, marker and checkbox as written
-    content: str = ""  # what a heading or an item says; for an open block, what would close it
+    content: str = ""  # the text of a heading or an item; for an open block, what would close it
     level: int = 0  # of a heading
 
     @property
     def is_mark(self) -> bool:
-        """Whether it is the byte order mark of the file; further down the same character is text."""
+        """True for the byte order mark of the file; further down the same character is text."""
         return self.lines == 0
 
 
@@ -50,30 +48,30 @@ class Item(NamedTuple):
     form: Literal["bullet", "paragraph"]
 
 
-def decode(data: bytes) -> str:
-    """The text of a file; a byte order mark and every line ending stay in it."""
+def decode_file(data: bytes) -> str:
+    """Decode a file; a byte order mark and all line endings are kept."""
     if len(data) > MAX_BYTES:
-        raise DocumentError(f"the file has more than {MAX_BYTES:,} bytes, which is the most that can be read")
+        raise DocumentError(f"the file is longer than the limit of {MAX_BYTES:,} bytes")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        place = _place(data, error.start)
+        place = _byte_position(data, error.start)
         raise DocumentError(f"{place} is not UTF-8 text; save the file as UTF-8") from None
     if "\0" in text:
-        raise DocumentError(f"{_place(data, data.index(0))} is a NUL character; save the file as UTF-8 text")
+        raise DocumentError(f"{_byte_position(data, data.index(0))} is a NUL character; save the file as UTF-8 text")
     return text
 
 
-def encode(text: str) -> bytes:
+def encode_file(text: str) -> bytes:
     return text.encode("utf-8")
 
 
-def _place(data: bytes, at: int) -> str:
+def _byte_position(data: bytes, at: int) -> str:
     line = len(re.findall(rb"\r\n|\r|\n", data[:at])) + 1
     return f"line {line}, byte {at + 1}"
 
 
-# --- what kind of line is this? ---
+# --- classifying lines ---
 
 _CONTROLS = r"\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ud800-\udfff"  # those that are not white space
 _FENCE = re.compile(r"(`{3,}(?=[^`\r\n]*(?:[\r\n]|\Z))|~{3,})")
@@ -105,12 +103,12 @@ def _kind(line: str) -> str:
 
 
 def split_lines(text: str) -> list[str]:
-    r"""Lines with their endings: \n, \r\n or \r, and no other character ends a line."""
+    r"""Return lines with their endings: \n, \r\n or \r; no other character ends a line."""
     return StringIO(text, newline="").readlines()
 
 
 def newline_of(text: str) -> str:
-    """The line ending this text uses most."""
+    """Return the line ending this text uses most."""
     pairs = text.count("\r\n")
     counts = {"\n": text.count("\n") - pairs, "\r\n": pairs, "\r": text.count("\r") - pairs}
     return max(counts, key=counts.__getitem__)
@@ -124,7 +122,7 @@ def _width(line: str) -> int:
     return len(indent_of(line).expandtabs(4))
 
 
-# --- from text to blocks ---
+# --- parsing blocks ---
 
 
 def parse_blocks(text: str) -> list[Block]:
@@ -144,7 +142,7 @@ def parse_blocks(text: str) -> list[Block]:
 
 
 def parse_block(text: str) -> Block:
-    """The first block of a text that does not begin a file."""
+    """Return the first block of a text that does not start a file."""
     return _block_at(split_lines(text), 0)
 
 
@@ -195,7 +193,7 @@ def _paragraph(lines: Sequence[str], at: int) -> Block:
             return Block("heading", text, end + 1 - at, content=said, level=1 if "=" in below else 2)
         if _kind(below) == "columns":
             return _other(lines, at, _end_while(lines, end, lambda kind: kind == "text"))
-    content = _said(lines[at], lines[at + 1 : end], _KIND.match, _KIND.match)
+    content = _read_content(lines[at], lines[at + 1 : end], _KIND.match, _KIND.match)
     return Block("paragraph", "".join(lines[at:end]), end - at, content=content)
 
 
@@ -208,16 +206,16 @@ def _bullet(lines: Sequence[str], at: int, lead: str) -> Block:
         text = "".join(lines[at:end])
         if _is_comment(text[len(lead) :].strip()):
             return Block("other", text, end - at)
-        content = _said(first, lines[at + 1 : end], _MISREAD.match, _FENCE.match)
+        content = _read_content(first, lines[at + 1 : end], _MISREAD.match, _FENCE.match)
         return Block("bullet", text, end - at, lead, content)
-    said = _bare(first)
+    said = _strip_line(first)
     if not said or _is_comment(said) or (said[-1] in ":：*_`" and _EMPTY_LABEL.match(said)):
         return Block("other", lines[at])
     return Block("bullet", lines[at], 1, lead, _unescaped(said, _misread_alone) if said[0] == "\\" else said)
 
 
 def _entry_end(lines: Sequence[str], at: int, first: str) -> int:
-    """Where the deeper lines below a bullet end. Code among them may hold blank lines."""
+    """Return where the deeper lines below a bullet end. Code among them may contain blank lines."""
     indent = _width(lines[at])
     end, text, look_for_code = at + 1, first, True
     while True:
@@ -226,7 +224,7 @@ def _entry_end(lines: Sequence[str], at: int, first: str) -> int:
             closed = _fence_end(lines, end - 1, fence[1], indent)
             look_for_code = closed > 0  # if this one does not end here, none further down does
             end = closed or end
-        if end == len(lines) or _width(lines[end]) <= indent or not _bare(lines[end]):
+        if end == len(lines) or _width(lines[end]) <= indent or not _strip_line(lines[end]):
             return end
         text = lines[end]
         end += 1
@@ -258,7 +256,7 @@ def _end_with(lines: Sequence[str], at: int, closer: str) -> int:
 
 
 def _fence_end(lines: Sequence[str], at: int, fence: str, above: int) -> int:
-    """The line after the closing fence, or 0; a line indented no deeper than `above` ends the search."""
+    """Return the line after the closing fence, or 0; a line indented no deeper than `above` ends the search."""
     for end in range(at + 1, len(lines)):
         text = lines[end].strip()
         if text.startswith(fence) and not text.strip(fence[0]):
@@ -268,7 +266,7 @@ def _fence_end(lines: Sequence[str], at: int, fence: str, above: int) -> int:
     return 0
 
 
-# --- what a block says, and how to write it so that it says the same again ---
+# --- the content of a block, and how to write it so that it is read back the same ---
 
 _SPACE_CONTROLS = re.compile(r"[\x0b\x0c\x1c-\x1f\x85]")
 _OTHER_CONTROLS = re.compile(f"[{_CONTROLS}]")
@@ -279,22 +277,22 @@ _MISREAD = re.compile(rf"([-*_])(?:[ \t]*\1)+\Z|{_FENCE.pattern}|<!--|\[[ xX]\](
 _Question = Callable[[str], object]
 
 
-def clean(text: str) -> str:
-    """Without control characters; those that are white space become a space."""
+def strip_controls(text: str) -> str:
+    """Remove control characters; those that are white space become a space."""
     if text.isprintable():
         return text
     return _OTHER_CONTROLS.sub("", _SPACE_CONTROLS.sub(" ", _NEWLINES.sub("\n", text)))
 
 
 def one_block(content: str) -> str:
-    """What remains of a content as a list entry: no blank lines, no outer white space, no controls."""
+    """Return a content as it can stand in a list entry: no blank lines, no outer white space, no controls."""
     if content.isprintable():
         return content.strip()
-    return _joined(_NEWLINES.split(content))
+    return _dedent_lines(_NEWLINES.split(content))
 
 
-def written(content: str, position: Literal["bullet", "value", "inner", "paragraph"]) -> list[str]:
-    """The lines to write so that `content` is read back, with a backslash only where one is needed.
+def content_lines(content: str, position: Literal["bullet", "value", "inner", "paragraph"]) -> list[str]:
+    """Return the lines to write so that `content` is read back, with a backslash only where necessary.
 
     The position is that of the first line: after a bullet, after a label, below a bullet, or on its own.
     """
@@ -318,7 +316,7 @@ def _escaped(line: str, misread: _Question) -> str:
 
 
 def _unescaped(line: str, misread: _Question) -> str:
-    """The other way round: a backslash is taken away exactly where writing would have put it."""
+    """Invert `_escaped`: remove a backslash exactly where writing would have put it."""
     text = line.lstrip(" ")
     if not text.startswith("\\"):
         return line
@@ -326,44 +324,45 @@ def _unescaped(line: str, misread: _Question) -> str:
 
 
 def _needs_backslash(text: str, misread: _Question) -> bool:
-    """Whether a line would be misread without a backslash, however many it has already.
+    """Return True if a line would be misread without a backslash, however many it already has.
 
-    Never in front of white space: what a line says does not begin with any.
+    Never in front of white space: the content of a line does not begin with any.
     """
     bare = text.lstrip("\\")
     return bool(bare) and not bare[0].isspace() and bool(misread(bare))
 
 
-def _said(first: str, rest: Iterable[str], misread_first: _Question, misread: _Question) -> str:
-    if not _bare(first):
+def _read_content(first: str, rest: Iterable[str], misread_first: _Question, misread: _Question) -> str:
+    if not _strip_line(first):
         misread_first = misread
-    joined = _joined((first, *rest))
+    joined = _dedent_lines((first, *rest))
     if "\\" not in joined:
         return joined
     head, *tail = joined.split("\n")
     return "\n".join([_unescaped(head, misread_first), *(_unescaped(line, misread) for line in tail)])
 
 
-def _joined(lines: Iterable[str]) -> str:
-    """The first line and, less the indentation they share, the others; without the blank ones."""
-    first, *rest = [(_width(line), bare) for line in lines if (bare := _bare(line))] or [(0, "")]
+def _dedent_lines(lines: Iterable[str]) -> str:
+    """Join the first line and the others, less their common indentation, without blank ones."""
+    first, *rest = [(_width(line), bare) for line in lines if (bare := _strip_line(line))] or [(0, "")]
     if not rest:
         return first[1]
     least = min(rest)[0]
     return "\n".join([first[1], *(" " * (width - least) + bare for width, bare in rest)])
 
 
-def _bare(line: str) -> str:
+def _strip_line(line: str) -> str:
     text = line.strip()
-    return text if text.isprintable() else clean(text).strip()
+    return text if text.isprintable() else strip_controls(text).strip()
 
 
 # --- sections ---
 
 
 def headings(blocks: Iterable[Block], opens_section: _Question) -> Iterator[tuple[int, str]]:
-    """Where each section begins, and its name. A level-1 heading at the top is the file's title and opens no
-    section, unless it has the name of one."""
+    """Yield where each section begins, and its name. A level-1 heading at the top is the file's title and opens no
+    section, unless it has the name of one.
+    """
     first = True
     for at, block in enumerate(blocks):
         if block.kind == "heading":
@@ -373,7 +372,7 @@ def headings(blocks: Iterable[Block], opens_section: _Question) -> Iterator[tupl
 
 
 def joined_below(above: Block, below: Block, newline: str) -> tuple[Block, ...]:
-    """`below`, to be put right under `above`: after a blank line if the two would otherwise read as one."""
+    """Return `below` as it must follow `above`: after a blank line if the two would otherwise be read as one."""
     if _would_merge(above, below):
         return *joined_below(above, Block("blank", newline), newline), below
     if below.text == "\n" and above.text.endswith("\r"):  # together they would be one line ending

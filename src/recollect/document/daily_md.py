@@ -1,7 +1,7 @@
 """A daily note: what happened on one day, appended entry by entry and never rewritten.
 
-What is in the file stays in front of what is appended; only `remove`, for erasing and for retention, takes
-lines out. An entry is one text: unlike in MEMORY.md it is not split into a label and a value.
+Existing text stays in front of what is appended; only `remove_entries`, for erasure and retention, takes lines out. An
+entry is one text: unlike in MEMORY.md it is not split into a label and a value.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import Final
 from recollect.document.blocks import (
     Block,
     Item,
-    clean,
+    content_lines,
     headings,
     joined_below,
     newline_of,
     one_block,
     parse_blocks,
-    written,
+    strip_controls,
 )
 from recollect.errors import InvalidInputError
 
-__all__ = ["SECTIONS", "append", "append_all", "entries", "one_block", "remove"]
+__all__ = ["SECTIONS", "append_entries", "append_entry", "one_block", "parse_entries", "remove_entries"]
 
 SECTIONS: Final = ("Reading Activity", "Discussions", "Extracted Insights", "Explicit Memories")
 _NAMES: Final = {name.casefold() for name in SECTIONS}
@@ -34,12 +34,12 @@ def _is_section(heading: str) -> bool:
     return heading.casefold() in _NAMES
 
 
-def entries(text: str) -> tuple[Item, ...]:
-    """What the note says, from top to bottom."""
-    return tuple(item for _, item in _read(parse_blocks(text)))
+def parse_entries(text: str) -> tuple[Item, ...]:
+    """Return the entries of the note, from top to bottom."""
+    return tuple(item for _, item in _locate_entries(parse_blocks(text)))
 
 
-def _read(blocks: list[Block]) -> list[tuple[int, Item]]:
+def _locate_entries(blocks: list[Block]) -> list[tuple[int, Item]]:
     sections = dict(headings(blocks, _is_section))
     found: list[tuple[int, Item]] = []
     section: str | None = None
@@ -52,13 +52,13 @@ def _read(blocks: list[Block]) -> list[tuple[int, Item]]:
     return found
 
 
-def append(text: str, day: date, section: str, content: str) -> str:
-    """The note with one more entry; the heading is repeated only if another one came last."""
-    return append_all(text, day, [(section, content)])
+def append_entry(text: str, day: date, section: str, content: str) -> str:
+    """Return the note with one more entry; the heading is repeated only if another one came last."""
+    return append_entries(text, day, [(section, content)])
 
 
-def append_all(text: str, day: date, entries: Iterable[tuple[str, str]]) -> str:
-    """The note with more entries, each a section and what is said, as if they were appended one by one."""
+def append_entries(text: str, day: date, entries: Iterable[tuple[str, str]]) -> str:
+    """Return the note with more entries, each a section and a text, as if appended one by one."""
     blocks = parse_blocks(text)
     newline = newline_of(text)
     pieces = [text]
@@ -68,32 +68,32 @@ def append_all(text: str, day: date, entries: Iterable[tuple[str, str]]) -> str:
     for section, content in entries:
         said = one_block(content)
         if not said:
-            raise InvalidInputError("content", "there is no text in it")
-        heading = parse_blocks(f"## {' '.join(clean(section).split())}{newline}")[0]
+            raise InvalidInputError("content", "must not be empty")
+        heading = parse_blocks(f"## {' '.join(strip_controls(section).split())}{newline}")[0]
         if not heading.content:
-            raise InvalidInputError("section", "a section needs a name")
+            raise InvalidInputError("section", "must not be empty")
         new = ""
         if last.text and not last.is_mark and not last.text.endswith(("\n", "\r")):
             new = newline
         if last.kind == "open":
-            new += last.content + newline  # nothing written below code that is not closed would be read
-        blank = "\r\n" if newline == "\n" and pieces[-1].endswith("\r") else newline  # not the half of a \r\n
+            new += last.content + newline  # nothing written below unclosed code would be read
+        blank = "\r\n" if newline == "\n" and pieces[-1].endswith("\r") else newline  # not half of a \r\n
         if empty:
             new += f"# {day.isoformat()}{newline}{newline}{heading.text}"
         elif names and names[-1].casefold() == heading.content.casefold():
             new += blank if last.kind in ("other", "open") else ""
         else:
             new += f"{'' if last.kind == 'blank' else blank}{heading.text}"
-        entry = "- " + f"{newline}  ".join(written(said, "bullet")) + newline
+        entry = "- " + f"{newline}  ".join(content_lines(said, "bullet")) + newline
         pieces.append(new + entry)
         last, names, empty = parse_blocks(entry)[-1], [heading.content], False
     return "".join(pieces)
 
 
-def remove(text: str, contents: Container[str]) -> str:
-    """The note without the entries that say one of `contents`, and without the headings that leaves bare."""
+def remove_entries(text: str, contents: Container[str]) -> str:
+    """Return the note without the entries that say one of `contents`, and without headings left bare."""
     blocks = parse_blocks(text)
-    gone = {at for at, item in _read(blocks) if item.content in contents}
+    gone = {at for at, item in _locate_entries(blocks) if item.content in contents}
     top = next((at for at, block in enumerate(blocks) if block.kind == "heading"), 0)
     bare = {at for at, _ in headings(blocks, _is_section) if _is_left_bare(blocks, at, gone)}
     gone |= bare - {top}  # without the topmost, the next one might be taken for the title

@@ -1,7 +1,4 @@
-"""Labels and keys: `- GitHub Handle: octo` says `octo` under the key `github_handle`.
-
-Knows nothing about documents.
-"""
+"""Labels and keys: `- GitHub Handle: octo` says `octo` under the key `github_handle`."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from typing import Final
 from unicodedata import category as character_class
 from unicodedata import normalize
 
-from recollect.document.blocks import one_block, written
+from recollect.document.blocks import content_lines, one_block
 
 MAX_LABEL: Final = 64
 
@@ -29,12 +26,12 @@ _DROPPED = re.compile(r"[:*`\"()\[\]{}\ufe00-\ufe0f]")
 
 @lru_cache(4096)
 def key_of(label: str) -> str:
-    """The key of a label: `GitHub Handle` and `**github-handle**` are both `github_handle`."""
+    """Return the key of a label: `GitHub Handle` and `**github-handle**` are both `github_handle`."""
     if _is_simple(label):
         return "_".join(label.lower().split())[:MAX_LABEL].rstrip("_")
-    key = _folded(label)
-    for _ in range(4):  # folding can bring new separators and edges to light
-        again = _folded(key)
+    key = _fold_label(label)
+    for _ in range(4):  # folding can reveal new separators and edges
+        again = _fold_label(key)
         if again == key:
             break
         key = again
@@ -45,17 +42,19 @@ def _is_simple(label: str) -> bool:
     return label.isascii() and label.replace(" ", "").isalnum()
 
 
-def _folded(label: str) -> str:
+def _fold_label(label: str) -> str:
     text = label.casefold()
     if not text.isascii():
         text = normalize("NFKC", normalize("NFKC", label).casefold())
     if not text.isprintable():
         text = "".join(char for char in text if char.isprintable() or char.isspace())
     words = _SEPARATORS.split(_DROPPED.sub("", text))
-    return "_".join(bare for word in words if (bare := word if word.isalnum() else _bare(word)))[:MAX_LABEL]
+    return "_".join(bare for word in words if (bare := word if word.isalnum() else _strip_punctuation(word)))[
+        :MAX_LABEL
+    ]
 
 
-def _bare(word: str) -> str:
+def _strip_punctuation(word: str) -> str:
     start, end = 0, len(word)
     while start < end and _is_punctuation(word[start]):
         start += 1
@@ -69,24 +68,24 @@ def _is_punctuation(char: str) -> bool:
 
 
 def label_of(key: str) -> str:
-    """A key as a person would write it: `interested_in` becomes `Interested in`."""
+    """Return a key as a person would write it: `interested_in` becomes `Interested in`."""
     label = key.replace("_", " ")
     label = label[:1].upper() + label[1:]
     return label if can_label(label, key) else key
 
 
 def can_label(label: str, key: str) -> bool:
-    """Is this label, written in front of a value, read back as this key?"""
+    """Return True if this label, written in front of a value, is read back as this key."""
     return (
         key_of(label) == key
-        and written(label, "bullet") == [label]
+        and content_lines(label, "bullet") == [label]
         and one_block(label) == label
         and split_label(f"{label}: x") == (label, "x")
     )
 
 
 def split_label(text: str) -> tuple[str, str] | None:
-    """`Label: value` as its two parts; None for a text without a label or without a value."""
+    """Split `Label: value` into its parts; None for a text without a label or without a value."""
     first, _, rest = text.partition("\n")
     if ":" not in first and "：" not in first:
         return None
@@ -101,7 +100,7 @@ def split_label(text: str) -> tuple[str, str] | None:
 
 
 def _is_label(label: str) -> bool:
-    """A short phrase, not a sentence, and not the first half of something quoted, bracketed or emphasised."""
+    """Accept a short phrase, but not a sentence, nor the first half of something quoted, bracketed or emphasised."""
     return len(label) <= MAX_LABEL and (
         _is_simple(label)
         or (

@@ -1,7 +1,7 @@
-"""What did the person change? The facts believed to be in the file, against what the file says now.
+"""Comparison of the facts believed to be in a file with what it says now, to find what the person changed.
 
-Every fact ends in exactly one of `same`, `moved`, `changed` and `removed`, every item of the file in exactly
-one of `same`, `moved`, `changed`, `added` and `repeated`. Knows nothing about where the facts are kept.
+Every fact ends in exactly one of `same`, `moved`, `changed` and `removed`, every item of the file in exactly one of
+`same`, `moved`, `changed`, `added` and `repeated`.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from recollect.document.blocks import Item, clean
+from recollect.document.blocks import Item, strip_controls
 from recollect.document.memory_md import section_key
 
-# Similarity is rapidfuzz's ratio, 0 to 100, the better of as written and with the words sorted. Fewer than
-# one in a hundred pairs of unrelated facts reach 60, and edited sentences do: test_matching measures it. Too
-# low links an edit to the wrong history, too high loses it; what the memory says is right either way.
+# Similarity is rapidfuzz's ratio, 0 to 100, the better of as written and with the words sorted. Fewer than one in a
+# hundred pairs of unrelated facts reach 60, while edited sentences do: test_matching measures it. Too low a value links
+# an edit to the wrong history, too high a value loses it; the content is right either way.
 SIMILAR: Final = 60
-SIMILAR_ELSEWHERE: Final = 88  # moved and edited at once is rare, so it must be plain
-MAX_PAIRS: Final = 200_000  # beyond this, what is left is reported as added and removed
+SIMILAR_ELSEWHERE: Final = 88  # moving and editing at once is rare, so it must be obvious
+MAX_PAIRS: Final = 200_000  # beyond this, the rest is reported as added and removed
 _MAX_COMPARED: Final = 300  # characters of a long text that are compared
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class ExpectedFact:
     """A fact that is believed to be in the file."""
 
     id: str
@@ -35,21 +35,21 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class FileChanges:
     same: list[tuple[str, Item]] = field(default_factory=list)
     moved: list[tuple[str, Item]] = field(default_factory=list)  # to another section, otherwise the same
     changed: list[tuple[str, Item]] = field(default_factory=list)  # content or key, perhaps also the section
     added: list[Item] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
-    repeated: list[Item] = field(default_factory=list)  # says once more what another item says
+    repeated: list[Item] = field(default_factory=list)  # repeats what another item says
 
 
-def compare(known: Sequence[Known], items: Sequence[Item]) -> Changes:
-    """What happened to the known facts, the surest explanation first."""
-    changes = Changes()
-    olds = [_Side(section_key(one.section), one.key, _folded(one.content)) for one in known]
-    news = [_Side(section_key(one.section), one.key, _folded(one.content)) for one in items]
-    left = _Left(olds, news)
+def compare(known: Sequence[ExpectedFact], items: Sequence[Item]) -> FileChanges:
+    """Return what happened to the known facts, the most certain explanation first."""
+    changes = FileChanges()
+    olds = [_Comparable(section_key(one.section), one.key, _fold_content(one.content)) for one in known]
+    news = [_Comparable(section_key(one.section), one.key, _fold_content(one.content)) for one in items]
+    left = _Unmatched(olds, news)
 
     def record(into: list[tuple[str, Item]], pairs: Iterable[tuple[int, int]]) -> None:
         into.extend((known[old].id, items[new]) for old, new in pairs)
@@ -74,9 +74,7 @@ def compare(known: Sequence[Known], items: Sequence[Item]) -> Changes:
 
 
 @dataclass(frozen=True, slots=True)
-class _Side:
-    """One fact or item, as far as it is compared."""
-
+class _Comparable:
     section: str
     key: str | None
     said: str
@@ -87,23 +85,22 @@ class _Side:
         return (label + self.said)[:_MAX_COMPARED].casefold()
 
 
-def _folded(content: str) -> str:
-    return " ".join(clean(content).split())
+def _fold_content(content: str) -> str:
+    return " ".join(strip_controls(content).split())
 
 
-_Trait = Callable[[_Side], Hashable]
+_Trait = Callable[[_Comparable], Hashable]
 
 
-class _Left:
+class _Unmatched:
     """The facts and items not yet explained, by position and in order."""
 
-    def __init__(self, olds: Sequence[_Side], news: Sequence[_Side]) -> None:
+    def __init__(self, olds: Sequence[_Comparable], news: Sequence[_Comparable]) -> None:
         self._olds, self._news = olds, news
         self.old = dict.fromkeys(range(len(olds)))
         self.new = dict.fromkeys(range(len(news)))
 
     def match(self, trait: _Trait) -> list[tuple[int, int]]:
-        """Pair those with an equal trait, in order."""
         waiting: defaultdict[Hashable, deque[int]] = defaultdict(deque)
         for old in self.old:
             waiting[trait(self._olds[old])].append(old)
@@ -115,7 +112,7 @@ class _Left:
         return self._take(pairs)
 
     def match_closest(self, threshold: float, trait: _Trait) -> list[tuple[int, int]]:
-        """Among those with an equal trait that is not empty, pair the most similar first."""
+        """Pair the most similar first, among those with an equal, non-empty trait."""
         groups: defaultdict[Hashable, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
         for old in self.old:
             groups[trait(self._olds[old])][0].append(old)
@@ -164,8 +161,7 @@ class _Left:
             del self.new[new]
         return sorted(pairs, key=lambda pair: pair[1])
 
-    def drop(self, fits: Callable[[_Side], bool]) -> list[int]:
-        """Take out the items that fit."""
+    def drop(self, fits: Callable[[_Comparable], bool]) -> list[int]:
         dropped = [new for new in self.new if fits(self._news[new])]
         for new in dropped:
             del self.new[new]

@@ -1,11 +1,11 @@
-"""MEMORY.md: what the file says, and how one line of it is changed without touching the others.
+"""MEMORY.md: reading it, and changing one line without touching the others.
 
     document = Document.parse(text)
     document = document.add("Work Context", "Senior engineer", key="role")   # - Role: Senior engineer
     document.render()
 
-A document never changes: every method gives a new one, and an `Editor` makes many changes at once. Knows no
-database, no file system and no policy: who may change what, and what a change means, is decided elsewhere.
+A document is immutable: every method returns a new one, and an `Editor` makes many changes at once. Who may change
+what, and what a change means, is decided elsewhere.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from recollect.document.blocks import (
     MAX_BYTES,
     Block,
     Item,
-    clean,
-    decode,
-    encode,
+    content_lines,
+    decode_file,
+    encode_file,
     headings,
     indent_of,
     joined_below,
@@ -31,7 +31,7 @@ from recollect.document.blocks import (
     parse_block,
     parse_blocks,
     split_lines,
-    written,
+    strip_controls,
 )
 from recollect.document.labels import LABEL, MAX_LABEL, can_label, key_of, label_of, split_label
 from recollect.errors import InvalidInputError, NotFoundError
@@ -45,8 +45,8 @@ __all__ = [
     "Editor",
     "Item",
     "category_of",
-    "decode",
-    "encode",
+    "decode_file",
+    "encode_file",
     "key_of",
     "label_of",
     "one_block",
@@ -59,7 +59,7 @@ __all__ = [
 
 TITLE: Final = "# User Memory"
 
-# Each category and its heading, in the order the sections stand in the file.
+# Each category and its heading, in the order of the sections in the file.
 SECTIONS: Final = {
     "preference": "User Preferences",
     "work_context": "Work Context",
@@ -74,46 +74,45 @@ _CATEGORIES: Final = {heading.casefold(): category for category, heading in SECT
 
 
 def template() -> str:
-    """A new user's file."""
+    """Return a new user's file."""
     begun = [heading for category, heading in SECTIONS.items() if category != "reading_history"]
     return "\n\n".join([TITLE, *(f"## {heading}" for heading in begun)]) + "\n"
 
 
 def section_of(category: str) -> str:
-    """The heading under which a category stands."""
     return SECTIONS[category]
 
 
 @lru_cache(1024)
 def category_of(section: str) -> str | None:
-    """The category a heading stands for; case, emphasis, emoji and punctuation do not matter."""
+    """Return the category of a heading; case, emphasis, emoji and punctuation do not matter."""
     return _CATEGORIES.get(" ".join(re.findall(r"[^\W_]+", section.casefold())))
 
 
 @lru_cache(1024)
 def section_key(section: str) -> str:
-    """Equal for two headings exactly if they name the same section."""
+    """Return a key that is equal for headings of the same section."""
     bare = section.casefold().strip(" \t*_`:：")
     return category_of(section) or " ".join(bare.split())
 
 
 def render_item(key: str | None, label: str | None, content: str) -> str:
-    """The lines of a new item, without the last line ending: `- Label: value` or `- text`."""
-    return _entry("- ", key, label, _checked(content), "\n")
+    """Return the lines of a new item, without the last line ending: `- Label: value` or `- text`."""
+    return _render_entry("- ", key, label, _require_content(content), "\n")
 
 
-def _checked(content: str) -> str:
+def _require_content(content: str) -> str:
     said = one_block(content)
     if not said:
-        raise InvalidInputError("content", "there is no text in it")
+        raise InvalidInputError("content", "must not be empty")
     return said
 
 
-def _entry(lead: str, key: str | None, label: str | None, said: str, newline: str) -> str:
+def _render_entry(lead: str, key: str | None, label: str | None, said: str, newline: str) -> str:
     indent = newline + indent_of(lead) + "  "
     if key is None:
-        return lead + indent.join(written(said, "bullet"))
-    return f"{lead}{_label_for(key, label)}: {indent.join(written(said, 'value'))}"
+        return lead + indent.join(content_lines(said, "bullet"))
+    return f"{lead}{_label_for(key, label)}: {indent.join(content_lines(said, 'value'))}"
 
 
 def _label_for(key: str, label: str | None) -> str:
@@ -127,17 +126,17 @@ def _label_for(key: str, label: str | None) -> str:
 
 
 class Document:
-    """The whole file. What `render` gives was in the text that was parsed, or was asked for since."""
+    """The whole file. `render` returns only what was parsed or added since."""
 
     __slots__ = ("_blocks", "_fenced", "_heads", "_items", "_parts", "_words", "newline")
 
     def __init__(self, blocks: Sequence[Block], newline: str, words: int, *, fenced: bool) -> None:
         self._blocks = tuple(blocks)
         self._words = words
-        self._fenced = fenced  # code may reach across blank lines, so a change can be felt further away
-        self._heads: list[int] | None = None  # where the headings are, handed on where a change does not touch one
+        self._fenced = fenced  # code may span blank lines, so a change can have effects further away
+        self._heads: list[int] | None = None  # positions of the headings, passed on where a change does not touch one
         self._items: tuple[Item, ...] | None = None
-        self._parts: dict[str, _Parts] = {}  # of each block by its text, handed on from document to document
+        self._parts: dict[str, _Parts] = {}  # of each block by its text, passed on from document to document
         self.newline = newline
 
     @classmethod
@@ -150,14 +149,14 @@ class Document:
 
     @property
     def word_count(self) -> int:
-        """`len(text.split())`, without joining the text."""
+        """The same as `len(text.split())`, without joining the text."""
         blocks = self._blocks
         mark_alone = blocks[:1] == _MARK and (len(blocks) == 1 or blocks[1].text[0].isspace())
         return self._words + mark_alone
 
     @property
     def items(self) -> tuple[Item, ...]:
-        """What the file says, from top to bottom."""
+        """The items of the file, from top to bottom."""
         if self._items is None:
             self._items = tuple(item for _, item in self._read())
         return self._items
@@ -185,13 +184,13 @@ class Document:
             elif at in sections:
                 section = sections[at]
                 own = category_of(section)
-                if own or block.level <= level:  # else it divides the section above, and is of its category
+                if own or block.level <= level:  # otherwise it divides the section above, and has its category
                     category, level = own, block.level
             line += block.lines
         return found
 
     def places(self) -> list[tuple[int, Item]]:
-        """What the file says, each with its place for an `Editor`."""
+        """Return the items of the file, each with its place for an `Editor`."""
         return self._read()
 
     def edit(self) -> Editor:
@@ -199,34 +198,34 @@ class Document:
         return Editor(self)
 
     def add(self, section: str, content: str, key: str | None = None, label: str | None = None) -> Document:
-        """A new item after the last one of its section, which is created where it is missing."""
+        """Add an item after the last one of its section, which is created if missing."""
         editor = self.edit()
         editor.add(section, content, key, label)
         return editor.document()
 
     def replace(self, item: Item, content: str) -> Document:
-        """The same line with another content: bullet, label, line ending and position stay."""
+        """Replace the content of a line: bullet, label, line ending and position stay."""
         editor = self.edit()
         editor.replace(self._find(item), item.key, content)
         return editor.document()
 
     def rename(self, item: Item, key: str, label: str | None = None) -> Document:
-        """The same line under another key. A paragraph becomes a list entry: only those have keys."""
+        """Put a line under another key. A paragraph becomes a list entry: only those have keys."""
         editor = self.edit()
         editor.rename(self._find(item), key, label, item.content)
         return editor.document()
 
     def remove(self, item: Item) -> Document:
-        """Without the lines of this item; its section stays, also when it is left empty."""
+        """Remove the lines of this item; its section stays, even if it is left empty."""
         editor = self.edit()
         editor.cut(self._find(item))
         return editor.document()
 
     def remove_all(self, items: Sequence[Item]) -> Document:
-        """Without the lines of these items of this document."""
+        """Remove the lines of these items of this document."""
         lines = {item.line for item in items}
         editor = self.edit()
-        for at, item in reversed(self._read()):  # from the bottom, so that the places above stay right
+        for at, item in reversed(self._read()):  # from the bottom, so that the places above stay valid
             if item.line in lines:
                 editor.cut(at)
         if len(lines) < 2 or editor.is_as_read:
@@ -237,7 +236,7 @@ class Document:
         return document
 
     def move(self, item: Item, section: str) -> Document:
-        """The same lines at the end of another section."""
+        """Move the lines to the end of another section."""
         at = self._find(item)
         moved = self.edit()
         lines = moved.lift(at)
@@ -246,12 +245,12 @@ class Document:
         return moved.document()
 
     def _find(self, item: Item) -> int:
-        """The block of an item. One that was read before other changes is found again by what it says."""
+        """Return the block of an item. One that was read before other changes is found again by its content."""
         line, at = 1, 0
         while line < item.line and at < len(self._blocks):
             line += self._blocks[at].lines
             at += 1
-        if line == item.line and at < len(self._blocks) and _says(self._blocks[at], item.key, item.content):
+        if line == item.line and at < len(self._blocks) and _block_says(self._blocks[at], item.key, item.content):
             return at
         for at, other in self._read():
             if (other.section, other.key, other.content) == (item.section, item.key, item.content):
@@ -262,9 +261,9 @@ class Document:
 class Editor:
     """Changes to a document, made together: each costs what it changes, however long the file is.
 
-    A place is the number of a block. A change moves the places below it and none above, so whoever has several
-    goes from the bottom to the top. Where code may reach across blank lines, a change can be felt further away:
-    then only the whole text tells, and after several changes `is_as_read` says whether they came out as meant.
+    A place is the number of a block. A change moves the places below it and none above, so make several from bottom to
+    top. Where code may span blank lines, a change can have effects further away: then only the whole text tells, and
+    after several changes `is_as_read` says whether they came out as intended.
     """
 
     __slots__ = ("_blocks", "_fenced", "_heads", "_origin", "_words", "newline")
@@ -279,11 +278,11 @@ class Editor:
 
     @property
     def is_as_read(self) -> bool:
-        """Whether the text, read again, has the blocks that were made."""
+        """True if the text, parsed again, has the blocks that were made."""
         return not self._fenced or parse_blocks(self._text()) == self._blocks
 
     def document(self) -> Document:
-        """What came of it."""
+        """Return the changed document."""
         if self._fenced:
             return Document.parse(self._text())
         document = Document(self._blocks, self.newline, self._words, fenced=False)
@@ -295,30 +294,30 @@ class Editor:
         return "".join([block.text for block in self._blocks])
 
     def add(self, section: str, content: str, key: str | None = None, label: str | None = None) -> None:
-        """A new item after the last one of its section, which is created where it is missing."""
-        said = _checked(content)
-        self._put(section, lambda lead: _entry(lead, key, label, said, self.newline))
+        """Add an item after the last one of its section, which is created if missing."""
+        said = _require_content(content)
+        self._put(section, lambda lead: _render_entry(lead, key, label, said, self.newline))
 
     def put(self, section: str, lines: Sequence[str]) -> None:
-        """These lines, which are one item, at the end of a section."""
+        """Put these lines, which are one item, at the end of a section."""
         self._put(section, lambda _: "".join(lines))
 
     def replace(self, at: int, key: str | None, content: str) -> int:
-        """The same line with another content; its new place."""
-        return self._rewrite(at, key, None, _checked(content))
+        """Replace the content of a line; return its new place."""
+        return self._rewrite(at, key, None, _require_content(content))
 
     def rename(self, at: int, key: str, label: str | None, content: str) -> int:
-        """The same line under another key; its new place."""
+        """Put a line under another key; return its new place."""
         return self._rewrite(at, key_of(key), _label_for(key, label), content)
 
     def cut(self, at: int) -> None:
-        """Without this block, and without a blank line that is left over."""
+        """Remove this block, and a blank line that is left over."""
         around = self._blocks[max(at - 1, 0) : at] + self._blocks[at + 1 : at + 2]
         alone = [block.kind for block in around] == ["blank", "blank"]
         self._splice(at, at + 2 if alone else at + 1, [])
 
     def lift(self, at: int) -> list[str]:
-        """`cut`, and the lines that were there, as they can be `put` elsewhere."""
+        """Cut an item and return its lines, which can be `put` elsewhere."""
         text = self._blocks[at].text.rstrip("\r\n")
         indent = indent_of(text)
         self.cut(at)
@@ -340,12 +339,12 @@ class Editor:
         ending = block.text[len(body) :]
         newline = newline_of(block.text) if ending else self.newline
         if block.kind == "paragraph" and key is None:
-            text = indent_of(body) + newline.join(written(said, "paragraph"))
+            text = indent_of(body) + newline.join(content_lines(said, "paragraph"))
         else:
-            text = _in_place(block, label, said, newline)
-            if not _says(parse_block(text), key, said):
+            text = _replace_content(block, label, said, newline)
+            if not _block_says(parse_block(text), key, said):
                 lead = block.lead.rstrip() or "-"
-                text = _entry(f"{lead} ", key, label, said, newline)
+                text = _render_entry(f"{lead} ", key, label, said, newline)
         changed = parse_block(text + ending)
         return self._splice(at, at + 1, [changed], settled=changed.kind == block.kind)
 
@@ -364,9 +363,9 @@ class Editor:
         self._splice(last + 1, last + 1, [self._blank(), new] if apart else [new])
 
     def _put_section(self, section: str, item: Block) -> None:
-        heading = parse_block(f"## {' '.join(clean(section).split())}{self.newline}")
+        heading = parse_block(f"## {' '.join(strip_controls(section).split())}{self.newline}")
         if not heading.content:
-            raise InvalidInputError("section", "a section needs a name")
+            raise InvalidInputError("section", "must not be empty")
         at = self._place_for(heading.content)
         row = [heading, item]
         if all(block.kind == "blank" or block.is_mark for block in self._blocks):
@@ -384,14 +383,14 @@ class Editor:
             for at, name in self._sections():
                 if category_of(name) in later:
                     return at
-        # what is never closed would swallow whatever is written below it
+        # an unclosed block would swallow whatever is written below it
         return len(self._blocks) - (bool(self._blocks) and self._blocks[-1].kind == "open")
 
     def _blank(self) -> Block:
         return Block("blank", self.newline)
 
     def _splice(self, start: int, stop: int, new: list[Block], *, settled: bool = False) -> int:
-        """These blocks instead of those from start to stop, with all neighbours kept apart; where the last one is."""
+        """Replace the blocks from start to stop, keeping neighbours apart; return the place of the last one."""
         blocks, old = self._blocks, self._blocks[start:stop]
         first = max(start - 1, 0)
         row, below = blocks[first:start], blocks[stop : stop + 1]
@@ -405,7 +404,7 @@ class Editor:
         moved = len(row) - (stop + len(below) - first)
         blocks[first : stop + len(below)] = row
         self._fenced = self._fenced or any(_may_fence(block.text) for block in new)
-        self._words += _words(new) - _words(old)
+        self._words += _count_words(new) - _count_words(old)
         if any(block.kind == "heading" for block in (*new, *old)):
             self._heads = None
         elif moved and self._heads is not None:
@@ -414,12 +413,12 @@ class Editor:
 
 
 def _sections_of(blocks: Sequence[Block], places: Sequence[int]) -> Iterator[tuple[int, str]]:
-    """Where each section begins, and its name, from where the headings are."""
+    """Yield where each section begins, and its name, from the places of the headings."""
     found = headings([blocks[at] for at in places], category_of)
     return ((places[number], name) for number, name in found)
 
 
-def _words(blocks: Iterable[Block]) -> int:
+def _count_words(blocks: Iterable[Block]) -> int:
     return sum(len(block.text.split()) for block in blocks)
 
 
@@ -431,17 +430,17 @@ _Parts = tuple[str | None, str | None, str]
 
 
 def _parts_of(block: Block) -> _Parts:
-    """Key, label and content; only a list entry has a label."""
+    """Return key, label and content; only a list entry has a label."""
     split = split_label(block.content) if block.kind == "bullet" else None
     return (key_of(split[0]), *split) if split else (None, None, block.content)
 
 
-def _says(block: Block, key: str | None, content: str) -> bool:
+def _block_says(block: Block, key: str | None, content: str) -> bool:
     return _parts_of(block)[::2] == (key, content)
 
 
 def _next_lead(lead: str) -> str:
-    """The bullet for the entry that follows one with this bullet."""
+    """Return the bullet for the entry that follows one with this bullet."""
     match = _LEAD.match(lead)
     if match is None:
         return "- "
@@ -449,15 +448,15 @@ def _next_lead(lead: str) -> str:
     return f"{indent}{min(int(number) + 1, 999) if number else ''}{mark} "
 
 
-def _in_place(block: Block, label: str | None, said: str, newline: str) -> str:
-    """The text of a list entry with another content, in the style of the old one."""
+def _replace_content(block: Block, label: str | None, said: str, newline: str) -> str:
+    """Return the text of a list entry with another content, in the style of the old one."""
     first, *below = split_lines(block.text)
     deeper = indent_of(below[0]) if below else indent_of(first) + "  "
     match = LABEL.match(first, len(block.lead)) if split_label(block.content) else None
     if match is None:
-        return block.lead + f"{newline}{deeper}".join(written(said, "bullet"))
+        return block.lead + f"{newline}{deeper}".join(content_lines(said, "bullet"))
     start, end = match.span("marked" if match["marked"] else "plain")
     shown = first[: match.end()] if label is None else first[:start] + label + first[end : match.end()]
     if first[match.end() :].strip():
-        return shown + f"{newline}{deeper}".join(written(said, "value"))
-    return f"{newline}{deeper}".join([shown.rstrip(), *written(said, "inner")])
+        return shown + f"{newline}{deeper}".join(content_lines(said, "value"))
+    return f"{newline}{deeper}".join([shown.rstrip(), *content_lines(said, "inner")])

@@ -1,4 +1,4 @@
-"""The copy of a memory that was joined with another, to undo that: the bytes of an export, and back."""
+"""The copy of a memory before it was joined with another, kept to undo that: as the bytes of an export."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from pathlib import Path
 
 from recollect.errors import storage_error
 from recollect.memory.transfer import export_archive, import_any
-from recollect.memory.user_memory import Person
+from recollect.memory.user_memory import UserMemory
 from recollect.memory.write import Acting
 
 
-def archive(person: Person, link_id: str) -> bytes:
-    """The whole memory as the bytes of an export."""
+def archive(person: UserMemory, link_id: str) -> bytes:
+    """Return the whole memory as the bytes of an export."""
     with _aside(person, link_id) as folder:
         return export_archive(person, folder / "memory.zip").read_bytes()
 
 
-def restore(person: Person, copy: bytes, link_id: str) -> None:
-    """The memory as it was; if there is one by now, the old one is merged into it."""
+def restore(person: UserMemory, copy: bytes, link_id: str) -> None:
+    """Restore the memory as it was; if there is one by now, the old one is merged into it."""
     with _aside(person, link_id) as folder:
         path = folder / "memory.zip"
         path.write_bytes(copy)
@@ -29,8 +29,10 @@ def restore(person: Person, copy: bytes, link_id: str) -> None:
 
 
 @contextmanager
-def _aside(person: Person, link_id: str) -> Iterator[Path]:
-    """A folder for an archive, beside the memory if that is in a folder: whoever erases the user erases it, too."""
+def _aside(person: UserMemory, link_id: str) -> Iterator[Path]:
+    """Provide a folder for an archive, inside the user's folder if there is one, so that erasing the user erases it
+    too.
+    """
     place = _place(person)
     try:
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -40,17 +42,17 @@ def _aside(person: Person, link_id: str) -> Iterator[Path]:
         raise storage_error(error, place) from error
 
 
-def sweep(person: Person, link_id: str) -> None:
-    """Remove what a process that was killed left there, once nobody needs it any more."""
+def sweep(person: UserMemory, link_id: str) -> None:
+    """Remove what a killed process left there, once nobody needs it."""
     for folder in _place(person).glob(f".joining-{link_id}-*"):
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _place(person: Person) -> Path:
+def _place(person: UserMemory) -> Path:
     return person.files.folder or Path(tempfile.gettempdir())
 
 
-def secret_of(person: Person) -> str:
-    """Tells one life of a memory from another."""
+def secret_of(person: UserMemory) -> str:
+    """Return a value that tells one life of a memory from another."""
     with person.user.read() as reader:
         return reader.state().secret.hex()

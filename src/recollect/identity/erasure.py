@@ -1,4 +1,4 @@
-"""Erasure where memories were joined: what a user erases is gone from the copies that are kept to undo a joining, and
+"""Erasure where memories were joined: what a user erases is also removed from the copies kept to undo a joining, and
 what was erased in a joined memory is not learned again in the surviving one.
 
 A tombstone recognises only what is hashed with the key of its own memory. So a joined memory brings along its
@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Protocol
 
 from recollect.errors import StoreBusyError
-from recollect.memory.erase import erase
+from recollect.memory.erase import erase_records
 from recollect.memory.files.contract import Files
 from recollect.memory.write import ERASED, Acting, Write, tombstone_hashes
 from recollect.policy.topics import Topic
@@ -27,36 +27,37 @@ class UnfinishedError(Exception):
 
 
 class Copies(Protocol):
-    """What the writes of a user need to know of joinings."""
+    """The operations on joined memories that a user's writes need."""
 
     def erased(self, user_id: str) -> list[str]:
-        """This user erases something: drop every copy that may hold it, and say what those were.
+        """Drop every copy that may hold what this user erases; return whose they were.
 
-        `UnfinishedError` while a memory is being joined with theirs.
+        Raises `UnfinishedError` while a memory is being joined with theirs.
         """
         ...
 
     @property
     def erasure_pending(self) -> bool:
-        """Whether a copy that was dropped is still in a log."""
+        """True if a log still holds a copy that was dropped."""
         ...
 
     def is_joined(self, run: str) -> bool:
-        """Whether the joining of this run still holds."""
+        """Return True if the joining of this run is still in effect."""
         ...
 
     def upkeep(self) -> None:
-        """Complete what was stopped in the middle, and drop what has outlived its time."""
+        """Complete interrupted joinings, and drop what has expired."""
         ...
 
 
 Elsewhere = Callable[[Sequence[Topic], bool], dict[str, int]]
-"""Removes what is kept outside of a memory after something was erased in it, by topic or not, or if the flag is set
-all of it; how much, by place."""
+"""Removes data kept outside of a memory after an erasure, by topic or, if the flag is set, all of it; returns the
+amounts by place.
+"""
 
 
 class ErasureHooks:
-    """Erase in copies and elsewhere what a user's write erases, before it is committed.
+    """Hooks that erase what a write erases from copies and other places too, before it is committed.
 
     A kill in between leaves too little rather than too much.
     """
@@ -80,11 +81,11 @@ class ErasureHooks:
             self._copies().upkeep()
 
     def on_error(self, error: BaseException) -> None:
-        """If a joining is in the way of an erasure, complete it, so that the next attempt succeeds."""
+        """Complete a joining that blocks an erasure, so that the next attempt succeeds."""
         if isinstance(error, UnfinishedError):
             self._copies().upkeep()
             raise StoreBusyError(
-                "A memory was being joined with this one just now, so nothing was erased. Erase again."
+                "A memory was being joined with this one, so nothing was erased. Erase again."
             ) from None
 
     def _erase_copies(self, write: Write) -> None:
@@ -98,7 +99,7 @@ class ErasureHooks:
             write.add_pending()
 
     def _erase_again(self, write: Write) -> None:
-        """Erase what came in but was erased in a joined memory, under another key. It is refused from then on."""
+        """Erase new records that were erased in a joined memory, under another key. They are refused from then on."""
         fresh = [change.after for change in write.changes if change.before is None and change.after is not None]
         if not fresh or not _keys(write.known.buried):
             return
@@ -108,14 +109,14 @@ class ErasureHooks:
             if write.tx.get(record.id) is not None and erased_before(write, record, self._copies().is_joined)
         ]
         if again:
-            erase(write, self._files, again)
+            erase_records(write, self._files, again)
             write.notices.append(ERASED)
 
 
 def erased_before(write: Write, record: Record, holds: Callable[[str], bool]) -> bool:
-    """Whether the person had this erased, here or in a memory joined with this one, and did not say it again since.
+    """Return True if the person had this erased, here or in a joined memory, and has not said it again since.
 
-    ``holds`` tells of the run of a joining whether it still does.
+    ``holds`` tells if the joining of a run is still in effect.
     """
     buried = write.known.buried
     if not buried:
@@ -131,20 +132,20 @@ def erased_before(write: Write, record: Record, holds: Callable[[str], bool]) ->
 
 
 def said_again(record: Record, tombstones: Iterable[Tombstone]) -> bool:
-    """Whether the person themselves said it again after it was erased."""
+    """Return True if the person themselves said it again after it was erased."""
     told = record.source == USER_EDIT or record.source.partition(":")[0] == "explicit"
     return told and all(record.created_at > tombstone.at for tombstone in tombstones)
 
 
 def carried(reader: Reader, run: str, now: datetime) -> list[Tombstone]:
-    """The tombstones of a memory with what keys them, for the memory it is joined with."""
+    """Return the tombstones of a memory with their key, for the memory it is joined with."""
     own = reader.tombstones()
     key = Tombstone(hash=f"{_KEY}{reader.state().secret.hex()}", record_id=run, at=now)
     return [*own, key] if own else []
 
 
 def keys_of(state: State, tombstones: Iterable[Tombstone]) -> list[bytes]:
-    """What a memory's tombstones are keyed with: its own key, and those of the memories that were joined with it."""
+    """Return the keys of a memory's tombstones: its own, and those of memories joined with it."""
     return [state.secret, *(bytes.fromhex(key) for key in _keys({one.hash for one in tombstones}))]
 
 

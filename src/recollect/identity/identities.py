@@ -1,20 +1,18 @@
 """The nouns of identities.
 
 Identity
-    A person as one channel knows them: the channel and the name there, ("telegram", "12345"). It is some user: one of
+    A person as one channel knows them: the channel and the name there, ("telegram", "12345"). It belongs to a user of
     its own, "telegram:12345", until it is bound to another or joined with one.
 
 Code
-    What is shown on one channel and entered on the other, once and within minutes.
+    Shown on one channel and entered on the other, once and within minutes.
 
 Pending
-    Two identities between the code and the joining, as one of the two sides sees it: which channel the other is on and
-    how much there is, but nothing of what it says.
+    A joining that is not confirmed yet, as one of the two sides sees it: the other's channel and the number of its
+    memories, but nothing of their content.
 
 Joined, Unlinked
-    What came of it.
-
-Knows nothing about storage.
+    The results.
 """
 
 from __future__ import annotations
@@ -32,8 +30,6 @@ _MOST_CHANNEL = 32
 
 
 class Identity(NamedTuple):
-    """A person as one channel knows them."""
-
     channel: str
     name: str
 
@@ -42,13 +38,13 @@ class Identity(NamedTuple):
 
 
 def check_identity(value: object) -> Identity:
-    """The identity, or `InvalidInputError`. A channel has no colon, so that no two identities have one user id."""
+    """Return the identity, or raise `InvalidInputError`. A channel has no colon, so that user ids stay unique."""
     if isinstance(value, str) or not isinstance(value, Sequence) or len(value) != 2:
         raise InvalidInputError("identity", 'must be a channel and a name, such as ("telegram", "12345")')
     channel, name = value
     if not isinstance(channel, str) or not 1 <= len(channel) <= _MOST_CHANNEL or not _LETTERS.issuperset(channel):
         raise InvalidInputError(
-            "channel", f"must be 1 to {_MOST_CHANNEL} small letters, digits, - or _, such as telegram"
+            "channel", f"must be 1 to {_MOST_CHANNEL} lower-case letters, digits, - or _, such as telegram"
         )
     if isinstance(name, int) and not isinstance(name, bool):
         name = text_of_number(name)
@@ -69,7 +65,7 @@ def check_identity(value: object) -> Identity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Code:
-    """A one-time code. It is told here and never again: only its hash is stored."""
+    """A one-time code. It is shown only once: only its hash is stored."""
 
     text: str
     until: datetime
@@ -81,79 +77,79 @@ class Pending:
 
     identity: Identity
     showed_code: bool
-    """Whether this is the side that showed the code; its user id stays, and the other's memory comes to it."""
+    """True for the side that showed the code; its user id stays, and the other's memory is merged into it."""
     other_channel: str
     own_counts: dict[str, int]
     other_counts: dict[str, int]
-    """How many records of each kind there are."""
+    """The number of records of each kind."""
     confirmed: bool
     other_confirmed: bool
     until: datetime
 
     @property
     def message(self) -> str:
-        """What to ask the person, or what to tell them."""
-        own, other = _counted(self.own_counts), _counted(self.other_counts)
+        """The question or information for the person."""
+        own, other = _describe_counts(self.own_counts), _describe_counts(self.other_counts)
         told = f"Join this channel ({own}) with your {self.other_channel} ({other}) into one memory."
         if self.confirmed and self.other_confirmed:
             return f"{told} Both sides have confirmed; it is being completed."
         if self.confirmed:
-            return f"{told} You have confirmed; now confirm on {self.other_channel}, too."
+            return f"{told} You have confirmed; now confirm on {self.other_channel} too."
         if self.showed_code:
-            return f"{told} Go on only if it was you who entered the code there. Both sides have to confirm."
-        return f"{told} Go on only if it was you who had the code shown there. Both sides have to confirm."
+            return f"{told} Continue only if you entered the code there yourself. Both sides have to confirm."
+        return f"{told} Continue only if you requested the code there yourself. Both sides have to confirm."
 
 
-def _counted(counts: dict[str, int]) -> str:
+def _describe_counts(counts: dict[str, int]) -> str:
     number = sum(counts.values())
     return "nothing remembered yet" if not number else f"{number:,} {'memory' if number == 1 else 'memories'}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joined:
-    """Two identities have one memory now."""
+    """Two identities share one memory now."""
 
     identity: Identity
-    """The one that entered the code; from now on it is the user below."""
+    """The one that entered the code; it now belongs to the user below."""
     with_identity: Identity
     user_id: str
     run: str
     counts: dict[str, int]
-    """How many records were written, updated, kept as superseded, known already, refused, or erased before."""
+    """The numbers of records written, updated, kept as superseded, already known, refused, or erased before."""
     undo_until: datetime | None
-    """How long `unlink` takes it back; None if it cannot."""
+    """Until when `unlink` can undo it; None if it cannot."""
 
     @property
     def message(self) -> str:
-        """What to tell the person."""
+        """The information for the person."""
         told = ", ".join(f"{number:,} {what}" for what, number in self.counts.items() if number)
         return f"Joined: {self.identity} and {self.with_identity} have one memory now ({told or 'nothing to move'})."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unlinked:
-    """The joining was taken back: there is a user again, with the memory as it was."""
+    """The joining was undone: the user exists again, with the memory as it was."""
 
     user_id: str
     was_user_id: str
-    """Whom it had come to."""
+    """The user it had been joined with."""
     taken_back: int
     kept: int
-    """Changes that stay with the other, because the record was changed again since."""
+    """Changes that stay with the other user, because the record was changed again since."""
 
     @property
     def message(self) -> str:
-        """What to tell the person."""
+        """The information for the person."""
         stays = f" {self.kept:,} changed since and stay there." if self.kept else ""
         return f"{self.user_id} has its own memory again, as it was before.{stays}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
-    """An identity that was bound or joined, and which user it is."""
+class BoundIdentity:
+    """An identity that was bound or joined, and its user."""
 
     identity: Identity
     user_id: str
     joined: bool
-    """Whether it has come to this user by a joining."""
+    """True if it belongs to this user by a joining."""
     undo_until: datetime | None = None

@@ -1,8 +1,8 @@
-"""Identities and what joins them: which user someone is, a code shown here and entered there, the confirmation of both,
-and the way back.
+"""Identities and links: which user an identity is, a code shown on one channel and entered on another, confirmation by
+both, and undo.
 
-A step is decided and stored in one transaction of the identity store, which never waits for a memory; memories are
-merged outside of it, and whatever was stopped in the middle is completed by whoever comes next.
+Each step is decided and stored in one transaction of the identity store, which never waits for a memory. Memories are
+merged outside of it, and the next caller completes whatever was interrupted.
 """
 
 from __future__ import annotations
@@ -20,22 +20,24 @@ from recollect.errors import LinkError, StoreBusyError, StoreError
 from recollect.identity.codes import hashed, new_code, new_salt, normal
 from recollect.identity.copies import archive, restore, secret_of, sweep
 from recollect.identity.erasure import UnfinishedError
-from recollect.identity.identities import Code, Identity, Joined, Known, Pending, Unlinked, check_identity
+from recollect.identity.identities import BoundIdentity, Code, Identity, Joined, Pending, Unlinked, check_identity
 from recollect.identity.merge import Contents, Merge, contents, mark_of, memory_of, state_before, take_back
 from recollect.memory.memory import Memory
 from recollect.memory.transaction import NO_HOOKS
 from recollect.memory.upkeep import remove_expired
-from recollect.memory.user_memory import Person
-from recollect.memory.write import Acting, pause_of
+from recollect.memory.user_memory import UserMemory
+from recollect.memory.write import Acting, refusal_if_paused
 from recollect.records import new_id
 from recollect.store.identities import Link, links, one_link
-from recollect.store.service_tables import Nowhere, ServiceTables, View
+from recollect.store.service_tables import NoServiceTables, ServiceTables, View
 from recollect.times import Clock, from_text, to_text, utc_now
 from recollect.userid import check_user_id
 
 CODE_MINUTES = 10
 TRIES, TRIES_MINUTES = 5, 15
-"""Wrong codes of one account, and wrong entries of one code by anybody, in so many minutes; see `codes`."""
+"""The limit of wrong codes per account, and of wrong entries per code by anybody, and the minutes it applies to; see
+`codes`.
+"""
 UNDO_DAYS = 30
 _TOLD_DAYS = 1
 _MOST_PASSES = 20
@@ -50,9 +52,9 @@ class _ChangedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class People:
-    """What identities need of everything else."""
+    """The parts of the application that identities need."""
 
-    person: Callable[[str], Person]
+    person: Callable[[str], UserMemory]
     remove: Callable[[str, Callable[[], None]], object]
     """Removes a user, if the check under their lock raises nothing."""
     config: Config
@@ -60,26 +62,26 @@ class People:
 
 
 class Identities:
-    """Who is who. Get it from `Recollect.identities`."""
+    """The identities of all users. Get it from `Recollect.identities`."""
 
     def __init__(self, store: ServiceTables, people: People) -> None:
         self._store = store
         self._people = people
 
-    # who it is
+    # resolving
 
     def resolve(self, identity: Someone) -> str:
-        """The user id of an identity: its own, such as "telegram:12345", unless it was bound or joined. One look-up."""
+        """Return the user id of an identity: its own, such as "telegram:12345", unless it was bound or joined."""
         who = check_identity(identity)
         with self._store.read() as view:
             return str(who) if view is None else _home(view, who)
 
     def memory(self, identity: Someone) -> Memory:
-        """The memory of whoever that is."""
+        """Return the memory of an identity."""
         return Memory(self._people.person(self.resolve(identity)))
 
     def bind(self, identity: Someone, user_id: str | int) -> None:
-        """Say which of your own users an identity is, for a host that has user ids of its own."""
+        """Bind an identity to one of your own users, for host applications with their own user ids."""
         who, user = check_identity(identity), check_user_id(user_id)
         with self._store.read() as view:
             if view is not None and view.rows("bound", **_named(who)) == [(user,)]:
@@ -94,10 +96,10 @@ class Identities:
             if not taken:
                 view.run("bind", user_id=user, **_named(who))
         if taken:
-            raise LinkError("joined", f"{who} is joined with another channel already; unlink it first")
+            raise LinkError("joined", f"{who} is already joined with another channel; unlink it first")
 
-    def all(self) -> list[Known]:
-        """Everyone who was bound or joined."""
+    def all(self) -> list[BoundIdentity]:
+        """List all identities that were bound or joined."""
         with self._store.read() as view:
             if view is None:
                 return []
@@ -107,13 +109,13 @@ class Identities:
                 home = _home(view, who)
                 joins = one_link(view, "joins", user_id=_own(view, who))
                 until = joins.until if joins and joins.state == "joined" and joins.undoable else None
-                found.append(Known(identity=who, user_id=home, joined=joins is not None, undo_until=until))
+                found.append(BoundIdentity(identity=who, user_id=home, joined=joins is not None, undo_until=until))
         return found
 
-    # from the code to one memory
+    # linking
 
     def start_link(self, identity: Someone) -> Code:
-        """A code to show on this channel and to enter on the other. Whatever this identity began before is off."""
+        """Return a code to show on this channel and to enter on the other. Cancels what this identity began before."""
         who, now = check_identity(identity), self._now
         self._check_enabled()
         text = new_code()
@@ -166,7 +168,7 @@ class Identities:
         return pending
 
     def pending(self, identity: Someone) -> Pending | None:
-        """What waits for this identity to be confirmed or declined, if anything does."""
+        """Return what this identity can confirm or decline, if anything."""
         who, now = check_identity(identity), self._now
         with self._store.read() as view:
             link = None if view is None else one_link(view, "open", now=to_text(now), **_named(who))
@@ -190,7 +192,7 @@ class Identities:
         )
 
     def confirm(self, identity: Someone) -> Joined | Pending:
-        """This side agrees to what is pending. Once both have, the memories are joined.
+        """Confirm what is pending. Once both sides have, the memories are joined.
 
         After a kill in the middle, confirming again completes it.
         """
@@ -205,7 +207,7 @@ class Identities:
                     view.run("agree_shown" if who == link.shown else "agree_entered", id=link.id)
                     problem, before = _begin(view, link.id)
             if link is None:
-                raise LinkError("nothing", "Nothing waits for you to be confirmed. Begin with a new code.")
+                raise LinkError("nothing", "There is nothing to confirm. Start with a new code.")
             if problem is not None:
                 raise problem
             if not before:
@@ -215,10 +217,10 @@ class Identities:
                 return self._complete(link.id)
             for other in before:
                 self._complete(other.id)
-        raise StoreBusyError("these channels are being joined with others all the time; try again")
+        raise StoreBusyError("these channels keep being joined with others; try again")
 
     def decline(self, identity: Someone) -> bool:
-        """Do not join what is pending, and take back a code that is shown. Whether there was any."""
+        """Decline what is pending, and withdraw a code that is shown; return True if there was any."""
         who = check_identity(identity)
         with self._store.read() as view:
             if view is None:
@@ -227,18 +229,18 @@ class Identities:
             return view.run("close_open", state="declined", **_named(who)) > 0
 
     def code_until(self, identity: Someone) -> datetime | None:
-        """Until when a code that this identity showed can be entered; None if there is none."""
+        """Return until when a code that this identity showed can be entered; None if there is none."""
         who = check_identity(identity)
         with self._store.read() as view:
             link = None if view is None else one_link(view, "shown", now=to_text(self._now), **_named(who))
         return None if link is None else link.until
 
-    # and back
+    # undoing
 
     def unlink(self, identity: Someone) -> Unlinked:
-        """Take back the last joining by which this identity came to its present user, within 30 days.
+        """Undo the last joining by which this identity came to its present user, within 30 days.
 
-        The memory that was joined is again as it was; what was learned together since stays with the other.
+        The memory that was joined is again as it was; what was learned since then stays with the other.
         """
         who, now = check_identity(identity), self._now
         link: Link | None = None
@@ -255,19 +257,19 @@ class Identities:
             raise problem or LinkError("nothing", f"{who} is not joined with anything.")
         return self._undo(link.id)
 
-    # what happens around it
+    # maintenance
 
     def upkeep(self) -> None:
-        """Complete what was stopped in the middle, and drop what has outlived its time."""
+        """Complete interrupted joinings, and drop what has expired."""
         with self._store.read() as view:
             unfinished = [] if view is None else links(view, "unfinished")
         for link in unfinished:
-            with suppress(LinkError, StoreBusyError):  # called off, or somebody is at it: the next time, then
+            with suppress(LinkError, StoreBusyError):  # called off, or another process is doing it: next time, then
                 (self._complete if link.state == "joining" else self._undo)(link.id)
         self.tidy()
 
     def tidy(self) -> None:
-        """Erase copies that are too old to be restored, and codes and failures of long ago."""
+        """Erase copies that are too old to be restored, and old codes and failures."""
         limits = _limits(self._now)
         self._store.finish_erasing()
         with self._store.read() as view:
@@ -277,7 +279,7 @@ class Identities:
             self._tidy(view, self._now)
 
     def erased(self, user_id: str) -> list[str]:
-        """This user erases something: drop every copy that may hold it, and say whose those were.
+        """Drop every copy that may hold what this user erases; return whose they were.
 
         Not while a memory is being joined with theirs: some of that would come in after the erasure.
         """
@@ -294,26 +296,27 @@ class Identities:
 
     @property
     def erasure_pending(self) -> bool:
-        """Whether a copy that was erased is still in a log."""
+        """True if a log still holds a copy that was erased."""
         return self._store.pending
 
     def is_joined(self, run: str) -> bool:
-        """Whether the joining of this run still holds."""
+        """Return True if the joining of this run is still in effect."""
         with self._store.read() as view:
             link = None if view is None else one_link(view, "link", id=run)
         return link is not None and link.state in ("joining", "joined")
 
     def erase_user(self, user_id: str) -> tuple[dict[str, int], list[str]]:
-        """Remove everything about a user here: what it was, by place, and users whose joining with them was not done.
+        """Remove everything about a user; return the amounts by place, and users whose joining with them was
+        unfinished.
 
-        The latter have to be erased, too: both sides had confirmed that they are the same person.
+        The latter must be erased too: both sides had confirmed that they are the same person.
         """
         copies = 0
         with self._store.read() as view:
             if view is None:
                 return {}, []
             joins = one_link(view, "joins", user_id=user_id)
-        if joins is not None:  # what they brought along goes from where it is now
+        if joins is not None:  # what they brought along is removed from where it is now
             with self._store.write() as view:
                 copies = sum(row[0] is not None for row in view.rows("copy", id=joins.id))
                 view.run("call_off", id=joins.id)
@@ -331,21 +334,20 @@ class Identities:
         return {place: number for place, number in places.items() if number}, undone
 
     def bury(self, user_id: str) -> None:
-        """Note that a user was erased just now: a MEMORY.md of before is not read again."""
-        if isinstance(self._store, Nowhere):
-            return  # a store of one's own: its maker looks after that
-        # by the real time and not the clock of the app: it is compared with that of files
+        """Record that a user was erased just now: an older MEMORY.md is not read again."""
+        if isinstance(self._store, NoServiceTables):
+            return  # a custom store: its author takes care of that
+        # by the real time and not the app's clock: it is compared with file times
         with self._store.write() as view:
             view.run("bury_user", who=_digest(check_user_id(user_id)), at=to_text(utc_now()))
 
     def erased_at(self, user_id: str) -> datetime | None:
-        """When a user of this id was last erased; None if never."""
+        """Return when a user of this id was last erased; None if never."""
         with self._store.read() as view:
             rows = [] if view is None else view.rows("erased_user", who=_digest(check_user_id(user_id)))
         return from_text(rows[0][0]) if rows else None
 
     def close(self) -> None:
-        """Let go of files."""
         self._store.close()
 
     # inside
@@ -355,7 +357,7 @@ class Identities:
         return self._people.clock()
 
     def _check_enabled(self) -> None:
-        if pause_of("on", self._people.config) is not None:
+        if refusal_if_paused("on", self._people.config) is not None:
             raise LinkError("paused", "Memory is switched off here, so nothing can be joined.")
 
     def _counts(self, user_id: str) -> dict[str, int]:
@@ -363,7 +365,7 @@ class Identities:
         return Memory(person).count() if memory_of(person) else {}
 
     def _limit(self, view: View, counted: tuple[str, str], now: datetime) -> LinkError | None:
-        """Too many wrong codes of this account, or too many wrong entries of this code."""
+        """Return an error after too many wrong codes of this account or wrong entries of this code."""
         since = to_text(now - timedelta(minutes=TRIES_MINUTES))
         failures = [view.rows("failures_of", who=what, since=since, most=TRIES) for what in counted]
         waits = [rows[-1][0] for rows in failures if len(rows) >= TRIES]
@@ -375,19 +377,18 @@ class Identities:
         )
 
     def _problem(self, view: View, link: Link | None, who: Identity, now: datetime) -> LinkError | None:
-        """Why this code cannot be entered, or None."""
         if link is None:
-            return LinkError("wrong", "That is not a code that is shown anywhere. Look again, or show a new one there.")
+            return LinkError("wrong", "This code is not valid. Check it, or show a new one on the other channel.")
         if link.shown == who:
-            return LinkError("own", "That is the code of this very channel: enter it on the other one.")
+            return LinkError("own", "This code was shown on this channel; enter it on the other one.")
         if link.entered == who and link.state == "entered" and link.until > now:
-            return LinkError("used", "You have entered this code already; now confirm it.")
+            return LinkError("used", "You have already entered this code; now confirm it.")
         if link.state == "replaced" or (link.state == "shown" and link.until <= now):
-            return LinkError("expired", "This code is no longer good. Show a new one on the other channel.")
+            return LinkError("expired", "This code has expired. Show a new one on the other channel.")
         if link.state != "shown":
-            return LinkError("used", "This code was used already. Show a new one on the other channel.")
+            return LinkError("used", "This code was already used. Show a new one on the other channel.")
         if _home(view, Identity(*link.shown)) == _home(view, who):
-            return LinkError("joined", "These two channels are joined already.")
+            return LinkError("joined", "These two channels are already joined.")
         return None
 
     def _tidy(self, view: View, now: datetime) -> None:
@@ -402,11 +403,11 @@ class Identities:
             return None if view is None else one_link(view, "link", id=link_id)
 
     def _complete(self, link_id: str) -> Joined:
-        """Merge and remove the joined memory, from wherever that was stopped."""
+        """Merge and remove the joined memory, continuing from wherever that was interrupted."""
         for _ in range(_MOST_PASSES):
             link = self._link(link_id)
             if link is None or link.entered is None or link.state not in ("joining", "joined"):
-                raise LinkError("nothing", "The joining was called off meanwhile.")
+                raise LinkError("nothing", "The joining was cancelled in the meantime.")
             if link.state == "joined":
                 return _joined(link)
             if not link.merged:
@@ -420,7 +421,7 @@ class Identities:
                 continue
             with self._store.write() as view:
                 view.run("set_joined", id=link.id, until=to_text(self._now + timedelta(days=UNDO_DAYS)))
-        raise StoreBusyError("the memory that is to be joined is being written to all the time; try again")
+        raise StoreBusyError("the memory to be joined keeps changing; try again")
 
     def _merge(self, link: Link) -> None:
         assert link.entered is not None
@@ -432,11 +433,11 @@ class Identities:
             with joined.read(notes=True) as reader:
                 brought = contents(reader, link.id, self._now)
             try:
-                copy = archive(joined, link.id)  # if something came in between, all of this is done again
+                copy = archive(joined, link.id)  # if something came in between, all of this is repeated
             except StoreError:
                 if self._is_merging(link.id):
                     raise
-                return  # another process has come further, and cleaned up
+                return  # another process is further ahead and has cleaned up
             with survivor.read() as reader:
                 details = {**state_before(reader, brought.interactions), **details, "mark": brought.mark}
         with self._store.write() as view:
@@ -444,7 +445,7 @@ class Identities:
             begun = view.run("begin_merging", id=link.id, secret=secret, details=json.dumps(details))
             view.run("keep_copy", id=link.id, copy=copy)
         if not begun:
-            return  # another process has come further
+            return  # another process is further ahead
         if brought is not None:
             merge = Merge(survivor, brought, link.id, str(Identity(*link.entered)), lambda: self._check_on(link.id))
             details["counts"] = dict(merge())
@@ -459,10 +460,10 @@ class Identities:
     def _check_on(self, link_id: str) -> None:
         link = self._link(link_id)
         if link is None or link.state != "joining":
-            raise LinkError("nothing", "The joining was called off meanwhile.")
+            raise LinkError("nothing", "The joining was cancelled in the meantime.")
 
     def _remove(self, link: Link) -> None:
-        """The joined memory, where it was, unless it was written to after it was merged."""
+        """Remove the joined memory from its old place, unless it was written to after it was merged."""
         joined = self._people.person(link.joined)
         sweep(joined, link.id)
         if not memory_of(joined):
@@ -474,7 +475,7 @@ class Identities:
                 if now != link.details.get("mark") or joined.files.edited(reader, notes=True):
                     raise _ChangedError
 
-        if secret_of(joined) == link.secret:  # else somebody began a new memory under this id
+        if secret_of(joined) == link.secret:  # otherwise somebody began a new memory under this id
             self._people.remove(link.joined, unchanged)
 
     def _undo(self, link_id: str) -> Unlinked:
@@ -490,7 +491,7 @@ class Identities:
                 restore(back, bytes(copy), link.id)
             except StoreError:
                 if secret_of(back) != link.secret:
-                    raise  # else another process has restored it
+                    raise  # otherwise another process has restored it
             with back.write(Acting(actor="upkeep"), hooks=NO_HOOKS) as write:
                 remove_expired(write, back.files)
         sweep(back, link.id)
@@ -501,7 +502,7 @@ class Identities:
 
 
 def _digest(user_id: str) -> str:
-    """What recognises an erased user without naming them."""
+    """Return a hash that recognises an erased user without naming them."""
     return hashlib.sha256(f"erased user {user_id}".encode()).hexdigest()
 
 
@@ -518,7 +519,7 @@ def _named(who: Identity) -> dict[str, str]:
 
 
 def _own(view: View, who: Identity) -> str:
-    """The user an identity is by itself, before any joining."""
+    """Return the user of an identity before any joining."""
     rows = view.rows("bound", **_named(who))
     return str(rows[0][0]) if rows else str(who)
 
@@ -537,7 +538,7 @@ def _salt(view: View) -> str:
 
 
 def _copies(view: View, user_id: str) -> list[Link]:
-    """The links with a copy that may hold what this user erases."""
+    """Return the links with a copy that may hold what this user erases."""
     found = [link for link in links(view, "below", user_id=user_id) if link.undoable or link.state == "joining"]
     restoring = one_link(view, "joins", user_id=user_id)
     if restoring is not None and restoring.state == "unlinking":
@@ -546,14 +547,14 @@ def _copies(view: View, user_id: str) -> list[Link]:
 
 
 def _begin(view: View, link_id: str) -> tuple[LinkError | None, list[Link]]:
-    """Begin to join, once both have agreed; or why that cannot be, or what has to be completed before."""
+    """Begin to join once both have agreed; return an error if it is impossible, or links to be completed before."""
     link = one_link(view, "link", id=link_id)
     if link is None or link.entered is None or not all(link.agreed):
         return None, []
     survivor, joined = _home(view, Identity(*link.shown)), _home(view, Identity(*link.entered))
     if survivor == joined:
         view.run("close_open", state="declined", **_named(Identity(*link.shown)))
-        return LinkError("joined", "These two channels are joined already."), []
+        return LinkError("joined", "These two channels are already joined."), []
     if before := links(view, "touching", one=survivor, other=joined, id=link.id):
         return None, before
     view.run("begin_joining", id=link.id, survivor=survivor, joined=joined)
@@ -561,7 +562,7 @@ def _begin(view: View, link_id: str) -> tuple[LinkError | None, list[Link]]:
 
 
 def _last(view: View, who: Identity) -> Link | None:
-    """The last of the joinings by which an identity came to its present user."""
+    """Return the last of the joinings by which an identity came to its present user."""
     link, further = None, one_link(view, "joins", user_id=_own(view, who))
     while further is not None:
         link = further
@@ -573,14 +574,16 @@ def _not_undoable(view: View, link: Link | None, who: Identity, now: datetime) -
     if link is None:
         if others := links(view, "joined_to", user_id=_own(view, who)):
             names = " or ".join(str(Identity(*other.entered)) for other in others if other.entered)
-            return LinkError("nothing", f"{who} keeps the joined memory; unlink {names} instead.")
+            return LinkError("nothing", f"{who} owns the joined memory; unlink {names} instead.")
         return LinkError("nothing", f"{who} is not joined with anything.")
     if link.state == "unlinking":
         return None
     if link.state == "joining":
-        return LinkError("nothing", "The joining is not completed yet; confirm it again first.")
+        return LinkError("nothing", "The joining is not complete yet; confirm it again first.")
     if not link.undoable or link.until <= now:
-        return LinkError("final", "This joining can no longer be undone: it is too old, or something was erased since.")
+        return LinkError(
+            "final", "This joining can no longer be undone, because it is too old or something was erased since."
+        )
     return None
 
 

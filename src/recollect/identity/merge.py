@@ -1,6 +1,6 @@
-"""One memory becomes a part of another, through the ordinary write path and under one run; and back again.
+"""Merging one memory into another, through the ordinary write path and under one run, and undoing it.
 
-What is there already is recognised, so that it can be repeated after a kill at any point. Knows no codes.
+What is already there is recognised, so the merge can be repeated after a kill at any point.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any
 
 from recollect.errors import NotFoundError, UndoError
 from recollect.identity.erasure import carried, erased_before, keys_of, said_again
-from recollect.memory.erase import erase
-from recollect.memory.interaction_log import report
-from recollect.memory.journal import undo
+from recollect.memory.erase import erase_records
+from recollect.memory.interaction_log import store_interactions
+from recollect.memory.journal import undo_target
 from recollect.memory.transaction import NO_HOOKS
-from recollect.memory.user_memory import Person
-from recollect.memory.write import Acting, Write, masked, tombstone_hashes
+from recollect.memory.user_memory import UserMemory
+from recollect.memory.write import Acting, Write, mask_data, tombstone_hashes
 from recollect.policy.secrets import mask
 from recollect.records import (
     MODES,
@@ -39,12 +39,12 @@ from recollect.store.contract import Query, Reader, State, Tombstone
 _BATCH = 500
 _INSTANT = timedelta(microseconds=1)
 Still = Callable[[], None]
-"""Raises if the joining was called off meanwhile; asked under the user's lock."""
+"""Raises if the joining was cancelled meanwhile; called under the user's lock."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contents:
-    """All that a memory brings along."""
+    """Everything that a memory brings along."""
 
     state: State
     records: list[Record]
@@ -60,7 +60,7 @@ class Contents:
 
     @property
     def mark(self) -> dict[str, Any]:
-        """Tells whether the memory has changed since."""
+        """A value that tells if the memory has changed since."""
         return mark_of(self.state, self.consents, self.interactions)
 
 
@@ -75,7 +75,7 @@ def mark_of(state: State, consents: Iterable[str], interactions: Sequence[Intera
 
 
 def contents(reader: Reader, run: str, now: datetime) -> Contents:
-    """What there is, from one consistent view."""
+    """Return the contents from one consistent view."""
     records = reader.find(Query(alive_at=now))
     return Contents(
         state=reader.state(),
@@ -92,9 +92,9 @@ def contents(reader: Reader, run: str, now: datetime) -> Contents:
 
 
 class Merge:
-    """Of one memory's contents into another person's. ``name`` is the identity they come from."""
+    """The merge of one memory's contents into another's. ``name`` is the identity they come from."""
 
-    def __init__(self, person: Person, brought: Contents, run: str, name: str, still: Still) -> None:
+    def __init__(self, person: UserMemory, brought: Contents, run: str, name: str, still: Still) -> None:
         self.person = person
         self.brought = brought
         self.counts: Counter[str] = Counter()
@@ -106,7 +106,7 @@ class Merge:
         self._there: set[str] = set()
 
     def __call__(self) -> Counter[str]:
-        """All of it, in several transactions; the last one ends it."""
+        """Merge everything, in several transactions; the last one completes it."""
         self._drop_what_was_erased_there()
         records = sorted(self.brought.records, key=lambda one: (one.kind, one.session or "", one.valid_from, one.id))
         for start in range(0, len(records), _BATCH):
@@ -122,12 +122,12 @@ class Merge:
     def _write(self) -> Iterator[Write]:
         with self.person.write(self._acting, hooks=NO_HOOKS) as write:
             self._still()
-            # a pause stops what would be learned, not what is known already; it holds again after this
+            # a pause stops new learning, not what is already known; it holds again after this
             write.state = replace(write.state, mode="on")
             yield write
 
     def _drop_what_was_erased_there(self) -> None:
-        """The very record is erased here too; what merely says the same is forgotten, until it is said again."""
+        """Erase the same records here too, and forget those that merely say the same until said again."""
         if not self.brought.tombstones:
             return
         keys = keys_of(self.brought.state, self.brought.tombstones)
@@ -138,14 +138,14 @@ class Merge:
         with self._write() as write:
             same = write.tx.find(Query(ids=sorted(gone), statuses=()))
             if same:
-                erase(write, self.person.files, same)
+                erase_records(write, self.person.files, same)
             for record in write.tx.find(Query()):
                 found = [one for key in keys for hash in tombstone_hashes(record, key) for one in by_hash.get(hash, ())]
                 if found and not said_again(record, found):
                     write.forget(record, reason=f"erased on the other side, {self._reason}")
 
     def _look_up(self, write: Write, part: Sequence[Record]) -> None:
-        """What is there of the kinds that the write path does not compare, where these would come to stand."""
+        """Find existing records of the kinds that the write path does not compare."""
         self._said = {}
         self._there = {one.id for one in write.tx.find(Query(ids=[one.id for one in part], statuses=()))}
         sessions = {one.session for one in part if one.kind == "message"}
@@ -159,7 +159,7 @@ class Merge:
             self._said["daily", day] = write.tx.find(Query(kinds=("daily",), key=day))
 
     def _take(self, write: Write, record: Record) -> str:
-        """One record, and what became of it."""
+        """Merge one record; return what became of it."""
         if erased_before(write, record, lambda run: True):
             return "erased before"
         if record.id in self._there:
@@ -169,7 +169,7 @@ class Merge:
             if record.kind == "scratch" and same.content != record.content and record.updated_at > same.updated_at:
                 return self._updated(write, same, {"content": record.content}, "correction")
             return self._kept(write, same, record)
-        # one that is less sure is known all the same: it must not become a daily note now
+        # a less certain one is known all the same: it must not become a daily note now
         sure = max(record.confidence, write.config.confidence_threshold)
         outcome = write.remember(replace(record, confidence=sure))
         if isinstance(outcome, Written):
@@ -187,7 +187,7 @@ class Merge:
         return "refused"
 
     def _same(self, write: Write, record: Record) -> Record | None:
-        """For the kinds that the write path does not compare: the same thing at the same place."""
+        """Return the same record at the same place, for kinds that the write path does not compare."""
         if record.kind == "message":
             known = self._said["message", record.session]
             same = ((one.content, one.valid_from) == (record.content, record.valid_from) for one in known)
@@ -205,7 +205,7 @@ class Merge:
         return next((one for one, is_same in zip(known, same, strict=True) if is_same), None)
 
     def _kept(self, write: Write, known: Record, record: Record) -> str:
-        """The same is there: it takes over what the other one mattered more in."""
+        """Keep the existing record, with the more important properties of the other."""
         known = write.tx.get(known.id) or known  # another of the same may have changed it just now
         changes: dict[str, Any] = {}
         if record.pinned and not known.pinned:
@@ -221,7 +221,7 @@ class Merge:
         return "known"
 
     def _settled(self, write: Write, known: Fact, record: Record) -> str:
-        """Two values of one key: the newer holds, unless the person wrote the older one by hand."""
+        """Resolve two values of one key: the newer wins, unless the person wrote the older one by hand."""
         newer, older = sorted((known, record), key=lambda one: (one.valid_from, one.updated_at), reverse=True)
         if older.source == USER_EDIT != newer.source:
             newer, older = older, newer
@@ -251,11 +251,11 @@ class Merge:
         return "updated" if outcome.done else "refused"
 
     def _end(self) -> None:
-        """What is not a record, once."""
+        """Merge everything other than records, once."""
         brought = self.brought
         with self._write() as write:
             tx = write.tx
-            report(tx, brought.interactions, write.now)
+            store_interactions(tx, brought.interactions, write.now)
             tx.log_calls(brought.calls)
             tx.set_recalled({ref: at for ref, at in brought.recalled.items() if tx.get(ref) is not None})
             if brought.carried:
@@ -268,7 +268,7 @@ class Merge:
             write.mark("join", "", reason=self._reason)
 
     def _take_over_state(self, write: Write) -> None:
-        """The more careful of both: paused if either is, consented to what both consented to."""
+        """Choose the more careful state: paused if either is, and only consents that both gave."""
         mode = max(write.tx.state().mode, self.brought.state.mode, key=MODES.index)
         if mode != write.tx.state().mode:
             write.tx.set_mode(mode)
@@ -278,14 +278,14 @@ class Merge:
             (write.consent if is_new else write.withdraw)(name)
 
     def _was_empty(self, write: Write) -> bool:
-        """Whether nothing but this joining ever happened here: then nobody has refused a consent."""
+        """Return True if nothing but this joining ever happened here: then no consent was refused."""
         return all(entry.run == self._run for entry in write.tx.entries(limit=1))
 
 
-def take_back(person: Person, run: str, details: dict[str, Any], name: str) -> tuple[int, int]:
-    """Undo a joining in the surviving memory: how many changes were taken back, and how many stay.
+def take_back(person: UserMemory, run: str, details: dict[str, Any], name: str) -> tuple[int, int]:
+    """Undo a joining in the surviving memory; return the numbers of changes reverted and kept.
 
-    What came by it alone is removed; what was changed again since was learned together, and stays.
+    What came only by it is removed; what was changed again since was learned together and stays.
     """
     acting = Acting(actor=f"link:{name}", run=f"{run}-undo")
     with person.read() as reader:
@@ -307,7 +307,7 @@ def take_back(person: Person, run: str, details: dict[str, Any], name: str) -> t
                 if entry.before is None and record is not None and record.status == "archived":
                     gone.append(record)
             if gone:
-                erase(write, person.files, gone, bury=False)
+                erase_records(write, person.files, gone, bury=False)
     with person.write(acting, hooks=NO_HOOKS) as write:
         _restore_state(write, details)
         if not any(entry.op == "unjoin" for entry in write.tx.entries(run=acting.run, newest_first=True, limit=50)):
@@ -317,14 +317,14 @@ def take_back(person: Person, run: str, details: dict[str, Any], name: str) -> t
 
 def _take_back(write: Write, entry: JournalEntry) -> bool:
     try:
-        undo(write, entry.seq)
+        undo_target(write, entry.seq)
     except (UndoError, NotFoundError):
         return False
     return True
 
 
 def _restore_state(write: Write, details: dict[str, Any]) -> None:
-    """Mode, consents and interactions as they were, as far as nobody changed them since."""
+    """Restore mode, consents and interactions, unless somebody changed them since."""
     tx = write.tx
     brought = set(details.get("interactions", ()))
     if brought:
@@ -344,7 +344,7 @@ def _restore_state(write: Write, details: dict[str, Any]) -> None:
 
 
 def state_before(reader: Reader, interactions: Sequence[Interaction]) -> dict[str, Any]:
-    """What a joining changes that no journal entry takes back."""
+    """Return the state that a joining changes and that no journal entry reverts."""
     known = {one.id for one in reader.interactions(ids=[one.id for one in interactions])} if interactions else set()
     return {
         "before": {"mode": reader.state().mode, "consents": sorted(reader.consents())},
@@ -352,10 +352,10 @@ def state_before(reader: Reader, interactions: Sequence[Interaction]) -> dict[st
     }
 
 
-def memory_of(person: Person) -> bool:
-    """Whether there is a memory at all, in the database or by hand in a file."""
+def memory_of(person: UserMemory) -> bool:
+    """Return True if there is a memory, in the database or by hand in a file."""
     return person.user.exists() or person.files.any_text()
 
 
 def _clean(record: Record) -> Record:
-    return replace(record, excerpt=record.excerpt and mask(record.excerpt), metadata=masked(record.metadata))
+    return replace(record, excerpt=record.excerpt and mask(record.excerpt), metadata=mask_data(record.metadata))

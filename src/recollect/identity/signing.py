@@ -1,4 +1,4 @@
-"""Tokens that somebody is given to bring back: encrypted and signed with Fernet, so that nobody else can make one.
+"""Tokens that are handed out and brought back: encrypted and signed with Fernet, so that nobody else can make one.
 
 Each use has a key of its own, derived from the secret of the deployment with HKDF.
 """
@@ -18,13 +18,13 @@ _MOST = 4000
 
 
 def sign(secret: bytes, what: str, told: dict[str, Any]) -> str:
-    """Return a token that says this, in letters that go into an address. ``what`` keeps different uses apart."""
+    """Return a URL-safe token with this content. ``what`` keeps different uses apart."""
     token = _fernet(secret, what).encrypt(json.dumps(told, separators=(",", ":")).encode())
     return token.rstrip(b"=").decode("ascii")
 
 
 def verify(secret: bytes, what: str, text: str) -> dict[str, Any] | None:
-    """Return what a token says; None if it was not made with this secret for this use."""
+    """Return the content of a token; None if it was not made with this secret for this use."""
     if len(text) > _MOST or not text.isascii():
         return None
     fernet = _fernet(secret, what)
@@ -38,7 +38,7 @@ def verify(secret: bytes, what: str, text: str) -> dict[str, Any] | None:
 
 
 def url_safe(data: bytes) -> str:
-    """Bytes in letters that go into an address."""
+    """Return bytes in URL-safe characters."""
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 

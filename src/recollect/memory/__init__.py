@@ -1,1 +1,1 @@
-"""One write path, one recall path. Everything else in Recollect is a way in or a way out."""
+"""The core: one write path and one read path. Everything else in Recollect calls them."""

@@ -1,7 +1,7 @@
-"""Checks of what was read from an archive, before any of it is imported.
+"""Checks of the values read from an archive, before any of it is imported.
 
-An archive may be damaged or edited. A memory with a number in place of a text would fail at every read, so each value
-must be of the type that its field is declared with, and one that the field can have.
+An archive may be damaged or edited, and a record with a number in place of a text would fail at every read. So each
+value must have the declared type of its field and be one that the field can have.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _CHOICES: Final[dict[str, dict[str, tuple[str | None, ...]]]] = {
 }
 
 
-def checked(value: T) -> T:
-    """Return a record, a journal entry or whatever else an archive holds; a ``ValueError`` names the field."""
+def check_archived(value: T) -> T:
+    """Return a record, journal entry or other archived value; raise a ``ValueError`` that names an invalid field."""
     kind: type = type(value)
     for name, fits in _checks(kind):
         if not fits(getattr(value, name)):
@@ -48,12 +48,12 @@ def checked(value: T) -> T:
     elif isinstance(value, JournalEntry):
         for record in (value.before, value.after):
             if record is not None:
-                checked(record)
+                check_archived(record)
     return value
 
 
-def checked_line(record: Record) -> Record:
-    """Return a record; a ``ValueError`` if it is to have a line in a file and none can be written."""
+def check_file_line(record: Record) -> Record:
+    """Return a record; raise a ``ValueError`` if it needs a line in a file and cannot be written as one."""
     if record.status == "active" and record.kind in ("fact", "daily"):
         section = getattr(record, "section", None)
         if not one_block(record.content) or (section and not one_block(section)):
@@ -102,7 +102,7 @@ def _are_texts(values: Iterable[Any]) -> bool:
 
 
 def _is_text(value: Any) -> bool:
-    """Whether it is a string that can be stored: one without half of a character."""
+    """Check for a string that can be stored, without lone surrogates."""
     if not isinstance(value, str):
         return False
     try:

@@ -1,7 +1,7 @@
-"""The same verbs, awaited. One implementation: each call crosses into a thread and back.
+"""The verbs of `Memory` as coroutines. Each call runs the one implementation in a thread.
 
-The threads are our own: those of the event loop are few, the host needs them too, and a user whose memory is locked
-would keep all of them.
+The threads are our own: the event loop has few, the host application needs them too, and one user whose memory is
+locked could occupy them all.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _T = TypeVar("_T")
 
 
 async def in_thread(user_id: str, work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
-    """Do this for a user in a thread, in the context of the caller; the event loop goes on meanwhile."""
+    """Run work for a user in a thread, in the caller's context, without blocking the event loop."""
     import asyncio  # a third of the package's import time, and not needed by those who do not await
 
     begun = WORKERS.submit(user_id, functools.partial(copy_context().run, work, *args, **kwargs))
@@ -31,7 +31,7 @@ def _awaited(
     verb: Callable[Concatenate[Memory, _P], _T],
 ) -> Callable[Concatenate[AsyncMemory, _P], Coroutine[Any, Any, _T]]:
     async def crossing(self: AsyncMemory, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
-        # by its name: a memory on a server does some of them in its own way
+        # by name: a memory on a server overrides some verbs
         bound: Callable[_P, _T] = getattr(self.memory, verb.__name__)
         return await in_thread(self.memory._lane + self.memory.user_id, bound, *args, **kwargs)
 
@@ -40,13 +40,13 @@ def _awaited(
 
 
 class AsyncMemory:
-    """A `Memory`, here or on a server, whose verbs are awaited: ``await memory.remember("…")``.
+    """A `Memory`, local or on a server, whose verbs are awaited: ``await memory.remember("…")``.
 
-    The verbs are listed for type checkers; a test holds the list against the table of verbs.
+    The verbs are listed for type checkers; a test compares the list with the table of verbs.
     """
 
     def __init__(self, memory: Memory) -> None:
-        self.memory = check.instance("memory", memory, Memory, "a Memory, as recollect.open(…).user(…) gives it")
+        self.memory = check.check_instance("memory", memory, Memory, "a Memory, as recollect.open(…).user(…) gives it")
 
     def __repr__(self) -> str:
         return f"<AsyncMemory of {self.memory.user_id!r}>"

@@ -1,15 +1,16 @@
-"""The wall between chats: what a chat may see of a memory, and which chat a record belongs to.
+"""Isolation of chats: which records a chat may see, and which chat a record belongs to.
 
-A record belongs to the chat in which its present text was said, noted as ``metadata["chat"]``, or to none if the person
-wrote it themselves or the host names no chats. A handle that acts in a chat gets a `ChatReader` or a `ChatTransaction`
-instead of the store's own: each way to read goes through the wall, so no verb and no tool has to think of it.
+A record belongs to the chat in which its present text was said (``metadata["chat"]``), or to none if the person wrote
+it themselves or the host application names no chats. A handle that acts in a chat gets a `ChatReader` or a
+`ChatTransaction` instead of the store's own. Every read goes through it, so verbs and tools need no checks of their
+own.
 
-- Without a chat, on the person's own surfaces, everything is seen.
-- In a chat: its own records, and those that belong to no chat. With the consent "across_chats", everything.
-- In a group, a chat whose name begins with ``group:``: its own records, and nothing else, whatever was consented to.
-- `OUTSIDE` all chats, for what learns from what belongs to no chat: only that. With the consent, everything.
+- Without a chat, on the person's own surfaces, everything is visible.
+- In a chat: its own records, and those of no chat. With the consent "across_chats", everything.
+- In a group (a chat whose name begins with ``group:``): its own records only, whatever the consent.
+- `OUTSIDE` all chats, for learning from records of no chat: only those. With the consent, everything.
 
-The consent is read in the same view as the records, so that to withdraw it works at once.
+The consent is read in the same view as the records, so withdrawing it takes effect at once.
 """
 
 from __future__ import annotations
@@ -18,16 +19,29 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, Unpack
 
 from recollect.errors import InvalidInputError
 from recollect.records import ExtractionRun, Interaction, JournalEntry, Record, Session, Spending, ToolCall
-from recollect.store.contract import FileState, Query, Reader, State, Tombstone, Transaction, VectorRow
+from recollect.store.contract import (
+    CallFilter,
+    EntryFilter,
+    FileState,
+    InteractionFilter,
+    Query,
+    Reader,
+    RunFilter,
+    SessionPage,
+    State,
+    Tombstone,
+    Transaction,
+    VectorRow,
+)
 
 GROUP = "group:"
-"""What the name of a group begins with."""
+"""The prefix of a group's name."""
 OUTSIDE = "person:"
-"""The chat of what only the person's own surfaces show; to act in it is to act outside all chats."""
+"""The chat of records that only the person's own surfaces show. To act in it is to act outside all chats."""
 CONSENT = "across_chats"
 
 _T = TypeVar("_T", bound=Reader)
@@ -35,86 +49,87 @@ _Found = TypeVar("_Found")
 
 
 class HasMetadata(Protocol):
-    """What can belong to a chat."""
+    """Anything that can belong to a chat."""
 
     @property
     def metadata(self) -> dict[str, Any]: ...
 
 
-def group(chat: str) -> str:
-    """The name of a chat that several people are in."""
+def group_chat(chat: str) -> str:
+    """Return the name of a chat as that of a group."""
     return chat if is_group(chat) else GROUP + chat
 
 
 def is_group(chat: str | None) -> bool:
-    """Whether several people are in a chat."""
+    """Return True if several people are in a chat."""
     return chat is not None and chat.startswith(GROUP)
 
 
 def may_cross(chat: str | None, reader: Reader) -> bool:
-    """Whether what was said in other chats may be used in this one."""
+    """Return True if what was said in other chats may be used in this one."""
     return not is_group(chat) and CONSENT in reader.consents()
 
 
 def chats_seen(chat: str | None, reader: Reader) -> tuple[str | None, ...] | None:
-    """Whose records are seen from a chat, None among them for those of no chat; None if all are."""
+    """Return the chats whose records are visible from a chat (None stands for "no chat"), or None if all are."""
     if chat is None or may_cross(chat, reader):
         return None
     return (chat,) if is_group(chat) else (chat, None)
 
 
-def moved(record: Record, chat: str | None) -> Record:
-    """The record as one of this chat."""
+def move_to_chat(record: Record, chat: str | None) -> Record:
+    """Return the record as one of this chat."""
     if record.chat == chat:
         return record
     metadata = {name: value for name, value in record.metadata.items() if name != "chat"}
     return replace(record, metadata=metadata if chat is None else metadata | {"chat": chat})
 
 
-def stamped(metadata: dict[str, Any], chat: str | None) -> dict[str, Any]:
-    """What is noted of something that happens in this chat."""
+def chat_metadata(metadata: dict[str, Any], chat: str | None) -> dict[str, Any]:
+    """Return the metadata of something that happens in this chat."""
     return metadata if chat in (None, OUTSIDE) else metadata | {"chat": chat}
 
 
-def belonging(before: Record | None, after: Record, chat: str | None) -> Record:
-    """A new version of a record with the chat it belongs to, if it is written from this one.
+def keep_chat(before: Record | None, after: Record, chat: str | None) -> Record:
+    """Return a new version of a record with the chat it belongs to when written from this one.
 
-    What is reworded in a chat was said there. What is reworded elsewhere leaves a group: others read it there.
+    Text reworded in a chat was said there. A group's record that is reworded elsewhere leaves the group, because its
+    members would read the new text.
     """
     if before is None:
-        return after if chat in (None, OUTSIDE) else moved(after, chat)
-    if _words(before) == _words(after):
-        return moved(after, before.chat)
+        return after if chat in (None, OUTSIDE) else move_to_chat(after, chat)
+    if _content_fields(before) == _content_fields(after):
+        return move_to_chat(after, before.chat)
     if chat not in (None, OUTSIDE):
-        return moved(after, chat)
-    return moved(after, OUTSIDE) if is_group(before.chat) else after
+        return move_to_chat(after, chat)
+    return move_to_chat(after, OUTSIDE) if is_group(before.chat) else after
 
 
-def joint(records: Sequence[Record]) -> str | None:
-    """The chat of what several records become together: theirs, or the person's own surfaces if they have several."""
+def common_chat(records: Sequence[Record]) -> str | None:
+    """Return the chat of a record made from several: their common chat, or the person's own surfaces."""
     chats = {record.chat for record in records}
     return chats.pop() if len(chats) == 1 else OUTSIDE
 
 
-def _words(record: Record) -> tuple[object, ...]:
-    """All that somebody said: not what a pruning, a pin or a forgetting touches."""
+def _content_fields(record: Record) -> tuple[object, ...]:
+    """Return everything somebody said, leaving out what pruning, pinning or forgetting changes."""
     about = {name: value for name, value in record.metadata.items() if name != "chat"}
     named = [getattr(record, name, None) for name in ("label", "title", "topic", "participants", "speaker")]
     return record.content, record.key, record.excerpt, record.tags, record.messages, about, *named
 
 
-def whole(reader: _T) -> _T:
-    """The store's own reader, for what has to know everything: the search index."""
+def unscoped(reader: _T) -> _T:
+    """Return the store's own reader, for the search index, which must see everything."""
     return reader.whole if isinstance(reader, ChatReader) else reader
 
 
-def seen_by(reader: Reader) -> tuple[str | None, ...] | None:
-    """Whose records a reader shows; None if all."""
+def visible_chats(reader: Reader) -> tuple[str | None, ...] | None:
+    """Return the chats whose records a reader shows, or None if all."""
     return reader.chats if isinstance(reader, ChatReader) else None
 
 
 def reader_in(reader: Reader, chat: str | None, session: str | None = None) -> Reader:
-    """The view that a chat has of a memory."""
+    """Return the view that a chat has of a memory."""
     chats = chats_seen(chat, reader)
     return reader if chats is None else ChatReader(reader, chats, session)
 
@@ -126,7 +141,7 @@ def transaction_in(tx: Transaction, chat: str | None, session: str | None = None
 
 
 class ChatReader:
-    """A reader that shows only what belongs to some chats."""
+    """A reader that shows only the records of some chats."""
 
     def __init__(self, reader: Any, chats: tuple[str | None, ...], session: str | None = None) -> None:
         self.whole = reader
@@ -134,7 +149,6 @@ class ChatReader:
         self._session = session
 
     def shows(self, one: HasMetadata) -> bool:
-        """Whether this may be seen."""
         chat = one.metadata.get("chat")
         return (None if chat is None else str(chat)) in self.chats
 
@@ -175,33 +189,14 @@ class ChatReader:
             return entry
         if self.get(entry.record_id) is None:
             return None
-        # the record came here later: its number is known, and nothing of what it said before
+        # the record moved here later: its number is known, but not what it said before
         return replace(entry, before=None, after=None, reason=None, source=None, erased=True)
 
-    def entries(
-        self,
-        *,
-        record_id: str | None = None,
-        run: str | None = None,
-        call: str | None = None,
-        undoes: int | None = None,
-        after: int = 0,
-        before: int | None = None,
-        newest_first: bool = False,
-        limit: int | None = None,
-        offset: int = 0,
-    ) -> list[JournalEntry]:
+    def entries(self, **wanted: Unpack[EntryFilter]) -> list[JournalEntry]:
+        limit, offset = wanted.pop("limit", None), wanted.pop("offset", 0)
+
         def entries(most: int | None) -> list[JournalEntry]:
-            found: list[JournalEntry] = self.whole.entries(
-                record_id=record_id,
-                run=run,
-                call=call,
-                undoes=undoes,
-                after=after,
-                before=before,
-                newest_first=newest_first,
-                limit=most,
-            )
+            found: list[JournalEntry] = self.whole.entries(**wanted, limit=most)
             return found
 
         return _enough(entries, self._may_tell, None if limit is None else offset + limit)[offset:]
@@ -225,43 +220,13 @@ class ChatReader:
         seen = self._seen(recalled)
         return {record_id: at for record_id, at in recalled.items() if record_id in seen}
 
-    def sessions(
-        self, *, limit: int, offset: int = 0, after: tuple[datetime, str] | None = None, as_of: datetime | None = None
-    ) -> list[Session]:
-        said: dict[str, list[datetime]] = {}
-        for message in self.find(Query(kinds=("message",))):
-            if message.session is not None and (as_of is None or message.created_at <= as_of):
-                said.setdefault(message.session, []).append(message.valid_from)
-        found = [Session(id=one, messages=len(at), began=min(at), ended=max(at)) for one, at in sorted(said.items())]
-        found.sort(key=lambda one: one.ended, reverse=True)
-        if after is not None:
-            found = [one for one in found if one.ended < after[0] or (one.ended == after[0] and one.id > after[1])]
-        return found[offset : offset + limit]
+    def sessions(self, **page: Unpack[SessionPage]) -> list[Session]:
+        return sessions_of(self.find(Query(kinds=("message",))), **page)
 
-    def calls(
-        self,
-        *,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        tool: str | None = None,
-        session: str | None = None,
-        call: str | None = None,
-        after: tuple[datetime, str] | None = None,
-        newest_first: bool = False,
-        limit: int | None = None,
-    ) -> list[ToolCall]:
-        if self._session is None or session not in (None, self._session):
+    def calls(self, **wanted: Unpack[CallFilter]) -> list[ToolCall]:
+        if self._session is None or wanted.get("session") not in (None, self._session):
             return []  # a call names no chat; only those of this conversation are certainly of this one
-        found: list[ToolCall] = self.whole.calls(
-            since=since,
-            until=until,
-            tool=tool,
-            session=self._session,
-            call=call,
-            after=after,
-            newest_first=newest_first,
-            limit=limit,
-        )
+        found: list[ToolCall] = self.whole.calls(**wanted | {"session": self._session})
         return found
 
     def spending(self, *, since: date | None = None, until: date | None = None) -> list[Spending]:
@@ -272,31 +237,11 @@ class ChatReader:
         given: dict[str, datetime] = self.whole.consents()
         return given
 
-    def interactions(
-        self,
-        *,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        kinds: Sequence[str] = (),
-        session: str | None = None,
-        ids: Sequence[str] | None = None,
-        after: tuple[datetime, str] | None = None,
-        reported_after: datetime | None = None,
-        newest_first: bool = False,
-        limit: int | None = None,
-    ) -> list[Interaction]:
+    def interactions(self, **wanted: Unpack[InteractionFilter]) -> list[Interaction]:
+        limit = wanted.pop("limit", None)
+
         def interactions(most: int | None) -> list[Interaction]:
-            found: list[Interaction] = self.whole.interactions(
-                since=since,
-                until=until,
-                kinds=kinds,
-                session=session,
-                ids=ids,
-                after=after,
-                reported_after=reported_after,
-                newest_first=newest_first,
-                limit=most,
-            )
+            found: list[Interaction] = self.whole.interactions(**wanted, limit=most)
             return found
 
         return _enough(interactions, self.shows, limit)
@@ -308,16 +253,9 @@ class ChatReader:
         run: ExtractionRun | None = self.whole.run(day, kind)
         return run if run is not None and run.details.get("chat") in self.chats else None
 
-    def runs(
-        self,
-        *,
-        since: date | None = None,
-        kind: str | None = None,
-        newest_first: bool = False,
-        limit: int | None = None,
-    ) -> list[ExtractionRun]:
-        found = self.whole.runs(since=since, kind=kind, newest_first=newest_first)
-        return [run for run in found if run.details.get("chat") in self.chats][:limit]
+    def runs(self, **wanted: Unpack[RunFilter]) -> list[ExtractionRun]:
+        limit = wanted.pop("limit", None)
+        return [run for run in self.whole.runs(**wanted) if run.details.get("chat") in self.chats][:limit]
 
     def vectors(self, embedder: str, *, after: int = 0, limit: int | None = None) -> list[VectorRow]:
         return []  # whoever compares vectors does so with the whole index, and is told which records fit
@@ -329,9 +267,9 @@ class ChatReader:
         return []
 
     def _may_tell(self, entry: JournalEntry) -> bool:
-        """Whether all that a journal entry holds may be seen.
+        """Return True if everything in a journal entry may be seen.
 
-        Of what was erased nobody knows whose it was, and a pause or a consent is the person's, unless a call did it.
+        The owner of erased content is unknown, and a pause or a consent is the person's own, unless a call made it.
         """
         states = [state for state in (entry.before, entry.after) if state is not None]
         return all(map(self.shows, states)) if states else not entry.record_id and entry.call is not None
@@ -439,8 +377,22 @@ class ChatTransaction(ChatReader):
         self.whole.pending = pending
 
 
+def sessions_of(messages: Iterable[Record], **page: Unpack[SessionPage]) -> list[Session]:
+    """The conversations that these messages are of, as a store lists them."""
+    after, as_of, offset = page.get("after"), page.get("as_of"), page.get("offset", 0)
+    said: dict[str, list[datetime]] = {}
+    for message in messages:
+        if message.session is not None and (as_of is None or message.created_at <= as_of):
+            said.setdefault(message.session, []).append(message.valid_from)
+    found = [Session(id=one, messages=len(at), began=min(at), ended=max(at)) for one, at in sorted(said.items())]
+    found.sort(key=lambda one: one.ended, reverse=True)
+    if after is not None:
+        found = [one for one in found if one.ended < after[0] or (one.ended == after[0] and one.id > after[1])]
+    return found[offset : offset + page["limit"]]
+
+
 def _enough(find: Callable[[int | None], list[_Found]], fits: Callable[[Any], bool], limit: int | None) -> list[_Found]:
-    """The first that fit, as many as are wanted: more are asked for until there are enough."""
+    """Return the first ``limit`` items that fit, fetching more until there are enough."""
     most = limit
     while True:
         found = find(most)

@@ -1,4 +1,4 @@
-"""Removing things for good: from the records, the journal, the files and what is known by heart."""
+"""Permanent removal from the records, the journal, the files and the write cache."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Iterable, Sequence
 
 from recollect.memory.files.contract import Files
 from recollect.memory.interaction_log import interaction_hash
-from recollect.memory.mentions import Mentions, about, mentions
+from recollect.memory.mentions import Mentions, find_mentions, records_mentioning
 from recollect.memory.write import Change, Write, burial_hashes
 from recollect.memory.write_cache import forget_statements
 from recollect.records import Erased, JournalEntry, Receipt, Record
 from recollect.store.contract import Query, Tombstone
 
-__all__ = ["about", "clear", "erase", "erase_topic"]
+__all__ = ["erase_everything", "erase_records", "erase_topic", "records_mentioning"]
 
 
-def erase(
+def erase_records(
     write: Write,
     files: Files,
     records: Sequence[Record],
@@ -24,14 +24,14 @@ def erase(
     bury: bool = True,
     keeps_copies: bool = True,
 ) -> Erased:
-    """Remove these records everywhere. With tombstones, so that they are not learned again.
+    """Remove these records everywhere, leaving tombstones so that they are not learned again.
 
-    A database that a repair set aside stays, unless ``keeps_copies`` says that the caller deletes it; the records are
-    overwritten in it.
+    A database copy that a repair set aside is kept, with the records overwritten in it, unless ``keeps_copies`` is
+    False because the caller deletes it.
     """
     ids = [record.id for record in records]
     if any(record.kind == "daily" for record in records):
-        # an edit of a note that was not taken over yet would bring back what is erased below it
+        # a pending edit of the note would bring back what is erased below it
         files.take_over_daily(write)
         records = write.tx.find(Query(ids=ids, statuses=()))
     if bury:
@@ -58,8 +58,8 @@ def _tell_of_copies(write: Write, files: Files) -> None:
     """Say which databases, set aside by a repair, may still hold something of what is erased."""
     for copy in files.damaged_copies():
         notice = (
-            f"{copy}, which a repair set aside in the person's folder, is still there. The erased"
-            " records were overwritten in it as far as they can be read; the history of other records may hold more."
+            f"A repair left {copy} in the user's folder. The erased"
+            " records were overwritten in it where readable, but the history of other records may still hold them."
             " Delete the file to be sure"
         )
         if notice not in write.notices:
@@ -67,20 +67,20 @@ def _tell_of_copies(write: Write, files: Files) -> None:
 
 
 def erase_topic(write: Write, files: Files, words: str) -> tuple[list[Record], Receipt]:
-    """Remove all that speaks of a topic: records, earlier versions, what was reported, and lines of the files.
+    """Remove everything that mentions a topic: records, earlier versions, interactions, and lines of the files.
 
-    What is kept outside of the memory is removed when the write ends, by who keeps it: see `Write.topics`. The receipt
-    has no places if there was nothing.
+    Data kept outside the memory is removed when the write ends, by its owner (see `Write.topics`). The receipt has no
+    places if nothing was found.
     """
-    files.take_over_daily(write)  # what was edited and not taken over yet would bring it back
-    found = mentions(write.tx, words)
+    files.take_over_daily(write)  # a pending edit would bring it back
+    found = find_mentions(write.tx, words)
     write.topics.append(found.topic)
     places = _erase_mentions(write, files, found) if found else {}
     for place, number in files.erase_topic(write, found.topic).items():
         places[place] = places.get(place, 0) + number
     write.places = {place: number for place, number in places.items() if number}
     if write.places:
-        # Last: a journal that ends with an erasure tells the store to finish it, whatever was killed.
+        # Last: a journal that ends with an erasure tells the store to finish it, even after a kill.
         write.erased = True
         write.tx.redact([])
         write.mark("erase", "")
@@ -91,7 +91,7 @@ def erase_topic(write: Write, files: Files, words: str) -> tuple[list[Record], R
 
 def _erase_mentions(write: Write, files: Files, found: Mentions) -> dict[str, int]:
     tx = write.tx
-    places = dict(erase(write, files, found.records).receipt.places)
+    places = dict(erase_records(write, files, found.records).receipt.places)
     gone = [one for entry in found.entries for one in _states(tx.entry(entry.seq), without=entry)]
     tx.bury(tombstone for one in [*gone, *found.versions] for tombstone in _tombstones_of(write, one))
     tx.bury(
@@ -111,10 +111,10 @@ def _erase_mentions(write: Write, files: Files, found: Mentions) -> dict[str, in
     }
 
 
-def clear(write: Write, files: Files) -> Erased:
-    """Erase everything there is about this person, and start with an empty MEMORY.md.
+def erase_everything(write: Write, files: Files) -> Erased:
+    """Erase everything stored about this user, and start with an empty MEMORY.md.
 
-    The ledger stays: it is the operator's account of what was spent, and holds nothing of what was said.
+    The ledger stays: it is the operator's account of what was spent and contains no content.
     """
     told = {"interactions": write.tx.drop_interactions(), "runs": write.tx.drop_runs()}
     beside = {"tool calls": write.tx.drop_calls(), **told, "consents": 0}
@@ -122,7 +122,7 @@ def clear(write: Write, files: Files) -> Erased:
         write.withdraw(name)
         beside["consents"] += 1
     write.cleared = True
-    outcome = erase(write, files, write.tx.find(Query(statuses=())), keeps_copies=False)
+    outcome = erase_records(write, files, write.tx.find(Query(statuses=())), keeps_copies=False)
     places = write.places = outcome.receipt.places | files.reset(write)
     places.update({place: number for place, number in beside.items() if number})
     return Erased(
@@ -132,7 +132,7 @@ def clear(write: Write, files: Files) -> Erased:
 
 
 def _tombstones(write: Write, record: Record) -> set[Tombstone]:
-    """One for everything the record ever said."""
+    """Return tombstones for everything the record ever said."""
     said = [record, *write.tx.versions(record.id)]
     said += [state for entry in write.tx.entries(record_id=record.id) for state in _states(entry)]
     return {tombstone for state in said for tombstone in _tombstones_of(write, state)}
@@ -144,7 +144,7 @@ def _tombstones_of(write: Write, record: Record) -> list[Tombstone]:
 
 
 def _states(entry: JournalEntry | None, without: JournalEntry | None = None) -> Iterable[Record]:
-    """The record before and after a change, as far as another version of the entry does not have it."""
+    """Yield the record before and after a change, where the redacted entry ``without`` no longer has it."""
     if entry is not None:
         if entry.before is not None and (without is None or without.before is None):
             yield entry.before

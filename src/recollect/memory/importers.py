@@ -1,5 +1,5 @@
-"""What people already have elsewhere, as records to be taken over: a folder of Markdown, the MCP memory
-server's ``memory.jsonl``, and mem0's export. Reads files; stores nothing.
+"""Import of other formats as records: a folder of Markdown, the MCP memory server's ``memory.jsonl``, and mem0's
+export. Reads files; stores nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from recollect import checks as check
 from recollect.config import Config
 from recollect.document import daily_md
-from recollect.document.memory_md import Document, decode, key_of, one_block, split_label
+from recollect.document.memory_md import Document, decode_file, key_of, one_block, split_label
 from recollect.errors import DocumentError, InvalidInputError, RecollectError
 from recollect.policy.retention import daily_expiry
 from recollect.records import DailyEntry, Fact, Note, Record, new_id
@@ -28,7 +28,7 @@ _FRONT_MATTER = re.compile(r"\A\ufeff?---\r?\n(.*?)\r?\n---\r?\n", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A record to be taken over, and where it was found."""
+    """A record to be imported, and where it was found."""
 
     where: str
     record: Record
@@ -49,12 +49,12 @@ class _Context:
 def read_drafts(
     path: Path, user_id: str, from_user: str | None, now: datetime, config: Config, skipped: list[str]
 ) -> tuple[str, list[Draft]]:
-    """The name of the format, and everything that could be read. What could not is told in ``skipped``."""
+    """Return the name of the format and all readable records. Explain the others in ``skipped``."""
     context = _Context(user_id, from_user, now, config, skipped.append)
     if path.is_dir():
-        return "markdown", list(_markdown(path, context))
+        return "markdown", list(_markdown_drafts(path, context))
     if path.suffix.lower() in (".md", ".markdown"):
-        return "markdown", list(_markdown_file(path, path.name, context))
+        return "markdown", list(_markdown_file_drafts(path, path.name, context))
     if path.stat().st_size > _LARGEST:
         raise InvalidInputError("path", f"{path.name} is larger than {_LARGEST >> 20} MB")
     try:
@@ -64,20 +64,20 @@ def read_drafts(
     except OSError as error:
         raise InvalidInputError("path", f"{path.name} cannot be read ({error.strerror})") from None
     if (rows := _json_lines(text, path.name)) is not None and all("type" in row for row in rows):
-        return "mcp", list(_mcp(rows, path.name, context))
+        return "mcp", list(_mcp_drafts(rows, path.name, context))
     data = _from_json(text, path.name)
     if (memories := _mem0_rows(data)) is not None:
-        return "mem0", list(_mem0(memories, path.name, context))
+        return "mem0", list(_mem0_drafts(memories, path.name, context))
     raise InvalidInputError(
         "path",
-        f"{path.name} is none of: a Recollect export, a folder of Markdown, an MCP memory.jsonl, a mem0 export",
+        f"{path.name} has an unknown format; use a Recollect export, Markdown, an MCP memory.jsonl or a mem0 export",
     )
 
 
 # a folder of Markdown
 
 
-def _markdown(folder: Path, context: _Context) -> Iterator[Draft]:
+def _markdown_drafts(folder: Path, context: _Context) -> Iterator[Draft]:
     inside = folder.resolve()
     for path in sorted(folder.rglob("*")):
         if path.suffix.lower() not in (".md", ".markdown") or not path.is_file():
@@ -86,16 +86,16 @@ def _markdown(folder: Path, context: _Context) -> Iterator[Draft]:
         if any(part.startswith(".") for part in path.relative_to(folder).parts):
             continue
         if not path.resolve().is_relative_to(inside):
-            context.skip(f"{name}: a link that leads out of the folder")
+            context.skip(f"{name}: skipped, because it links to a file outside the folder")
             continue
-        yield from _markdown_file(path, name, context)
+        yield from _markdown_file_drafts(path, name, context)
 
 
-def _markdown_file(path: Path, name: str, context: _Context) -> Iterator[Draft]:
+def _markdown_file_drafts(path: Path, name: str, context: _Context) -> Iterator[Draft]:
     try:
         if path.stat().st_size > _LARGEST:
-            raise DocumentError(f"it is larger than {_LARGEST >> 20} MB")
-        text = decode(path.read_bytes())
+            raise DocumentError(f"larger than {_LARGEST >> 20} MB")
+        text = decode_file(path.read_bytes())
     except (DocumentError, OSError) as error:
         context.skip(f"{name}: {error}")
         return
@@ -116,16 +116,16 @@ def _markdown_file(path: Path, name: str, context: _Context) -> Iterator[Draft]:
                 ),
             )
         return
-    day = _day_of(path.stem)
+    day = _parse_day_name(path.stem)
     if day is not None and daily_expiry(day, context.config.daily_retention_days) > context.now:
-        for entry in daily_md.entries(text):
+        for entry in daily_md.parse_entries(text):
             section = entry.section if entry.section in daily_md.SECTIONS else "Extracted Insights"
-            yield Draft(f"{name} line {entry.line}", _daily(day, section, entry.content, name, context))
+            yield Draft(f"{name} line {entry.line}", _daily_entry(day, section, entry.content, name, context))
         return
-    yield from _note(text, path.stem, name, context)
+    yield from _note_drafts(text, path.stem, name, context)
 
 
-def _daily(day: date, section: str, content: str, name: str, context: _Context) -> DailyEntry:
+def _daily_entry(day: date, section: str, content: str, name: str, context: _Context) -> DailyEntry:
     return DailyEntry(
         id=new_id("daily"),
         **context.times(datetime(day.year, day.month, day.day, tzinfo=timezone.utc)),
@@ -138,13 +138,15 @@ def _daily(day: date, section: str, content: str, name: str, context: _Context) 
     )
 
 
-def _note(text: str, stem: str, name: str, context: _Context) -> Iterator[Draft]:
+def _note_drafts(text: str, stem: str, name: str, context: _Context) -> Iterator[Draft]:
     front, body = _front_matter(text)
     heading = re.search(r"^#\s+(.+?)\s*#*\s*$", body, re.MULTILINE)
     try:
-        title = check.line("title", front.get("title") or (heading[1] if heading else stem))
-        tags = check.words("tags", [tag.strip().lstrip("#") for tag in _list(front.get("tags", "")) if tag.strip("# ")])
-        content = check.text("content", body)
+        title = check.check_line("title", front.get("title") or (heading[1] if heading else stem))
+        tags = check.check_words(
+            "tags", [tag.strip().lstrip("#") for tag in _split_list(front.get("tags", "")) if tag.strip("# ")]
+        )
+        content = check.check_text("content", body)
     except InvalidInputError as error:
         context.skip(f"{name}: {error}")
         return
@@ -155,7 +157,7 @@ def _note(text: str, stem: str, name: str, context: _Context) -> Iterator[Draft]
 
 
 def _front_matter(text: str) -> tuple[dict[str, str], str]:
-    """Simple ``name: value`` pairs at the top; a list below a name is joined with commas."""
+    """Parse simple ``name: value`` pairs at the top; a list below a name is joined with commas."""
     found = _FRONT_MATTER.match(text)
     if not found:
         return {}, text
@@ -171,11 +173,11 @@ def _front_matter(text: str) -> tuple[dict[str, str], str]:
     return values, text[found.end() :]
 
 
-def _list(value: str) -> list[str]:
+def _split_list(value: str) -> list[str]:
     return [part.strip().strip("\"'") for part in value.strip("[]").split(",") if part.strip()]
 
 
-def _day_of(stem: str) -> date | None:
+def _parse_day_name(stem: str) -> date | None:
     if not _DAY.fullmatch(stem):
         return None
     try:
@@ -188,13 +190,13 @@ def _day_of(stem: str) -> date | None:
 
 
 def _from_json(text: str, name: str) -> Any:
-    """What is told here, or None if it is not JSON."""
+    """Return the parsed value, or None if it is not JSON."""
     try:
         return json.loads(text)
     except ValueError:
         return None
     except RecursionError:
-        raise InvalidInputError("path", f"{name} is nested more deeply than any export") from None
+        raise InvalidInputError("path", f"{name} is nested too deeply to be an export") from None
 
 
 def _json_lines(text: str, name: str) -> list[dict[str, Any]] | None:
@@ -208,33 +210,33 @@ def _json_lines(text: str, name: str) -> list[dict[str, Any]] | None:
     return rows or None
 
 
-def _mcp(rows: list[dict[str, Any]], name: str, context: _Context) -> Iterator[Draft]:
+def _mcp_drafts(rows: list[dict[str, Any]], name: str, context: _Context) -> Iterator[Draft]:
     for number, row in enumerate(rows, 1):
         where = f"{name} line {number}"
         try:
             if row["type"] == "entity":
-                subject = check.line("name", row["name"])
+                subject = check.check_line("name", row["name"])
                 sort = row.get("entityType")
-                tags = check.words("entityType", [sort]) if sort else ()
+                tags = check.check_words("entityType", [sort]) if sort else ()
                 about_user = subject.casefold() in ("default_user", "user", context.user_id.casefold())
                 for said in row.get("observations", []):
-                    text = check.text("observations", said, check.MAX_FACT)
+                    text = check.check_text("observations", said, check.MAX_FACT)
                     content = text if about_user else f"{subject} — {text}"
-                    yield Draft(where, _fact(content, "import:mcp", context, tags=tags, keyed=about_user))
+                    yield Draft(where, _make_fact(content, "import:mcp", context, tags=tags, keyed=about_user))
             elif row["type"] == "relation":
-                words = [check.line(end, row[end]) for end in ("from", "relationType", "to")]
+                words = [check.check_line(end, row[end]) for end in ("from", "relationType", "to")]
                 content = " ".join(word.replace("_", " ") for word in words)
-                fact = _fact(content, "import:mcp", context, keyed=False)
+                fact = _make_fact(content, "import:mcp", context, keyed=False)
                 yield Draft(where, replace(fact, type="relationship", category="personal_context"))
             else:
                 context.skip(f"{where}: neither an entity nor a relation")
         except RecollectError as error:
             context.skip(f"{where}: {error}")
         except (KeyError, TypeError):
-            context.skip(f"{where}: something is missing or not as expected")
+            context.skip(f"{where}: a field is missing or has the wrong type")
 
 
-def _fact(content: str, source: str, context: _Context, *, tags: tuple[str, ...] = (), keyed: bool = True) -> Fact:
+def _make_fact(content: str, source: str, context: _Context, *, tags: tuple[str, ...] = (), keyed: bool = True) -> Fact:
     text = one_block(content)
     label, value = (split_label(text) if keyed else None) or (None, text)
     return Fact(
@@ -261,34 +263,38 @@ def _mem0_rows(data: Any) -> list[dict[str, Any]] | None:
     return data if all(isinstance(row.get("memory", row.get("text")), str) for row in data) else None
 
 
-def _mem0(rows: list[dict[str, Any]], name: str, context: _Context) -> Iterator[Draft]:
+def _mem0_drafts(rows: list[dict[str, Any]], name: str, context: _Context) -> Iterator[Draft]:
     owners = {str(row["user_id"]) for row in rows if row.get("user_id") is not None}
     wanted = context.from_user
     if wanted is None and len(owners) > 1:
         if context.user_id not in owners:
-            raise InvalidInputError("from_user", f"{name} holds memories of {len(owners)} users; say whose to import")
+            raise InvalidInputError("from_user", f"{name} has memories of {len(owners)} users; choose one")
         wanted = context.user_id
     if wanted is not None and wanted not in owners:
-        raise InvalidInputError("from_user", f"{name} holds nothing of the user {wanted!r}")
+        raise InvalidInputError("from_user", f"{name} has no memories of user {wanted!r}")
     for number, row in enumerate(rows, 1):
         where = f"{name} memory {number}"
         if wanted is not None and str(row.get("user_id")) != wanted:
             continue
         try:
-            text = check.text("memory", row.get("memory", row.get("text")), check.MAX_FACT)
-            categories = check.words("categories", row.get("categories") or [])
-            fact = _fact(text, "import:mem0", context, tags=categories, keyed=False)
-            metadata = check.metadata("metadata", row.get("metadata"))
+            text = check.check_text("memory", row.get("memory", row.get("text")), check.MAX_FACT)
+            categories = check.check_words("categories", row.get("categories") or [])
+            fact = _make_fact(text, "import:mem0", context, tags=categories, keyed=False)
+            metadata = check.check_metadata("metadata", row.get("metadata"))
             said = row.get("created_at")
             yield Draft(
                 where,
-                replace(fact, metadata=metadata, valid_from=_moment(said) if isinstance(said, str) else context.now),
+                replace(
+                    fact,
+                    metadata=metadata,
+                    valid_from=_parse_created_at(said) if isinstance(said, str) else context.now,
+                ),
             )
         except RecollectError as error:
             context.skip(f"{where}: {error}")
 
 
-def _moment(text: str) -> datetime:
+def _parse_created_at(text: str) -> datetime:
     try:
         moment = from_text(text)
         return moment.replace(tzinfo=timezone.utc) if moment.tzinfo is None else moment.astimezone(timezone.utc)

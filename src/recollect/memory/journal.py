@@ -1,5 +1,6 @@
-"""The journal read back: the history of a record, why it is known, taking a change back, and the proof that
-journal, records and files agree."""
+"""Reading the journal: the history of a record, why it is known, undo, and the check that journal, records and files
+agree.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +10,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
 from recollect.errors import NotFoundError, UndoError
-from recollect.memory.user_memory import Person
+from recollect.memory.user_memory import UserMemory
 from recollect.memory.write import Write
 from recollect.records import USER_EDIT, Fact, JournalEntry, Record, Undone, new_id
 from recollect.store.contract import LOST, Query, Reader
 
 Progress = Callable[[int, int], None]
-"""Called with how much is done, and of how much."""
+"""Called with the amount done and the total."""
 
 _RECENT = 200
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -23,21 +24,21 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Why:
-    """Why a record is known: where it came from, what supports it, and what happened to it since."""
+    """The reason a record is known: its origin, its support, and what happened to it since."""
 
     record: Record
     message: str
     entries: tuple[JournalEntry, ...]
 
 
-def why(reader: Reader, record: Record) -> Why:
-    """The answer to "why do you know this?"."""
+def explain_record(reader: Reader, record: Record) -> Why:
+    """Answer "why do you know this?"."""
     entries = tuple(reader.entries(record_id=record.id))
-    return Why(record=record, message=_told(record, entries), entries=entries)
+    return Why(record=record, message=_explanation(record, entries), entries=entries)
 
 
-def _told(record: Record, entries: tuple[JournalEntry, ...]) -> str:
-    parts = [f"{_origin(record)} on {record.created_at:%Y-%m-%d}"]
+def _explanation(record: Record, entries: tuple[JournalEntry, ...]) -> str:
+    parts = [f"{_describe_origin(record)} on {record.created_at:%Y-%m-%d}"]
     if record.session:
         parts.append(f"in the conversation {record.session}")
     if record.agent:
@@ -58,7 +59,7 @@ def _told(record: Record, entries: tuple[JournalEntry, ...]) -> str:
     return "; ".join(sentences) + "."
 
 
-def _origin(record: Record) -> str:
+def _describe_origin(record: Record) -> str:
     origin, _, detail = record.source.partition(":")
     told = {
         USER_EDIT: "You wrote it into the file yourself",
@@ -73,28 +74,29 @@ def _origin(record: Record) -> str:
     return f"{told} ({detail})" if detail and origin in ("discussion", "reaction", "tool", "import") else told
 
 
-def undo(write: Write, target: int | str) -> Undone:
-    """Take back one journal entry by its number, or a whole run by its id."""
+def undo_target(write: Write, target: int | str) -> Undone:
+    """Undo one journal entry by its number, or a whole run by its id."""
     if isinstance(target, int):
         entry = write.tx.entry(target)
         if entry is None:
             raise NotFoundError(f"there is no journal entry {target}")
-        done = [_take_back(write, entry, write.acting.run)]
+        done = [_undo_entry(write, entry, write.acting.run)]
     else:
         entries = write.tx.entries(run=target, newest_first=True)
         if not entries:
             raise NotFoundError(f"there is no run {target}")
         run = new_id("run")
-        done = [_take_back(write, entry, run) for entry in entries if entry.after]
+        done = [_undo_entry(write, entry, run) for entry in entries if entry.after]
         if not done:
-            raise UndoError(f"run {target} changed nothing that could be taken back")
+            raise UndoError(f"run {target} changed nothing that can be undone")
     told = "; ".join(f"{entry.op} of {entry.after.text}" for entry in done[:3] if entry.after)
     return Undone(message=f"Undone: {told}" + ("; …" if len(done) > 3 else ""), entries=tuple(done))
 
 
 def last_change(newest_first: Iterable[JournalEntry]) -> JournalEntry | None:
-    """The last change that still holds and that a person would mean: not what was merely said or jotted down for the
-    moment, and nothing that Recollect did by itself."""
+    """Return the last change still in effect that a person would mean: no messages, scratch values or automatic
+    changes.
+    """
     undone: set[int] = set()
     for entry in newest_first:
         if entry.undoes is not None:
@@ -105,7 +107,7 @@ def last_change(newest_first: Iterable[JournalEntry]) -> JournalEntry | None:
 
 
 def last_target(reader: Reader) -> int | str:
-    """What `undo` takes back if nobody says what."""
+    """Return what `undo_target` reverts by default."""
     for limit in (_RECENT, None):
         if found := last_change(reader.entries(newest_first=True, limit=limit)):
             return found.run or found.seq
@@ -119,21 +121,21 @@ def _is_change(entry: JournalEntry) -> bool:
         or entry.after.kind == "scratch"
         or entry.actor.startswith("link:")
     ):
-        return False  # a link of channels is undone as a whole
+        return False  # linking channels is undone as a whole
     return entry.after.kind != "message" or entry.op != "remember"
 
 
-def _take_back(write: Write, entry: JournalEntry, run: str | None) -> JournalEntry:
+def _undo_entry(write: Write, entry: JournalEntry, run: str | None) -> JournalEntry:
     if entry.erased:
-        raise UndoError(f"entry {entry.seq} was erased; what is erased does not come back")
+        raise UndoError(f"entry {entry.seq} was erased and cannot be undone")
     if entry.op == LOST:
-        raise UndoError(f"entry {entry.seq} could not be read when the database was repaired; it cannot be taken back")
+        raise UndoError(f"entry {entry.seq} was lost when the database was repaired and cannot be undone")
     if entry.after is None:
-        raise UndoError(f"entry {entry.seq} ({entry.op}) changed no record, so there is nothing to take back")
+        raise UndoError(f"entry {entry.seq} ({entry.op}) changed no record, so there is nothing to undo")
     current = write.tx.get(entry.record_id)
     if current is None or _substance(current) != _substance(entry.after):
         if write.tx.entries(undoes=entry.seq, limit=1):
-            raise UndoError(f"entry {entry.seq} has been undone already")
+            raise UndoError(f"entry {entry.seq} has already been undone")
         later = [e.seq for e in write.tx.entries(record_id=entry.record_id, after=entry.seq) if e.op != "prune"]
         raise UndoError(
             f"{entry.record_id} was changed after entry {entry.seq}, by {', '.join(map(str, later)) or 'something'};"
@@ -143,25 +145,25 @@ def _take_back(write: Write, entry: JournalEntry, run: str | None) -> JournalEnt
     if isinstance(restored, Fact) and restored.status == "active":
         taken = write.same_key(restored)
         if taken is not None and taken.id != restored.id and not _stood_beside(write.tx, taken, entry):
-            raise UndoError(f"{restored.key} is known as {taken.content!r} by now ({taken.id}); forget that first")
+            raise UndoError(f"{restored.key} is now {taken.content!r} ({taken.id}); forget that first")
     write.apply("undo", current, restored, reason=f"undo of {entry.op}", run=run, undoes=entry.seq)
     return entry
 
 
 def _stood_beside(reader: Reader, other: Fact, entry: JournalEntry) -> bool:
-    """Whether another fact had its key already when this happened: in a file, a person may write two of a key."""
+    """Return True if another fact already had its key at the time: a person may write two of a key into a file."""
     earlier = [e for e in reader.entries(record_id=other.id) if e.seq < entry.seq]
     then = earlier[-1].after if earlier else None
     return then is not None and then.status == "active" and (then.key, then.category) == (other.key, other.category)
 
 
 def _substance(record: Record) -> Record:
-    """The record without what every change and every pruning touches."""
+    """Return the record without the fields that every change or pruning touches."""
     return replace(record, seq=0, version=0, updated_at=_EPOCH, tier=None)
 
 
-def verify(person: Person, progress: Progress | None = None) -> list[str]:
-    """What does not agree between database, journal, records and files; nothing, if all is well."""
+def verify_memory(person: UserMemory, progress: Progress | None = None) -> list[str]:
+    """Return the disagreements between database, journal, records and files; empty if all is well."""
     problems = person.user.check()
     if problems:
         return problems
@@ -170,10 +172,10 @@ def verify(person: Person, progress: Progress | None = None) -> list[str]:
         state = reader.state()
         records = {record.id: record for record in reader.find(Query(statuses=()))}
         entries = reader.entries()
-        # counted first: an archive may say that there are more entries than fit into any memory
+        # counted first: an archive may claim more entries than fit into memory
         if len(entries) != state.seq or any(entry.seq != number for number, entry in enumerate(entries, 1)):
             problems.append(f"the journal has gaps: {len(entries)} entries, last number {state.seq}")
-        lost = [entry.seq for entry in entries if entry.op == LOST]  # a repair said so, and the person was told
+        lost = [entry.seq for entry in entries if entry.op == LOST]  # a repair reported it, and the person was told
         last: dict[str, JournalEntry] = {}
         for done, entry in enumerate(entries):
             if progress and done % 1000 == 0:
@@ -184,14 +186,14 @@ def verify(person: Person, progress: Progress | None = None) -> list[str]:
                 known = entry.op != LOST and not _any_between(lost, before.seq if before else 0, entry.seq)
                 if known and entry.before != expected and not (before and before.erased):
                     problems.append(
-                        f"journal entry {entry.seq}: its before is not what entry {before and before.seq} left"
+                        f"journal entry {entry.seq}: its old record is not what entry {before and before.seq} left"
                     )
             if entry.record_id and (entry.after is not None or entry.erased or entry.op in ("erase", "expire")):
                 last[entry.record_id] = entry
         for record_id, entry in last.items():
             gone = entry.after is None
             if gone and record_id in records:
-                problems.append(f"{record_id}: erased in the journal, but still stored")
+                problems.append(f"{record_id}: erased in the journal but still stored")
             elif not gone and records.get(record_id) != entry.after:
                 problems.append(f"{record_id}: stored differently from journal entry {entry.seq}")
         problems += [f"{record_id}: not in the journal" for record_id in records.keys() - last.keys()]

@@ -1,4 +1,4 @@
-"""The memory of one user: the one façade over the core. Short methods; the work is done below.
+"""The memory of one user: the façade over the core. The methods are short; the work is done below.
 
 memory = recollect.open("data/memory").user("u1")
 memory.remember("Senior engineer at Stripe", key="role", category="work_context")
@@ -15,14 +15,14 @@ from typing import Any, Self, TypeVar
 from recollect import fields
 from recollect.errors import ConfigError, InvalidInputError, NotFoundError
 from recollect.fields import as_day, as_moment
-from recollect.memory.erase import about, clear, erase, erase_topic
+from recollect.memory.erase import erase_everything, erase_records, erase_topic, records_mentioning
 from recollect.memory.files.contract import MEMORY, daily_name
-from recollect.memory.files.edit import edit
-from recollect.memory.journal import Progress, last_target, undo, verify
-from recollect.memory.rebuild import RebuildReport, rebuild
-from recollect.memory.record_builders import Drafts
+from recollect.memory.files.edit import edit_file
+from recollect.memory.journal import Progress, last_target, undo_target, verify_memory
+from recollect.memory.rebuild import RebuildReport, rebuild_memory
+from recollect.memory.record_builders import RecordBuilders
 from recollect.memory.references import find_record, find_records, find_to_change
-from recollect.memory.report_verbs import Reporting
+from recollect.memory.report_verbs import ReportVerbs
 from recollect.memory.transfer import ImportReport, export_archive, import_any, own_folders
 from recollect.memory.upkeep import UpkeepReport, mark_important, remove_expired, would_remove
 from recollect.memory.write import Write
@@ -33,7 +33,7 @@ from recollect.verbs import verb
 _O = TypeVar("_O", bound=Outcome)
 
 
-class Memory(Reporting):
+class Memory(ReportVerbs):
     """One user's memory. Get it from `Recollect.user`; it is safe to share between threads."""
 
     @verb(scope="read", elsewhere="the header Recollect-Acting")
@@ -48,28 +48,28 @@ class Memory(Reporting):
         call: fields.CallId | None = None,
         trusted: fields.Trusted | None = None,
     ) -> Self:
-        """The same memory on behalf of someone: what is written through it says so in the journal.
+        """Return the same memory acting on behalf of someone; the journal records it.
 
-        With a ``chat`` there is a wall: what was said in other chats is neither shown nor compared nor changed, unless
-        the person consented to that ("across_chats"). Others read along in a group, a chat whose name begins with
-        "group:", so nothing is seen there but what was said in it.
+        With a ``chat``, what was said in other chats is neither shown nor compared nor changed, unless the person gave
+        the consent "across_chats". In a group (a chat whose name begins with "group:") only what was said there is
+        visible, because others read along.
         """
         given = {"actor": actor, "agent": agent, "session": session, "chat": chat, "run": run, "call": call}
         changed = {name: value for name, value in (given | {"trusted": trusted}).items() if value is not None}
         return self._on_behalf(changed)
 
     def _unless(self, may_be_done: Callable[[], bool]) -> Memory:
-        """The same memory for a call that another process may do too: `DoneAlreadyError` if it has done it."""
+        """Return the same memory for a call that another process may also make; raises `DoneAlreadyError` if it has."""
         return Memory(self._person, replace(self._acting, may_be_done=may_be_done), self._open)
 
     @verb(scope="write", elsewhere="POST /v1/users/{user}/batch")
     @contextmanager
     def batch(self) -> Iterator[Memory]:
-        """Many changes in one transaction: all of them are durable at the end, or none is."""
+        """Make many changes in one transaction: all of them are durable at the end, or none is."""
         if self._open is not None:
             yield self
             return
-        if self._acting.is_person:  # they may erase, and what waits to be logged cannot be written inside of a batch
+        if self._acting.is_person:  # they may erase, and pending log entries cannot be written inside a batch
             self._person.settle()
         with self._opened() as write:
             yield Memory(self._person, self._acting, write)
@@ -97,9 +97,9 @@ class Memory(Reporting):
         day: fields.NoteDay | None = None,
         metadata: fields.Metadata | None = None,
     ) -> Outcome:
-        """A fact about the person, under a key or as a sentence.
+        """Remember a fact about the person, under a key or as a sentence.
 
-        What is not durable, or not sure enough, goes to the daily note of ``day``, today's unless another is given.
+        A fact that is not durable or not certain enough goes to the daily note of ``day``, by default today's.
         Without a category, a key that one current fact has means that fact: its category is used.
         """
         fact = self._drafts.fact(
@@ -132,7 +132,7 @@ class Memory(Reporting):
         importance: fields.Importance = 0.5,
         metadata: fields.Metadata | None = None,
     ) -> Outcome:
-        """A free text with a stable id."""
+        """Store a free text with a stable id."""
         note = self._drafts.note(
             content, title=title, tags=tags, source=source, importance=importance, metadata=metadata
         )
@@ -152,7 +152,7 @@ class Memory(Reporting):
         said_at: fields.SaidAt | None = None,
         metadata: fields.Metadata | None = None,
     ) -> Outcome:
-        """A finding, an insight or a lesson."""
+        """Store a finding, an insight or a lesson."""
         observation = self._drafts.observation(
             content,
             category,
@@ -180,7 +180,7 @@ class Memory(Reporting):
         source: fields.Source = "explicit",
         metadata: fields.Metadata | None = None,
     ) -> Outcome:
-        """A stretch of conversation worth remembering as a whole."""
+        """Store a stretch of conversation worth remembering as a whole."""
         episode = self._drafts.episode(
             topic,
             summary,
@@ -206,7 +206,7 @@ class Memory(Reporting):
         source: fields.Source = "conversation",
         metadata: fields.Metadata | None = None,
     ) -> Outcome:
-        """One message of a conversation. Secrets in it are masked."""
+        """Store one message of a conversation. Secrets in it are masked."""
         when = as_moment(said_at)
         message = self._drafts.message(
             content, session=session, role=role, speaker=speaker, said_at=when, source=source, metadata=metadata
@@ -224,7 +224,7 @@ class Memory(Reporting):
         confidence: fields.Confidence = 1.0,
         metadata: fields.Metadata | None = None,
     ) -> Outcome:
-        """An entry in a daily note, today's unless another day is given."""
+        """Add an entry to a daily note, by default today's."""
         when = as_day(day)
         entry = self._drafts.daily(
             content, section=section, day=when, source=source, confidence=confidence, metadata=metadata
@@ -233,7 +233,7 @@ class Memory(Reporting):
 
     @verb(scope="write", batch=True)
     def set_scratch(self, key: fields.ScratchKey, value: fields.ScratchText) -> Outcome:
-        """Keep a value under a key as working memory, in place of what was there."""
+        """Store a value under a key in working memory, replacing the previous one."""
         item = self._drafts.scratch(key, value)
         with self._writing() as write:
             known = write.tx.find(Query(kinds=("scratch",), key=key))
@@ -267,11 +267,11 @@ class Memory(Reporting):
         valid_from: fields.ValidFrom | None = None,
         metadata: fields.Metadata | None = None,
     ) -> Outcome:
-        """A new version of a record, by id or key. If there is no such record, the error names the nearest keys.
+        """Store a new version of a record, by id or key. If there is no such record, the error names the nearest keys.
 
-        The reason says what happens to the old value: after an update or contradiction it held until now,
-        after a correction or refinement it never did. Category and type narrow down which record is meant
-        if several have the key; otherwise they are changed.
+        The reason says what happens to the old value: after an update or contradiction it held until now, after a
+        correction or refinement it never did. Category and type select the record if several have the key; otherwise
+        they are changed.
         """
         given = {
             "content": content,
@@ -297,18 +297,18 @@ class Memory(Reporting):
     def edit(
         self, text: fields.FileText, *, day: fields.NoteDay | None = None, expect: fields.FileSeen | None = None
     ) -> Outcome:
-        """Another text for MEMORY.md, or for the daily note of a day, as if saved in an editor.
+        """Replace the text of MEMORY.md, or of the daily note of a day, as if saved in an editor.
 
-        Lines added, changed, moved and missing become changes of records, undone together by the run of the
-        outcome; what is not a fact stays in the file as given, byte for byte, and is not undone. With ``expect``, the
-        text this one was made from, nothing happens if the file has changed since. The person's own edit always
-        holds; from others the policy refuses the whole text for one line. A memory without files keeps only the
-        records, so a notice says what else was dropped, and a line that is refused refuses the text for anyone.
+        Lines that are added, changed, moved or missing become changes of records, which `undo` reverts together by the
+        outcome's run. Text that is not a fact is kept in the file byte for byte and is not undone. With ``expect``, the
+        text this one was made from, nothing happens if the file has changed since. The person's own edits are always
+        accepted; for others, the policy refuses the whole text because of one line. A memory without files keeps only
+        the records: a notice says what else was dropped, and a refused line refuses the text for anyone.
         """
         when = as_day(day)
         name = MEMORY if when is None else daily_name(when)
         with self._writing() as write:
-            outcome = edit(write, self._files(write.tx), self._acting, name, text, expect)
+            outcome = edit_file(write, self._files(write.tx), self._acting, name, text, expect)
         return self._told(outcome, write)
 
     @verb(scope="write", batch=True)
@@ -321,7 +321,7 @@ class Memory(Reporting):
         reason: fields.Reason | None = None,
         replaced_by: fields.ReplacedBy | None = None,
     ) -> Outcome:
-        """Out of recall, kept in the journal; `undo` brings it back."""
+        """Remove a record from search but keep it in the journal; `undo` brings it back."""
         with self._writing() as write:
             record = find_record(write.tx, ref, category=category, fact_type=type)
             outcome = write.forget(record, reason=reason, replaced_by=replaced_by)
@@ -336,7 +336,7 @@ class Memory(Reporting):
         confidence: fields.Confidence | None = None,
         reason: fields.Reason | None = None,
     ) -> Outcome:
-        """Several facts, or several notes, become one. It takes over the key of the first that has one."""
+        """Merge several facts, or several notes, into one. It keeps the key of the first that has one."""
         with self._writing() as write:
             named = [find_record(write.tx, ref) for ref in refs]
             records = list({record.id: record for record in named}.values())
@@ -351,26 +351,26 @@ class Memory(Reporting):
 
     @verb(scope="write", batch=True)
     def pin(self, ref: fields.Ref, pinned: fields.Pinned = True) -> Outcome:
-        """Keep a fact in MEMORY.md whatever happens, or no longer."""
+        """Pin a fact, so that it is never pruned from MEMORY.md, or unpin it."""
         return self.update(ref, pinned=pinned)
 
     @verb(scope="write", batch=True)
     def mark_important(
         self, messages: fields.MarkedMessages, level: fields.Level, *, reason: fields.Reason | None = None
     ) -> list[Record]:
-        """Keep messages for longer: high 60 days, critical 365."""
+        """Keep messages longer: 60 days for high, 365 for critical."""
         with self._writing() as write:
             found = [find_record(write.tx, ref) for ref in messages]
             return mark_important(write, found, level, reason)
 
     @verb(scope="write", batch=True)
     def pause(self, *, incognito: fields.Incognito = False) -> None:
-        """Store nothing more until `resume`; incognito, recall nothing either."""
+        """Store nothing until `resume`; with ``incognito``, find nothing either."""
         self._switch("incognito" if incognito else "paused")
 
     @verb(scope="write", batch=True)
     def resume(self) -> None:
-        """Store and recall again."""
+        """Store and find again after `pause`."""
         self._switch("on")
 
     def _switch(self, mode: str) -> None:
@@ -382,42 +382,42 @@ class Memory(Reporting):
 
     @verb(scope="write", batch=True)
     def consent(self, name: fields.ConsentName, given: fields.Given = True) -> None:
-        """The person consents to something, or no longer does.
+        """Give a consent, or withdraw it.
 
-        "across_chats": facts learned in one chat may be recalled in another. "trends": memories may be counted
-        into aggregates over many users.
+        "across_chats": facts learned in one chat may be used in another. "trends": memories may be counted in
+        aggregates over many users.
         """
         with self._writing() as write:
             if given != (name in write.tx.consents()):
                 (write.consent if given else write.withdraw)(name)
 
-    # taking back and removing
+    # undo and erasure
 
     @verb(scope="write", batch=True)
     def undo(self, target: fields.EntryOrRun | None = None) -> Undone:
-        """Take back a journal entry by number, a run by id, or the last change."""
+        """Undo a journal entry by number, a run by id, or the last change."""
         with self._writing() as write:
-            outcome = undo(write, last_target(write.tx) if target is None else target)
+            outcome = undo_target(write, last_target(write.tx) if target is None else target)
         return self._told(outcome, write)
 
     @verb(scope="write", batch=True, erases=True)
     def erase(self, *refs: fields.Ref) -> Erased:
-        """Remove records everywhere, for good. Only tombstones stay, so that they are not learned again."""
+        """Remove records everywhere, permanently. Only tombstones stay, so that they are not learned again."""
         self._outside_chats("erase")
         with self._writing() as write:
             found = {r.id: r for ref in refs for r in find_records(write.tx, ref, any_status=True)}
-            outcome = erase(write, self._person.files, list(found.values()))
+            outcome = erase_records(write, self._person.files, list(found.values()))
         return self._told(outcome, write)
 
     @verb(scope="write", erases=True)
     def erase_topic(
         self, topic: fields.Topic, *, dry_run: fields.DryRun = False
     ) -> tuple[list[Record], Receipt | None]:
-        """Remove all that speaks of a topic, everywhere. A dry run tells which records that would be."""
+        """Remove everything that mentions a topic, everywhere. A dry run lists the records."""
         self._outside_chats("erase_topic")
         if dry_run or not self.exists:
             with self._reading(notes=True) as reader:
-                return about(reader, topic), None
+                return records_mentioning(reader, topic), None
         self._person.settle()
         with self._writing() as write:
             found, receipt = erase_topic(write, self._person.files, topic)
@@ -425,18 +425,18 @@ class Memory(Reporting):
 
     @verb(scope="write", erases=True)
     def clear(self) -> Erased:
-        """Erase everything about this person and start again with an empty MEMORY.md."""
+        """Erase everything about this user and start again with an empty MEMORY.md."""
         self._outside_chats("clear")
-        self._person.settle()  # else a tool call that is not logged yet would be logged afterwards
+        self._person.settle()  # otherwise a pending tool call would be logged afterwards
         with self._writing() as write:
-            outcome = clear(write, self._person.files)
+            outcome = erase_everything(write, self._person.files)
         return self._told(outcome, write)
 
     # the whole memory
 
     @verb(scope="read", elsewhere="GET /v1/users/{user}/export, a stream")
     def export(self, path: fields.PathName, *, progress: Progress | None = None) -> Path:
-        """The whole memory as one archive of Markdown and JSON Lines."""
+        """Export the whole memory as one archive of Markdown and JSON Lines."""
         self._outside_chats("export")
         return export_archive(self._person, Path(path), progress, outside=own_folders(self._person))
 
@@ -449,9 +449,9 @@ class Memory(Reporting):
         dry_run: fields.DryRun = False,
         progress: Progress | None = None,
     ) -> ImportReport:
-        """An archive made by `export`, a folder of Markdown, an MCP memory.jsonl, or mem0's export.
+        """Import an archive made by `export`, a folder of Markdown, an MCP memory.jsonl, or a mem0 export.
 
-        If a mem0 export holds several users, ``from_user`` says whose memories to take.
+        If a mem0 export has several users, ``from_user`` selects one.
         """
         self._outside_chats("import_")
         return import_any(
@@ -460,36 +460,36 @@ class Memory(Reporting):
 
     @verb(scope="read", method="GET")
     def verify(self, *, progress: Progress | None = None) -> list[str]:
-        """What does not agree between database, journal and files; an empty list if all is well."""
+        """Return the disagreements between database, journal and files; an empty list if all is well."""
         self._outside_chats("verify")
-        return verify(self._person, progress)
+        return verify_memory(self._person, progress)
 
     @verb(scope="admin")
     def rebuild(self, *, force: fields.Force = False) -> RebuildReport:
-        """Repair a damaged or lost database: keep all that can be read, fill in from the files, say what is lost."""
+        """Repair a damaged or lost database: keep what can be read, restore from the files, report what is lost."""
         self._outside_chats("rebuild")
-        return rebuild(self._person, force=force)
+        return rebuild_memory(self._person, force=force)
 
     @verb(scope="admin")
     def rebuild_index(self) -> int:
-        """Build the search index anew from the records; how many there are. Search does that itself when it must."""
+        """Rebuild the search index from the records; return their number. Search does this by itself when necessary."""
         self._outside_chats("rebuild_index")
         return self._person.catalogue.rebuild(self._person.user)
 
     @verb(scope="admin")
     def embed(self, *, progress: Progress | None = None) -> int:
-        """Make all vectors that are missing now, instead of in the background; how many that were."""
+        """Create all missing vectors now instead of in the background; return their number."""
         self._outside_chats("embed")
         if self._person.meaning is None:
-            raise ConfigError("no embedder is set; MEMORY_EMBEDDER names one")
+            raise ConfigError("no embedder is configured; set MEMORY_EMBEDDER")
         return self._person.meaning.embed_all(progress)
 
     @verb(scope="admin")
     def upkeep(self, *, dry_run: fields.DryRun = False) -> UpkeepReport:
-        """Remove what has expired, keep MEMORY.md short, settle the files. A dry run tells what has expired.
+        """Remove what has expired, keep MEMORY.md short, and settle the files. A dry run reports what has expired.
 
-        Of the log of tool calls, what is older than MEMORY_CALL_RETENTION_DAYS is removed, and of interactions what
-        is older than MEMORY_INTERACTION_RETENTION_DAYS.
+        Tool calls older than MEMORY_CALL_RETENTION_DAYS and interactions older than MEMORY_INTERACTION_RETENTION_DAYS
+        are removed too.
         """
         self._outside_chats("upkeep")
         if dry_run:
@@ -503,7 +503,7 @@ class Memory(Reporting):
 
     @verb(scope="write")
     def notices(self) -> list[str]:
-        """What the person should know and no outcome told, because it came up while reading; each once."""
+        """Return notices for the person that came up while reading and that no outcome included; each once."""
         if self._acting.chat is not None:
             return []
         told, self._person.notices = self._person.notices, []
@@ -516,27 +516,27 @@ class Memory(Reporting):
 
     @contextmanager
     def _writing(self) -> Iterator[Write]:
-        """An open write, behind the wall of the chat. Every verb that changes something goes through here."""
+        """Open a write with the chat's view. Every verb that changes something goes through here."""
         with self._opened() if self._open is None else nullcontext(self._open) as write, write.inside(self._acting):
             yield write
 
     @contextmanager
     def _opened(self) -> Iterator[Write]:
         with self._person.write(self._acting) as write:
-            if self._acting.chat is not None:  # what the person's edits of their files led to is told to them, not here
+            if self._acting.chat is not None:  # notices about edits of files are for the person, not for this chat
                 self._person.notices += write.notices
                 write.notices.clear()
             yield write
 
     def _outside_chats(self, verb: str) -> None:
-        """Complain if this acts in a chat: what is done to the whole memory is done by the person."""
+        """Raise an error if this acts in a chat: only the person may change the whole memory."""
         if self._acting.chat is not None:
-            raise InvalidInputError("chat", f"must not be given: {verb} is about the whole memory and not about a chat")
+            raise InvalidInputError("chat", f"must not be given: {verb} concerns the whole memory")
 
     @staticmethod
     def _told(outcome: _O, write: Write) -> _O:
         return replace(outcome, notices=tuple(write.notices)) if write.notices else outcome
 
     @property
-    def _drafts(self) -> Drafts:
-        return Drafts(self._acting, self._person.config, self._now)
+    def _drafts(self) -> RecordBuilders:
+        return RecordBuilders(self._acting, self._person.config, self._now)

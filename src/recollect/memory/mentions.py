@@ -1,7 +1,7 @@
-"""Everything in a memory that speaks of a topic: what `erase_topic` removes and what forgetting a topic lists.
+"""Everything in a memory that mentions a topic: what `erase_topic` removes and what forgetting a topic lists.
 
-One function decides it for every surface. Names of agents, tools and runs do not count: they say who wrote something
-and not what it says.
+One implementation serves every surface. Names of agents, tools and runs do not count: they say who wrote something, not
+what it says.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from recollect.store.contract import Reader
 
 _PAGE = 1000
 _BEGINNING = 2000
-"""So much of a text tells its language."""
+"""The characters of a text from which its language is detected."""
 _OWN_NAMES = frozenset({"chat", "merged_from", "message", "path", "person", "to"})
 """Names in the metadata that are our own."""
 _ORIGINS = frozenset(
@@ -27,24 +27,24 @@ _ORIGINS = frozenset(
     | {"import", "tool", "link"}
 )
 _PLACES = frozenset({"chat", "conversation", "discussion", "session", "telegram", "terminal", "thread"})
-"""Words that begin the name of a conversation and say only where it was held."""
+"""Words that begin the name of a session and only say where it was held."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Mentions:
-    """What speaks of a topic, by place. False if there is nothing."""
+    """Everything that mentions a topic, by place. False if there is nothing."""
 
     topic: Topic
     records: list[Record] = field(default_factory=list)
     """To be erased whole, at their latest version, whatever their status."""
     versions: list[Record] = field(default_factory=list)
-    """Earlier versions of records that no longer speak of it."""
+    """Earlier versions of records that no longer mention it."""
     entries: list[JournalEntry] = field(default_factory=list)
-    """Journal entries of records that stay, without what speaks of it."""
+    """Journal entries of records that stay, with the mentions removed."""
     interactions: list[Interaction] = field(default_factory=list)
     calls: list[ToolCall] = field(default_factory=list)
     runs: list[ExtractionRun] = field(default_factory=list)
-    """Runs of learning, without what speaks of it."""
+    """Extraction runs with the mentions removed."""
 
     def __bool__(self) -> bool:
         found = (self.records, self.versions, self.entries, self.interactions, self.calls, self.runs)
@@ -52,15 +52,15 @@ class Mentions:
 
 
 def topic_of(records: Iterable[Record], topic: str) -> Topic:
-    """A topic, looked for in every language that these records have."""
+    """Return a topic to be looked for in every language of these records."""
     found = Topic(topic, {text.language_of(record.text[:_BEGINNING]) for record in records})
     if not found:
-        raise InvalidInputError("topic", "has no words to look for")
+        raise InvalidInputError("topic", "has no words to search for")
     return found
 
 
 def records_about(records: Iterable[Record], topic: Topic, *, derived: bool = True) -> list[Record]:
-    """Those of these records that speak of a topic, and the derived ones that were learned from messages that do."""
+    """Return the records that mention a topic, and those learned from messages that do."""
     found: dict[str, Record] = {}
     supported: list[Record] = []
     for record in records:
@@ -69,39 +69,39 @@ def records_about(records: Iterable[Record], topic: Topic, *, derived: bool = Tr
         elif derived and record.messages:
             supported.append(record)
     for record in supported:
-        # An episode tells of all its messages; anything else stays if a message still supports it.
+        # An episode summarises all its messages; anything else stays if a message still supports it.
         enough = any if record.kind == "episode" else all
         if enough(message in found for message in record.messages):
             found[record.id] = record
     return sorted(found.values(), key=lambda record: (record.created_at, record.id))
 
 
-def about(reader: Reader, topic: str) -> list[Record]:
-    """Every record, of any kind and status, that speaks of a topic."""
+def records_mentioning(reader: Reader, topic: str) -> list[Record]:
+    """Return every record, of any kind and status, that mentions a topic."""
     return records_about(reader.scan(), topic_of(reader.scan(), topic))
 
 
-def mentions(reader: Reader, words: str) -> Mentions:
-    """Everything that speaks of a topic."""
+def find_mentions(reader: Reader, words: str) -> Mentions:
+    """Find everything that mentions a topic."""
     topic = topic_of(reader.scan(), words)
     found = Mentions(topic=topic, records=records_about(reader.scan(), topic))
     gone = {record.id for record in found.records}
-    for entry in _entries(reader):
+    for entry in _journal_entries(reader):
         if entry.record_id not in gone and (rest := _redacted(entry, topic)) != entry:
             found.entries.append(rest)
     for record_id in dict.fromkeys(entry.record_id for entry in found.entries if entry.record_id):
         found.versions += [one for one in reader.versions(record_id)[:-1] if topic.is_in(texts_of(one))]
     found.interactions = [one for one in reader.interactions() if topic.is_in(_texts_of_interaction(one))]
-    found.calls = [call for call in reader.calls() if topic.is_in(_named(call.session))]
+    found.calls = [call for call in reader.calls() if topic.is_in(_session_words(call.session))]
     for run in reader.runs():
-        redacted = replace(run, error=_without(run.error, topic), details=_without(run.details, topic))
+        redacted = replace(run, error=_redact_data(run.error, topic), details=_redact_data(run.details, topic))
         if redacted != run:
             found.runs.append(redacted)
     return found
 
 
 def texts_of(record: Record) -> Iterator[str]:
-    """Every text of a record: what it says, what it is called, and why it is known."""
+    """Yield every text of a record: its content, its names, and why it is known."""
     yield record.content
     section = getattr(record, "section", None)
     for name in ("key", "label", "title", "topic", "excerpt", "speaker"):
@@ -112,15 +112,15 @@ def texts_of(record: Record) -> Iterator[str]:
     yield from record.tags
     yield from getattr(record, "participants", ())
     yield from strings_in(record.metadata, skip=_OWN_NAMES)
-    yield from _named(record.session)
-    yield from _source(record.source)
+    yield from _session_words(record.session)
+    yield from _source_words(record.source)
 
 
 def _texts_of_interaction(one: Interaction) -> Iterator[str]:
     yield from filter(None, (one.id, one.item, one.title, one.value, one.text))
     yield from one.topics
     yield from strings_in(one.metadata)
-    yield from _named(one.session)
+    yield from _session_words(one.session)
 
 
 def _redacted(entry: JournalEntry, topic: Topic) -> JournalEntry:
@@ -131,25 +131,25 @@ def _redacted(entry: JournalEntry, topic: Topic) -> JournalEntry:
         entry,
         before=rest(entry.before),
         after=rest(entry.after),
-        reason=_without(entry.reason, topic),
-        source=None if entry.source and topic.is_in(_source(entry.source)) else entry.source,
+        reason=_redact_data(entry.reason, topic),
+        source=None if entry.source and topic.is_in(_source_words(entry.source)) else entry.source,
     )
 
 
-def _entries(reader: Reader) -> Iterator[JournalEntry]:
-    """The journal, never all of it in memory."""
+def _journal_entries(reader: Reader) -> Iterator[JournalEntry]:
+    """Iterate over the journal without loading all of it."""
     last = 0
     while page := reader.entries(after=last, limit=_PAGE):
         yield from page
         last = page[-1].seq
 
 
-def _named(session: str | None) -> Iterator[str]:
+def _session_words(session: str | None) -> Iterator[str]:
     if session:
-        yield " ".join(word for word in text.runs(text.fold(session)) if word not in _PLACES)
+        yield " ".join(word for word in text.letter_runs(text.fold(session)) if word not in _PLACES)
 
 
-def _source(source: str) -> Iterator[str]:
+def _source_words(source: str) -> Iterator[str]:
     origin, _, detail = source.partition(":")
     if origin not in _ORIGINS:
         yield source
@@ -157,13 +157,12 @@ def _source(source: str) -> Iterator[str]:
         yield detail
 
 
-def _without(value: Any, topic: Topic) -> Any:
-    """Plain data without the texts that speak of a topic."""
+def _redact_data(value: Any, topic: Topic) -> Any:
     if isinstance(value, str):
         return None if topic.is_in([value]) else value
     if isinstance(value, dict):
-        kept = {name: _without(item, topic) for name, item in value.items() if not topic.is_in([str(name)])}
+        kept = {name: _redact_data(item, topic) for name, item in value.items() if not topic.is_in([str(name)])}
         return {name: item for name, item in kept.items() if item is not None or value[name] is None}
     if isinstance(value, Sequence):
-        return [item for item in (_without(one, topic) for one in value) if item is not None]
+        return [item for item in (_redact_data(one, topic) for one in value) if item is not None]
     return value

@@ -1,4 +1,4 @@
-"""Writing to a path that a caller names: what was there stays whole until the new content is complete."""
+"""Writing to a path that a caller chooses: the old content stays until the new content is complete."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from recollect.errors import InvalidInputError, storage_error
 
 @contextmanager
 def open_output(field: str, path: Path, own: Iterable[Path] = ()) -> Iterator[BinaryIO]:
-    """A file to write to, which replaces the regular file at ``path`` once it is complete.
+    """Open a file that replaces the regular file at ``path`` once it is complete.
 
-    A symbolic link stays, and its target is replaced. A pipe is written into. Anything else that is there, a folder, a
-    device or a socket, is refused: replacing it could break the machine. So is what lies in one of the memory's
-    ``own`` folders, wherever a link leads.
+    If ``path`` is a symbolic link, its target is replaced. A pipe is written to. A folder, device or socket is refused:
+    replacing it could break the machine. So is a path inside one of the memory's ``own`` folders, wherever links lead.
     """
     try:
         _check_outside(field, path, own)
@@ -31,15 +30,15 @@ def open_output(field: str, path: Path, own: Iterable[Path] = ()) -> Iterator[Bi
 
 
 def _check_outside(field: str, path: Path, own: Iterable[Path]) -> None:
-    """Complain about a path in one of these folders, under whatever name they are reached."""
+    """Raise an error for a path inside one of these folders, however they are reached."""
     above = [os.stat(one) for one in Path(os.path.realpath(path)).parents if one.is_dir()]
     for folder in own:
         if folder.is_dir() and any(os.path.samestat(os.stat(folder), one) for one in above):
-            raise InvalidInputError(field, f"{path} is inside the memory's own folder; choose another place")
+            raise InvalidInputError(field, f"{path} is inside the memory's own folder; choose another path")
 
 
 def _target(field: str, path: Path) -> tuple[Path, int]:
-    """The file that is meant, and what kind of thing is there, 0 if nothing."""
+    """Return the file to write and the type of what is there, 0 if nothing."""
     try:
         target = Path(os.path.realpath(path)) if path.is_symlink() else path
         kind = stat.S_IFMT(os.stat(path).st_mode)
@@ -47,22 +46,22 @@ def _target(field: str, path: Path) -> tuple[Path, int]:
         kind = 0
     except (OSError, RuntimeError):
         if path.is_symlink():
-            raise InvalidInputError(field, f"{path} is a symbolic link that leads nowhere") from None
+            raise InvalidInputError(field, f"{path} is a broken symbolic link") from None
         raise
     if kind not in (0, stat.S_IFREG, stat.S_IFIFO):
-        names = {stat.S_IFDIR: "a folder; name a file in it", stat.S_IFSOCK: "a socket; name a file"}
-        raise InvalidInputError(field, f"{path} is {names.get(kind, 'a device; name a file')}")
+        names = {stat.S_IFDIR: "a folder; choose a file in it", stat.S_IFSOCK: "a socket; choose a file"}
+        raise InvalidInputError(field, f"{path} is {names.get(kind, 'a device; choose a file')}")
     if not target.parent.is_dir():
-        raise InvalidInputError(field, f"there is no folder {target.parent}")
+        raise InvalidInputError(field, f"the folder {target.parent} does not exist")
     return target, kind
 
 
 @contextmanager
 def _pipe(field: str, path: Path) -> Iterator[BinaryIO]:
     try:
-        fd = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # else it would wait for a reader for ever
+        fd = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # otherwise it would wait forever for a reader
     except OSError as error:
-        raise InvalidInputError(field, f"{path} is a pipe that nobody reads from") from error
+        raise InvalidInputError(field, f"{path} is a pipe without a reader") from error
     os.set_blocking(fd, True)
     with os.fdopen(fd, "wb") as file:
         yield file
@@ -70,7 +69,7 @@ def _pipe(field: str, path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[BinaryIO]:
-    # a name nobody can guess and O_EXCL: what another user put there, a link for example, is never written through
+    # an unguessable name and O_EXCL: never write through something another user put there, such as a link
     aside = path.with_name(f".{path.name[:200]}.{secrets.token_hex(4)}.new")
     fd = os.open(aside, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:

@@ -1,8 +1,7 @@
-"""A long list, page by page: each page costs what it shows, whatever comes before it.
+"""Paging through long lists. The cost of a page does not depend on what comes before it.
 
-A cursor says behind which item the next page begins, by what the list is ordered by, and how many items came before.
-So a walk shows everything that was there all the time exactly once, also while others write. To the caller it is
-an opaque text.
+A cursor holds the sort key of the last item shown and the number of items before it. So a walk shows every item that
+was there throughout exactly once, even while others write. To callers it is opaque.
 """
 
 from __future__ import annotations
@@ -17,67 +16,67 @@ from recollect.errors import InvalidInputError
 T = TypeVar("T")
 
 Place = list[Any]
-"""What tells an item of a list from those before and behind it, as JSON."""
+"""The sort key of an item, as JSON."""
 
 
-class Walk:
-    """One page of a list: where it begins, how many items it has, and once it was read, where the next begins."""
+class PageCursor:
+    """One page of a list: its start, its size and, once read, the start of the next."""
 
     def __init__(self, size: int, cursor: str | None = None) -> None:
         self._size = size
-        self._passed, self._place = _decoded(cursor or "0")
+        self._passed, self._place = _decode_cursor(cursor or "0")
         self.following: str | None = None
 
     @property
     def kept(self) -> Any:
-        """The last part of the place that this page begins behind; None for the first page."""
+        """The last part of the key that this page starts after; None for the first page."""
         return self._place[-1] if self._place else None
 
     def page(
         self, find: Callable[[Place | None, int], list[T]], place_of: Callable[[T], Place], limit: int | None
     ) -> list[T]:
-        """The items of this page. ``find`` gives so many behind a place; ``limit`` is for all pages together."""
+        """Return the items of this page. ``find`` returns items after a place; ``limit`` is for all pages together."""
         left = self._size + 1 if limit is None else limit - self._passed
         most = min(self._size, left)
         if most <= 0:
             return []
         try:
-            # a number that somebody made up is the only place that says nothing about the item before it
+            # a plain number given as a cursor says nothing about the item before it, so items are skipped
             skipped = self._passed if self._place is None else 0
             found = find(self._place, skipped + min(most + 1, left))[skipped:]
         except (ValueError, TypeError, IndexError, OverflowError) as error:
             if self._place is None or isinstance(error, InvalidInputError):
                 raise
-            raise _not_ours() from None
+            raise _foreign_cursor_error() from None
         items = found[:most]
         if len(found) > most:
-            self.following = _encoded(self._passed + most, place_of(items[-1]))
+            self.following = _encode_cursor(self._passed + most, place_of(items[-1]))
         return items
 
 
-def _encoded(passed: int, place: Place) -> str:
+def _encode_cursor(passed: int, place: Place) -> str:
     text = json.dumps([passed, *place], ensure_ascii=False, separators=(",", ":"))
     return urlsafe_b64encode(text.encode("utf-8")).decode("ascii").rstrip("=")
 
 
-def _decoded(cursor: str) -> tuple[int, Place | None]:
+def _decode_cursor(cursor: str) -> tuple[int, Place | None]:
     if cursor.isdecimal() and len(cursor) < 10:
         return int(cursor), None
     try:
         passed, *place = json.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode("utf-8"))
-        sound = type(passed) is int and 0 <= passed < 2**53 and place and all(map(_is_storable, place))
+        sound = type(passed) is int and 0 <= passed < 2**53 and place and all(map(_is_plain_value, place))
     except (ValueError, TypeError, RecursionError):
         sound = False
     if not sound:
-        raise _not_ours()
+        raise _foreign_cursor_error()
     return passed, place
 
 
-def _is_storable(value: object) -> bool:
+def _is_plain_value(value: object) -> bool:
     if isinstance(value, str):
         return "\0" not in value and value.isprintable()
     return type(value) is int and 0 <= value < 2**53
 
 
-def _not_ours() -> InvalidInputError:
-    return InvalidInputError("cursor", "is none that was given here; begin again without one")
+def _foreign_cursor_error() -> InvalidInputError:
+    return InvalidInputError("cursor", "is invalid; start again without a cursor")

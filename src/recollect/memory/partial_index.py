@@ -1,9 +1,8 @@
-"""Of a user too large to load: an index of what could answer one question, with the statistics of everything.
+"""The index of a user too large to load: only what could answer one query, with the statistics of everything.
 
-The store finds the candidates by their words, their time, their speaker and their neighbours; from there on they are
-ranked like everybody's, as an `Excerpt` is an `Index` with fewer documents. What changed since the store last took in
-words is always among them, so nothing that was written is ever missed. Good for one question: it is made anew for
-each, from the reader that asks. Knows no SQL.
+The store finds candidates by words, time, speaker and neighbours. They are then ranked as usual, because a
+`PartialIndex` is an `Index` with fewer documents. Changes since the store last took in words are always included, so
+nothing written is ever missed. It serves one query and is built for each, from that query's reader.
 """
 
 from __future__ import annotations
@@ -27,30 +26,30 @@ from recollect.search.question import Question
 from recollect.search.ranking import reach
 from recollect.search.signs import Signs, signs_of
 from recollect.store.contract import Query, VectorRow
-from recollect.store.word_contract import Holding, KeptWords, Worded, WordReader
-from recollect.text import words as text_words
+from recollect.store.word_contract import KeptWords, PassageWords, WordQuery, WordReader
+from recollect.text import folded_words as text_words
 
 Marks = Callable[[Record], Sequence[str]]
 
 CANDIDATES = 100
-"""So many at least are drawn for a question."""
-_MOST_TERMS, _MOST_MARKS = 16_384, 4096  # of a passage: a tsvector holds no more than a megabyte
+"""The minimum number of candidates drawn for a query."""
+_MOST_TERMS, _MOST_MARKS = 16_384, 4096  # per passage: a tsvector is limited to a megabyte
 _HASH, _TIMES = np.dtype(">u8"), np.dtype("<u2")
 _MOST_TIMES = np.iinfo(_TIMES).max
 _MOST_GAINS = 12  # words by which candidates are compared
-_MOST_PAIRED = 6  # words that are looked for two by two
-_ROWS = 5000  # passages looked at for one question, as a rule
-_LEAST_PAIRS = 2  # looked for even so
-_TALKING = 100  # candidates whose neighbours are looked at
-_BY_SIGNS = 2000  # vectors compared exactly: so many have nearly all of the nearest five, of 100,000
-_MOST_ALIKE = 32  # records looked at for one that is to be compared
+_MOST_PAIRED = 6  # words searched for in pairs
+_ROWS = 5000  # passages examined for one query, as a rule
+_LEAST_PAIRS = 2  # examined in any case
+_TALKING = 100  # candidates whose neighbours are examined
+_BY_SIGNS = 2000  # vectors compared exactly: enough to include nearly all of the nearest five of 100,000
+_MOST_ALIKE = 32  # records examined as possible duplicates of one
 _MOST_REMEMBERED = 50_000  # hashes of words
-_MOST_MARKED = 64  # marks that are looked for
-_FEW_MARKS = 500  # passages that have one of the marks looked for
+_MOST_MARKED = 64  # marks searched for
+_FEW_MARKS = 500  # passages that have one of the marks
 
 
 class Lexemes:
-    """Words and marks as the store keeps them: hashed with the user's secret, so that they say nothing to others."""
+    """Words and marks as the store keeps them: hashed with the user's secret, so that they reveal nothing to others."""
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret[:64]
@@ -71,8 +70,8 @@ class Lexemes:
         return blake2b(data, digest_size=8, key=self._secret, person=sort).hexdigest()
 
 
-def worded(record: Record, lexemes: Lexemes, terms: Terms, marks: Marks) -> list[Worded]:
-    """A record as the store keeps its words."""
+def index_passages(record: Record, lexemes: Lexemes, terms: Terms, marks: Marks) -> list[PassageWords]:
+    """Return a record's words as the store keeps them."""
     text = indexed_text(record)
     signs = signs_of(text, record.valid_from)
     rows = []
@@ -82,12 +81,12 @@ def worded(record: Record, lexemes: Lexemes, terms: Terms, marks: Marks) -> list
         held = tuple(islice(own, _MOST_TERMS))
         marked = () if number else (*sorted(map(lexemes.mark, marks(record)))[:_MOST_MARKS], *_role_of(record, lexemes))
         rows.append(
-            Worded(
+            PassageWords(
                 record,
                 number,
                 begin,
                 found.total(),
-                _packed(own),
+                _pack_counts(own),
                 signs.asks,
                 signs.tells_when,
                 None if number else signs.event,
@@ -98,13 +97,13 @@ def worded(record: Record, lexemes: Lexemes, terms: Terms, marks: Marks) -> list
     return rows
 
 
-def _packed(counts: Mapping[str, int]) -> bytes:
-    """Terms and how often each is there: the ones first, as they are hashed, then the others."""
+def _pack_counts(counts: Mapping[str, int]) -> bytes:
+    """Pack terms and their counts: first all hashes, then all counts."""
     often = np.fromiter(counts.values(), dtype=np.int64, count=len(counts))
     return bytes.fromhex("".join(counts)) + often.clip(max=_MOST_TIMES).astype(_TIMES).tobytes()
 
 
-def _unpacked(data: bytes) -> dict[int, int]:
+def _unpack_counts(data: bytes) -> dict[int, int]:
     number = len(data) // (_HASH.itemsize + _TIMES.itemsize)
     hashes = np.frombuffer(data, dtype=_HASH, count=number)
     times = np.frombuffer(data, dtype=_TIMES, offset=number * _HASH.itemsize)
@@ -112,12 +111,12 @@ def _unpacked(data: bytes) -> dict[int, int]:
 
 
 def _role_of(record: Record, lexemes: Lexemes) -> list[str]:
-    """A mark for who speaks: whether anybody does in this role is asked of all records."""
+    """Return a mark for the role of a message, so that roles can be counted over all records."""
     return [lexemes.mark(f"@{record.role}")] if isinstance(record, Message) else []
 
 
-class Excerpt(Index):
-    """What was drawn for one question. Nobody else uses it, so there is nothing to guard."""
+class PartialIndex(Index):
+    """The documents drawn for one query. It is not shared, so it needs no lock."""
 
     def __init__(
         self, reader: WordReader, kept: KeptWords, lexemes: Lexemes, *, k1: float, b: float, terms: Terms, marks: Marks
@@ -141,7 +140,7 @@ class Excerpt(Index):
         )
         self._link([record for record in fresh if record.kind == "message"])
 
-    # -- what is known of everything ----------------------------------------------------------------------------
+    # -- statistics of everything ----------------------------------------------------------------------------
 
     def names(self) -> frozenset[str]:
         if self._spoken is None:
@@ -180,14 +179,13 @@ class Excerpt(Index):
         return self._known[term] - self._stale[term] + fresh
 
     def _learn_of(self, question: Question) -> None:
-        """Ask at once what ranking will ask one by one."""
+        """Fetch in one query all frequencies that ranking will need."""
         otherwise = chain(question.otherwise, *question.otherwise.values())
         related = (word for word, _, _ in question.related)
         words = map(self._lexemes.word, chain(question.words, question.name_words, otherwise, related))
         self._ask(dict.fromkeys([*words, self._lexemes.mark("@assistant")]))
 
     def _learn(self, words: Iterable[str]) -> None:
-        """Ask how often these words are, those together that are not known yet."""
         self._ask(dict.fromkeys(map(self._lexemes.word, words)))
 
     def _ask(self, terms: Iterable[str]) -> None:
@@ -195,7 +193,7 @@ class Excerpt(Index):
         if missing:
             self._known |= dict.fromkeys(missing, 0) | self._reader.frequencies(missing)
 
-    # -- drawing -----------------------------------------------------------------------------------------------
+    # -- drawing candidates ----------------------------------------------------------------------------------
 
     def gather(self, question: Question, where: Filter, most: int) -> None:
         self._learn_of(question)
@@ -217,19 +215,19 @@ class Excerpt(Index):
                     said_until=min(filter(None, (where.said_until, end))),
                 )
                 self._draw(gains, then, most, number)
-                self.include(self._reader.said_in(_query(then), number))
-                self.include(self._reader.told_of(begin, end, _query(where), number, where.speakers))
+                self.include(self._reader.said_in(_store_query(then), number))
+                self.include(self._reader.told_of(begin, end, _store_query(where), number, where.speakers))
         if question.wants_latest:
             self.include(self._reader.said_first_and_last())
         self._draw_message(where)
 
     def _draw_message(self, where: Filter) -> None:
-        """That there are any counts, even if none is among the best."""
+        """Include a message if there is any, because its existence matters even if none is among the best."""
         if where.kinds and "message" not in where.kinds:
             return
         talk = replace(where, kinds=("message",))
         if not self.select(talk).any():
-            self.include(self._reader.said_in(_query(talk), 1))
+            self.include(self._reader.said_in(_store_query(talk), 1))
 
     def gather_words(self, words: Sequence[str], also: Sequence[str], where: Filter, most: int) -> None:
         gains = dict.fromkeys(words, 1.0)
@@ -242,28 +240,28 @@ class Excerpt(Index):
         self._link([record for record in found if record.kind == "message"][:_TALKING])
 
     def draw_nearest(self, embedder: str, query: NDArray[np.float32], where: Filter, number: int) -> None:
-        """Include what is nearest in meaning: exactly so, of those that are nearest by their signs."""
-        found = self._reader.nearest(embedder, query.tolist(), _query(where), _BY_SIGNS, where.speakers)
-        rows = [row for row in found if len(row.data) == 2 * len(query)]  # else made anew by another model since
+        """Include the nearest vectors: compared exactly, among those nearest by their signs."""
+        found = self._reader.nearest(embedder, query.tolist(), _store_query(where), _BY_SIGNS, where.speakers)
+        rows = [row for row in found if len(row.data) == 2 * len(query)]  # otherwise re-embedded by another model since
         if rows:
             vectors = np.array([unpack(row.data, len(query))[0] for row in rows])
             best = np.argsort(-(vectors @ query), kind="stable")[:number]
             self.include([rows[place].record_id for place in best])
 
     def vectors(self, embedder: str) -> list[VectorRow]:
-        """Of all documents that are here."""
+        """Return the vectors of all documents here."""
         return self._reader.vectors_of(embedder, self.ids(np.arange(self.size)))
 
     def some_vectors(self, embedder: str, numbers: Sequence[int]) -> list[VectorRow]:
-        """Of any documents: those with these numbers."""
+        """Return the vectors with these numbers, of any documents."""
         return self._reader.some_vectors(embedder, numbers)
 
     def last_vector(self, embedder: str) -> int:
-        """The highest number of a vector."""
+        """Return the highest number of a vector."""
         return self._reader.last_vector(embedder)
 
     def _place(self, record_ids: Iterable[str]) -> list[Record]:
-        """Have the records that are not here yet, by what is kept of them; without their content."""
+        """Add missing records from what the store keeps of their words; without their content."""
         missing = [one for one in dict.fromkeys(record_ids) if self.number(one) is None]
         kept = {one: list(rows) for one, rows in groupby(self._reader.worded(missing), lambda row: row.record.id)}
         placed = [kept[one] for one in missing if one in kept]
@@ -272,19 +270,20 @@ class Excerpt(Index):
             self._living += 1
             self._documents.note(number, rows[0].record, 0)
             self._documents.note_signs(number, Signs(rows[0].asks, rows[0].tells_when, rows[0].event))
-            self._settle(number, [(_unpacked(row.counts), row.length) for row in rows], [row.begin for row in rows])
+            self._settle(
+                number, [(_unpack_counts(row.counts), row.length) for row in rows], [row.begin for row in rows]
+            )
             self._count(number, 1)
         self._changed()
         return [rows[0].record for rows in placed]
 
     def _put_marked(self, record_ids: Sequence[str]) -> None:
-        """Have these records with their marks, which are made of their texts."""
         missing = [one for one in record_ids if self.number(one) is None]
         for record in self._reader.find(Query(ids=missing, statuses=())) if missing else ():
             self.put(record, self._marks(record))
 
     def _link(self, messages: Sequence[Record]) -> None:
-        """Have what was said right before and after these messages: others may stand between those that are here."""
+        """Add the messages said right before and after these: others may stand between those that are here."""
         rows = self._reader.neighbours([message.id for message in messages])
         for record_id, before, after in rows:
             if before is not None:
@@ -296,7 +295,7 @@ class Excerpt(Index):
 
     @property
     def previous(self) -> NDArray[np.int32]:  # type: ignore[override]
-        """The number of what was said right before each document, as far as both are here."""
+        """The number of the message said right before each document, where both are here."""
         if self._linked is None or len(self._linked) != self.size:
             self._linked = np.full(self.size, -1, dtype=np.int32)
             for after, before in self._before.items():
@@ -306,7 +305,7 @@ class Excerpt(Index):
         return self._linked
 
     def _gains(self, question: Question) -> dict[str, float]:
-        """What each word of a question is worth, before how rare it is."""
+        """Return the weight of each word of a query, before its rarity."""
         gains: dict[str, float] = dict(Counter(question.words))
         for word in question.name_words:
             gains[word] = gains.get(word, 0.0) + 1.0
@@ -319,7 +318,7 @@ class Excerpt(Index):
     def _draw(
         self, gains: Mapping[str, float], where: Filter, most: int, number: int, also: Sequence[str] = ()
     ) -> None:
-        """Include the best by these words of all that fit: by the rare ones, if that is enough."""
+        """Include the best matches for these words, by the rare ones if they suffice."""
         if not gains:
             return
         rarity = dict(zip(gains, self.idf(list(gains)), strict=True))
@@ -327,7 +326,7 @@ class Excerpt(Index):
         if set(where.statuses) == {"active"}:
             worth = [(gain, term) for gain, term in worth if self._known[term]]
         every = [term for _, term in worth]
-        wanted = Holding(
+        wanted = WordQuery(
             gains={term: gain for gain, term in worth[:_MOST_GAINS]},
             among=self._rare(every),
             also=also,
@@ -335,32 +334,32 @@ class Excerpt(Index):
             flat=self._k1 * (1 - self._b),
             slope=self._slope,
         )
-        number += self._changed_since  # what is kept of these is old, and they are here already
-        found = self._reader.holding(wanted, _query(where), number)
+        number += self._changed_since  # their stored words are outdated, and they are here already
+        found = self._reader.holding(wanted, _store_query(where), number)
         if len(found) < most and set(wanted.among) != (alone := {(term,) for term in every}):
             wanted = replace(wanted, among=list(alone))
-            found = self._reader.holding(wanted, _query(where), number)
+            found = self._reader.holding(wanted, _store_query(where), number)
         self.include(found)
 
     def _rare(self, terms: Iterable[str]) -> list[tuple[str, ...]]:
-        """The rarest of some words, one by one, and the next ones two by two: few passages have them."""
+        """Return the rarest words singly and the next ones in pairs, which few passages have."""
         by_number = sorted(terms, key=lambda term: self._known[term])
-        alone = len(_within(_ROWS, [self._known[term] for term in by_number]))
+        alone = len(_take_within(_ROWS, [self._known[term] for term in by_number]))
         rows = sum(self._known[term] for term in by_number[:alone])
         common = by_number[alone : alone + _MOST_PAIRED]
         together = sorted(
             (self._known[one] * self._known[other] / max(self._all[0], 1), one, other)
             for one, other in combinations(common, 2)
         )
-        pairs = together[: max(len(_within(_ROWS - rows, [number for number, *_ in together])), _LEAST_PAIRS)]
+        pairs = together[: max(len(_take_within(_ROWS - rows, [number for number, *_ in together])), _LEAST_PAIRS)]
         chosen: list[tuple[str, ...]] = [(term,) for term in by_number[:alone]]
         chosen += [(one, other) for _, one, other in pairs]
         return chosen or [(term,) for term in by_number]
 
-    # -- duplicates --------------------------------------------------------------------------------------------
+    # -- duplicates ------------------------------------------------------------------------------------------
 
     def marked(self, mark: str) -> NDArray[np.int32]:
-        wanted = Holding(gains={}, among=[(self._lexemes.mark(mark),)])
+        wanted = WordQuery(gains={}, among=[(self._lexemes.mark(mark),)])
         self._put_marked(self._reader.holding(wanted, Query(), 1000))
         return super().marked(mark)
 
@@ -374,18 +373,18 @@ class Excerpt(Index):
             if len(rare) > 1 and rows > _FEW_MARKS:
                 break
             rare.append(term)
-        wanted = Holding(gains=dict.fromkeys(known[:_MOST_MARKED], 1.0), among=[(term,) for term in rare])
+        wanted = WordQuery(gains=dict.fromkeys(known[:_MOST_MARKED], 1.0), among=[(term,) for term in rare])
         self._put_marked(self._reader.holding(wanted, Query(kinds=(kind,)), _MOST_ALIKE + self._changed_since))
         return super().alike(marks, kind, most)
 
 
-def _within(most: float, numbers: Sequence[float]) -> Sequence[float]:
-    """The first of these numbers, as many as together are not more than that."""
+def _take_within(most: float, numbers: Sequence[float]) -> Sequence[float]:
+    """Return the longest prefix of these numbers whose sum is at most ``most``."""
     return [number for number, total in zip(numbers, accumulate(numbers), strict=True) if total <= most]
 
 
-def _query(where: Filter) -> Query:
-    """A filter as a store reads it. Who spoke is asked apart."""
+def _store_query(where: Filter) -> Query:
+    """Return a filter as a store query. Speakers are passed separately."""
     same: dict[str, Any] = {
         name: getattr(where, name)
         for name in (

@@ -1,4 +1,4 @@
-"""The reading half of a memory: what is known, found, shown and explained. Changes nothing."""
+"""The reading half of a memory. Changes nothing."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from recollect.config import Config
 from recollect.document.memory_md import key_of
 from recollect.errors import NotFoundError
 from recollect.fields import as_day, as_moment
-from recollect.memory.chat_scope import reader_in, seen_by
-from recollect.memory.context import context
+from recollect.memory.chat_scope import reader_in, visible_chats
+from recollect.memory.context import build_context
 from recollect.memory.files.contract import Files, NoFiles
-from recollect.memory.interests import Ranked, rank
-from recollect.memory.journal import Why, why
-from recollect.memory.paging import Place, Walk
+from recollect.memory.interests import Ranked, rank_items
+from recollect.memory.journal import Why, explain_record
+from recollect.memory.paging import PageCursor, Place
 from recollect.memory.references import find_record, id_of
-from recollect.memory.search import MEMORY_KINDS, Asked, asked, search
-from recollect.memory.similar import similar
-from recollect.memory.unprocessed import Mark, Unread, unread
-from recollect.memory.user_memory import Person
+from recollect.memory.search import MEMORY_KINDS, QueryVector, embed_query, search_records
+from recollect.memory.similar import similar_pairs
+from recollect.memory.unprocessed import Mark, Unread, find_unread
+from recollect.memory.user_memory import UserMemory
 from recollect.memory.write import Acting, Write
 from recollect.records import (
     CONSENTS,
@@ -45,65 +45,71 @@ from recollect.times import Clock, from_text, to_text
 from recollect.verbs import Verb, verb
 
 
-class Recalling:
-    """What one can ask a memory."""
+class ReadVerbs:
+    """The verbs that read a memory."""
 
     _lane = ""
-    """Goes before the user id when verbs are done in threads: there, users take turns."""
+    """A prefix for the user id when verbs run in threads, where users take turns."""
 
     def __init__(
-        self, person: Person, acting: Acting | None = None, write: Write | None = None, walk: Walk | None = None
+        self,
+        person: UserMemory,
+        acting: Acting | None = None,
+        write: Write | None = None,
+        walk: PageCursor | None = None,
     ) -> None:
-        self._person = check.instance("person", person, Person, "what `Recollect.user` makes a Memory of; call that")
+        self._person = check.check_instance(
+            "person", person, UserMemory, "what `Recollect.user` makes a Memory of; call that"
+        )
         self._acting = acting or Acting()
         self._open = write
         self._walk = walk
-        """If there is one, verbs that list give this page of what they would give."""
+        """If set, verbs that return lists return this page."""
 
     def __repr__(self) -> str:
         return f"<Memory of {self.user_id!r}>"
 
     @property
     def user_id(self) -> str:
-        """Whose memory this is."""
+        """The user whose memory this is."""
         return self._person.user.user_id
 
     @property
     def config(self) -> Config:
-        """The settings in force."""
+        """The settings in effect."""
         return self._person.config
 
     @property
     def clock(self) -> Clock:
-        """What tells the time here."""
+        """The clock in use."""
         return self._person.clock
 
     @property
     def in_chat(self) -> bool:
-        """Whether it is behind the wall of a chat, because it acts in one."""
+        """True if it acts in a chat and so sees only what that chat may see."""
         return self._acting.chat is not None
 
     @property
     def exists(self) -> bool:
-        """Whether anything was ever stored for this user, in the database or by hand in a file."""
+        """True if anything was ever stored for this user, in the database or by hand in a file."""
         return self._person.user.exists() or self._person.files.any_text()
 
     @property
     def mode(self) -> str:
-        """on, paused or incognito. Paused too if memory is off for everyone (MEMORY_ENABLED)."""
+        """on, paused or incognito. Also paused if memory is off for everyone (MEMORY_ENABLED)."""
         with self._person.user.read() as reader:
             mode = reader.state().mode
         return "paused" if mode == "on" and not self._person.config.enabled else mode
 
     @verb(scope="read")
     def scratch(self, key: fields.ScratchKey) -> str | None:
-        """The value kept under a key with `set_scratch`."""
+        """Return the value stored under a key with `set_scratch`."""
         found = self.read(kind="scratch", key=key)
         return found[0].content if found else None
 
     @verb(scope="read")
     def get(self, ref: fields.Ref) -> Record:
-        """One record, by id, by the key of a fact, or by the ending of an id."""
+        """Return one record, by id, by the key of a fact, or by the ending of an id."""
         with self._reading() as reader:
             return find_record(reader, ref)
 
@@ -126,9 +132,9 @@ class Recalling:
         limit: fields.Limit | None = None,
         offset: fields.Offset = 0,
     ) -> list[Record]:
-        """Records by what they are. ``as_of`` gives what held at another time.
+        """List records by kind, category, key and other properties. ``as_of`` returns those that held at another time.
 
-        ``since`` and ``until`` bound when something was said, or has held since: from the one on, before the other.
+        ``since`` (inclusive) and ``until`` (exclusive) bound when something was said or began to hold.
         """
         query = Query(
             kinds=(kind,) if kind else (),
@@ -162,7 +168,7 @@ class Recalling:
 
     @verb(scope="read", method="GET")
     def count(self, *, status: fields.Status = "active") -> dict[str, int]:
-        """How many records of each kind there are: the active ones, unless another status is asked for."""
+        """Count the records of each kind: the active ones, unless ``status`` says otherwise."""
         with self._reading(notes=True) as reader:
             found = reader.count()
         counts: dict[str, int] = {}
@@ -191,10 +197,10 @@ class Recalling:
         min_score: fields.MinScore = 0.0,
         now: fields.AskedAt | None = None,
     ) -> Hits:
-        """Records that answer a question or speak of something, best first.
+        """Find records that answer a question or mention a topic, best first.
 
-        Conversations are searched if asked for, by ``include_conversation`` or by kind. ``since`` and ``until``
-        bound when something was said; ``now`` is when the question is asked, if that is another time.
+        Conversations are searched only on request, by ``include_conversation`` or by kind. ``since`` and ``until``
+        bound when something was said; ``now`` is when the question is asked, if not at present.
         """
         where = Filter(
             kinds=tuple(kinds) or (*MEMORY_KINDS, *(("message",) if include_conversation else ())),
@@ -211,7 +217,7 @@ class Recalling:
         )
         moment = as_moment(now)
         with self._asking(query, moment) as (reader, vector, within):
-            return search(
+            return search_records(
                 self._person, reader, query, where, limit, asked=vector, now=moment, min_score=min_score, within=within
             )
 
@@ -224,15 +230,15 @@ class Recalling:
         include_conversation: fields.Conversations = False,
         now: fields.ContextAt | None = None,
     ) -> str:
-        """What an agent should know before it answers, as a Markdown block for its prompt; empty if nothing is known.
+        """Return what an agent should know before it answers, as a Markdown block for its prompt.
 
-        The core profile, what is known of the topic, and what happened in the last seven days, never longer than
-        ``max_tokens`` (MEMORY_CONTEXT_MAX_TOKENS). Conversations are included if asked for.
+        It has the core profile, what is known of the topic, and the last seven days, in at most ``max_tokens``
+        (MEMORY_CONTEXT_MAX_TOKENS); it is empty if nothing is known. Conversations are included on request.
         """
         room = self._person.config.context_max_tokens if max_tokens is None else max_tokens
         moment = as_moment(now)
         with self._asking(topic, moment) as (reader, vector, within):
-            return context(
+            return build_context(
                 self._person,
                 reader,
                 topic,
@@ -245,20 +251,20 @@ class Recalling:
 
     @verb(scope="read", method="GET")
     def show(self) -> str:
-        """MEMORY.md as it is now."""
+        """Return MEMORY.md as it is now."""
         with self._reading() as reader:
             return self._files(reader).text(reader)
 
     @verb(scope="read", method="GET")
     def daily(self, day: fields.ShownDay | None = None) -> str:
-        """The daily note of a day, today's by default; empty if there is none."""
+        """Return the daily note of a day, by default today's; empty if there is none."""
         when = as_day(day) or self._person.clock().date()
         with self._reading(notes=True) as reader:
             return self._files(reader).daily_text(reader, when)
 
     @verb(scope="read", method="GET")
     def days(self) -> list[date]:
-        """The days that have a daily note."""
+        """List the days that have a daily note."""
         entries = self.read(kind="daily")
         return sorted({entry.day for entry in entries if isinstance(entry, DailyEntry)})
 
@@ -272,9 +278,9 @@ class Recalling:
         before: fields.EntryNumber | None = None,
         limit: fields.Limit | None = None,
     ) -> list[JournalEntry]:
-        """What happened, oldest first: to one record, in one run, by one tool call, or at all (the last ``limit``).
+        """List journal entries, oldest first: of one record, one run, one tool call, or all (the last ``limit``).
 
-        ``before`` is the number of an entry: only what happened before it, to read a long journal page by page.
+        ``before`` is the number of an entry: only earlier ones are returned, to read a long journal page by page.
         """
         with self._reading() as reader:
             record_id = None if ref is None else id_of(reader, ref)
@@ -296,49 +302,51 @@ class Recalling:
 
     @verb(scope="read", method="GET")
     def numbers(self, ids: fields.RecordIds) -> dict[str, int]:
-        """Whole numbers to call records by, for those who cannot use ids: they never change."""
+        """Return permanent whole numbers for records, for callers that cannot use ids."""
         with self._reading() as reader:
             return reader.numbers(ids)
 
     @verb(scope="read", method="GET")
     def numbered(self, number: fields.EntryNumber) -> Record:
-        """The record that is called by this number."""
+        """Return the record that has this number."""
         with self._reading() as reader:
             entry = reader.entry(number)
             record = None if entry is None else reader.get(entry.record_id)
         if record is None:
-            raise NotFoundError(f"there is no record with the number {number}")
+            raise NotFoundError(f"there is no record number {number}")
         return record
 
     @verb(scope="read", method="GET")
     def similar(
         self, *, kinds: fields.Kinds = ("fact", "note"), limit: fields.Limit = 20
     ) -> list[tuple[Record, Record]]:
-        """Pairs of records that say nearly the same, to be merged perhaps; the older of each first."""
+        """Find pairs of records that say nearly the same and may be merged; the older of each first."""
         with self._reading() as reader:
-            return [] if reader.state().mode == "incognito" else similar(self._person, reader, tuple(kinds), limit)
+            return (
+                [] if reader.state().mode == "incognito" else similar_pairs(self._person, reader, tuple(kinds), limit)
+            )
 
     @verb(scope="read")
     def rank(self, items: fields.Items, *, limit: fields.Limit | None = None) -> list[Ranked]:
-        """Items by what the person cares about: what they like and work on first, what they dislike last.
+        """Rank items by the person's interests: what they like and work on first, what they dislike last.
 
-        An item is a text, or has a ``title``, a ``text`` or ``topics``, as a mapping or as attributes. Each comes
-        back with a score from -1 to 1 and the reasons, which name the memories; equals stay in their order.
+        An item is a text, or has a ``title``, a ``text`` or ``topics``, as a mapping or as attributes. Each is returned
+        with a score from -1 to 1 and the reasons, which name the memories; equals stay in their order.
         """
         if self._open is None:
             self._person.catalogue.prepare(self._person.user)
         with self._reading(notes=True) as reader:
-            return rank(self._person, reader, items, limit, within=self._open.last_seq if self._open else None)
+            return rank_items(self._person, reader, items, limit, within=self._open.last_seq if self._open else None)
 
     @verb(scope="read", method="GET", paged=True)
     def sessions(self, *, limit: fields.Limit = 20, offset: fields.Offset = 0) -> list[Session]:
-        """The conversations whose messages are kept, the latest first."""
+        """List the sessions whose messages are kept, the latest first."""
         with self._reading() as reader:
             if reader.state().mode == "incognito":
                 return []
             if self._walk is None:
                 return reader.sessions(limit=limit, offset=offset)
-            # who speaks during the walk must not bring a conversation to the front, past those who look for it
+            # a message during the walk must not move a session to the front, past the reader
             newest = reader.find(Query(kinds=("message",), newest_first=True, limit=1))
             now = newest[0].created_at if newest else self._person.clock()
 
@@ -354,18 +362,18 @@ class Recalling:
 
     @verb(scope="read")
     def why(self, ref: fields.Ref) -> Why:
-        """Why this is known."""
+        """Explain why a record is known."""
         with self._reading() as reader:
-            return why(reader, find_record(reader, ref, any_status=True))
+            return explain_record(reader, find_record(reader, ref, any_status=True))
 
     @verb(scope="read", method="GET")
     def consents(self) -> tuple[str, ...]:
-        """What the person consented to: "across_chats", "trends", both or nothing."""
+        """List the consents given, of "across_chats" and "trends"."""
         with self._reading() as reader:
             given = reader.consents()
         return tuple(name for name in CONSENTS if name in given)
 
-    # what was done on the person's behalf
+    # actions on the person's behalf
 
     @verb(scope="read", method="GET", paged=True)
     def calls(
@@ -378,7 +386,7 @@ class Recalling:
         limit: fields.Limit | None = 100,
         newest_first: fields.NewestFirst = True,
     ) -> list[ToolCall]:
-        """The log of tool calls: what was called, how it ended, how long it took. Nothing of the content is in it."""
+        """List tool calls: what was called, how it ended, how long it took. The log has no content."""
         begin, end = as_moment(since), as_moment(until)
         self._person.settle()
         with self._reading() as reader:
@@ -393,7 +401,7 @@ class Recalling:
 
     @verb(scope="read", method="GET")
     def usage(self, *, since: fields.FirstDay | None = None, until: fields.LastDay | None = None) -> list[Spending]:
-        """What was spent, by day and operation: from one day to another, both included, or today."""
+        """List spending by day and operation, from one day to another (both included), or today's."""
         first, last = as_day(since), as_day(until)
         if first is None and last is None:
             first = last = self._person.clock().date()
@@ -412,7 +420,7 @@ class Recalling:
         limit: fields.Limit | None = None,
         newest_first: fields.NewestFirst = False,
     ) -> list[Interaction]:
-        """What the host reported, from ``since`` on and before ``until``, oldest first unless asked otherwise."""
+        """List interactions from ``since`` on and before ``until``, oldest first by default."""
         begin, end = as_moment(since), as_moment(until)
         with self._reading() as reader:
             if reader.state().mode == "incognito":
@@ -441,16 +449,16 @@ class Recalling:
         until: fields.Until,
         session: fields.OnlySession | None = None,
     ) -> Unread:
-        """Messages and interactions that happened before a moment and lie behind all of these marks.
+        """Return messages and interactions before a moment that lie after all of these marks.
 
-        It goes by when they were stored: what tells of last week is unread if it came after the mark was made.
+        The time of storage counts: something about last week is unread if it was stored after the mark was made.
         """
         end = as_moment(until)
         assert end is not None
-        known = [_checked(mark) for mark in check.several("marks", marks, Mark)]
+        known = [_check_mark(mark) for mark in check.check_list("marks", marks, Mark)]
         with self._reading() as reader:
             hidden = reader.state().mode == "incognito"
-            found = unread(reader, known, until=end, session=session, alive_at=self._person.clock())
+            found = find_unread(reader, known, until=end, session=session, alive_at=self._person.clock())
         return replace(found, messages=(), interactions=()) if hidden else found
 
     @verb(scope="read", method="GET")
@@ -461,38 +469,39 @@ class Recalling:
         kind: fields.RunKind | None = None,
         limit: fields.Limit | None = 20,
     ) -> list[ExtractionRun]:
-        """How learning from each day went, the latest day first; of one kind, such as batch, or of all."""
+        """List extraction runs, the latest day first; of one kind, such as batch, or all."""
         with self._reading() as reader:
             return reader.runs(since=as_day(since), kind=kind, newest_first=True, limit=limit)
 
     # inside
 
     def _run_verb(self, verb: Verb, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Do what a verb says, with its arguments checked."""
         args = verb.checked(args, kwargs)
         return verb.function(self, *args, **kwargs)
 
-    def _walking(self, walk: Walk) -> Self:
-        """The same memory, of whose lists one page is given: that of the walk, which says where the next begins."""
+    def _walking(self, walk: PageCursor) -> Self:
+        """Return the same memory with its lists limited to the page of this walk."""
         return type(self)(self._person, self._acting, self._open, walk)
 
     @contextmanager
-    def _asking(self, query: str, now: datetime | None) -> Iterator[tuple[Reader, Asked, int | None]]:
-        """A view to search in, with the vector of the query. Within a batch there is none: nobody may wait in there."""
+    def _asking(self, query: str, now: datetime | None) -> Iterator[tuple[Reader, QueryVector, int | None]]:
+        """Open a view to search in, with the query's vector; a batch has none, as it must not wait for an embedder."""
         if self._open is not None:
             note = (
-                "" if self._person.meaning is None else "searched by words alone: within a batch nothing else is asked"
+                ""
+                if self._person.meaning is None
+                else "searched by words only, because embedders are not called within a batch"
             )
             with self._reading() as reader:
-                yield reader, Asked(note=note), self._open.last_seq
+                yield reader, QueryVector(note=note), self._open.last_seq
             return
-        vector = asked(self._person, self._reading, query, now)
+        vector = embed_query(self._person, self._reading, query, now)
         with self._reading(notes=True) as reader:
             yield reader, vector, None
 
     @contextmanager
     def _reading(self, *, notes: bool = False) -> Iterator[Reader]:
-        """A consistent view, behind the wall of the chat; within a batch, one that sees what the batch did."""
+        """Open a consistent view as the chat sees it; within a batch, one that includes its changes."""
         acting = self._acting
         if self._open is not None:
             with self._open.inside(acting) as write:
@@ -502,13 +511,13 @@ class Recalling:
                 yield reader_in(reader, acting.chat, acting.session)
 
     def _files(self, reader: Reader) -> Files:
-        """The person's files; behind a wall, files that show what may be seen and nothing else."""
-        return self._person.files if seen_by(reader) is None else NoFiles()
+        """Return the person's files, or for a chat, files that show only what it may see."""
+        return self._person.files if visible_chats(reader) is None else NoFiles()
 
 
 def _moment_and_id(place: Place | None) -> tuple[datetime, str] | None:
     return None if place is None else (from_text(place[0]), place[1])
 
 
-def _checked(mark: Mark) -> Mark:
+def _check_mark(mark: Mark) -> Mark:
     return Mark(**{name: field.check("marks", getattr(mark, name)) for name, field in fields.MARK.items()})

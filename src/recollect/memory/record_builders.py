@@ -1,7 +1,4 @@
-"""Record builders: from the checked arguments of a verb to a record, with every default filled in.
-
-Knows nothing about what is already remembered.
-"""
+"""Record builders: from the checked arguments of a verb to a record, with every default filled in."""
 
 from __future__ import annotations
 
@@ -36,8 +33,8 @@ _CATEGORIES_OF = {"fact": CATEGORIES, "observation": OBSERVATION_CATEGORIES}
 _ANY = CATEGORIES + OBSERVATION_CATEGORIES
 
 
-class Drafts:
-    """Makes records on behalf of someone, at one moment."""
+class RecordBuilders:
+    """Builds records on behalf of an actor, at one moment."""
 
     def __init__(self, acting: Acting, config: Config, now: datetime) -> None:
         self._acting = acting
@@ -62,7 +59,7 @@ class Drafts:
             label, content = found
         return Fact(
             **self._common("fact", valid_from, **common),
-            **named(label),
+            **label_fields(label),
             content=content,
             category=category or (CATEGORY_OF_TYPE[type] if type else "key_fact"),
             type=type,
@@ -72,7 +69,6 @@ class Drafts:
         )
 
     def note(self, content: str, *, title: str | None, **common: Any) -> Note:
-        """Return a note."""
         return Note(**self._common("note", **common), content=content, title=title)
 
     def observation(
@@ -82,7 +78,6 @@ class Drafts:
         return Observation(**self._common("observation", said_at, **common), content=content, category=category)
 
     def episode(self, topic: str, summary: str, *, valence: str, participants: Sequence[str], **common: Any) -> Episode:
-        """Return an episode."""
         return Episode(
             **self._common("episode", **common),
             content=summary,
@@ -101,10 +96,9 @@ class Drafts:
         said_at: datetime | None,
         **common: Any,
     ) -> Message:
-        """Return a message of a conversation."""
         where = session or self._acting.session
         if where is None:
-            raise InvalidInputError("session", "must be given: which conversation is this a message of?")
+            raise InvalidInputError("session", "is required for a message")
         return Message(
             **self._common("message", said_at, **common) | {"session": where},
             content=content,
@@ -114,7 +108,6 @@ class Drafts:
         )
 
     def daily(self, content: str, *, section: str | None, day: date | None, **common: Any) -> DailyEntry:
-        """Return an entry of a daily note."""
         when = check_kept(day or self._now.date(), self._now, self._config.daily_retention_days)
         entry = DailyEntry(
             **self._common("daily", **common),
@@ -126,11 +119,10 @@ class Drafts:
         return replace(entry, section=section or section_of_day(entry))
 
     def scratch(self, key: str, value: str) -> ScratchItem:
-        """Return a value under a key."""
         return ScratchItem(**self._common("scratch"), content=value, key=key)
 
     def merged(self, records: Sequence[Record], content: str, confidence: float | None) -> Record:
-        """Return one record that takes over what several had; the key is that of the first that has one."""
+        """Return one record that combines several; its key is that of the first that has one."""
         first = next((record for record in records if record.key), records[0])
         sure = max(r.confidence for r in records) if confidence is None else confidence
         told = {name: value for record in (*records[::-1], first) for name, value in record.metadata.items()}
@@ -159,20 +151,20 @@ class Drafts:
         )
 
     def changes(self, record: Record, given: Mapping[str, Any], reason: str) -> dict[str, Any]:
-        """The fields of a record that a caller wants changed; what they left at None stays.
+        """Return the fields of a record that a caller wants changed; None means unchanged.
 
         Only a fact with another value loses the excerpt and the messages that supported the old one.
         """
         changes: dict[str, Any] = {}
         if given["content"] is not None:
             in_a_file = record.kind in ("fact", "daily")
-            text = check.text("content", given["content"], check.MAX_FACT if in_a_file else check.MAX_TEXT)
+            text = check.check_text("content", given["content"], check.MAX_FACT if in_a_file else check.MAX_TEXT)
             changes["content"] = one_block(text) if in_a_file else text
-            # what is said now is said by whoever says it now
+            # the new text is attributed to whoever writes it
             changes |= {"agent": self._acting.agent, "trusted": self._acting.trusted}
             if record.kind == "fact" and reason != "refinement":
                 changes |= {"excerpt": None, "messages": ()}
-            else:  # most of it is what was there before
+            else:  # most of it was there before
                 changes["trusted"] = record.trusted and self._acting.trusted
             changes["source"] = "explicit"
             changes["session"] = self._acting.session or record.session
@@ -187,22 +179,21 @@ class Drafts:
         if given["metadata"] is not None:
             changes["metadata"] = record.metadata | given["metadata"]
         if record.kind == "fact" and given["key"] is not None:
-            changes |= named(given["key"])
+            changes |= label_fields(given["key"])
         if record.kind == "fact" and given["type"] is not None:
             changes |= {"type": given["type"], "category": CATEGORY_OF_TYPE[given["type"]]}
         if given["category"] is not None:
-            changes["category"] = check.one_of("category", given["category"], _CATEGORIES_OF.get(record.kind, _ANY))
+            changes["category"] = check.check_choice(
+                "category", given["category"], _CATEGORIES_OF.get(record.kind, _ANY)
+            )
         if record.kind == "fact" and changes.get("category", record.category) != record.category:
             changes["section"] = None
         return changes
 
     def _source(self, source: str) -> str:
-        """Return where something comes from.
-
-        A tool must not pass for the person, whose words no pause or pruning touches.
-        """
+        """Return the source, refusing to let a tool pass for the person, whose words no pause or pruning touches."""
         if source == USER_EDIT and not self._acting.is_person:
-            raise InvalidInputError("source", f"{USER_EDIT} is kept for what a person writes into a file themselves")
+            raise InvalidInputError("source", f"{USER_EDIT} is reserved for what a person writes into a file")
         return source
 
     def _common(
@@ -236,8 +227,8 @@ class Drafts:
         }
 
 
-def named(label: str | None) -> dict[str, Any]:
-    """The key that a label stands for, and the label itself if it says more than the key."""
+def label_fields(label: str | None) -> dict[str, Any]:
+    """Return the key of a label, and the label itself if it says more than the key."""
     if label is None:
         return {"key": None, "label": None}
     key = key_of(label)

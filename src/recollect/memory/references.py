@@ -1,4 +1,4 @@
-"""Which record is meant: by its id, by the ending of its id, or, for a fact, by its key."""
+"""Resolving references to records: by id, by the ending of an id, or by the key of a fact."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from recollect.records import RECORD_TYPES, Record
 from recollect.store.contract import Query, Reader
 
 _COMPARED = 2000
-"""How many of the latest facts are looked at for what may have been meant."""
+"""The number of latest facts searched for suggestions."""
 
 
 def is_id(ref: str) -> bool:
-    """Whether this is written like the id of a record."""
+    """Return True if this has the form of a record id."""
     kind, _, rest = ref.partition("-")
     return kind in RECORD_TYPES and len(rest) == 26
 
@@ -22,7 +22,7 @@ def is_id(ref: str) -> bool:
 def find_record(
     reader: Reader, ref: str, *, category: str | None = None, fact_type: str | None = None, any_status: bool = False
 ) -> Record:
-    """The record meant by an id, by the key of a fact, or by the ending of an id."""
+    """Return the record with this id, this key of a fact, or this ending of an id."""
     found = find_records(reader, ref, category=category, fact_type=fact_type, any_status=any_status)
     active = [record for record in found if record.status == "active"]
     found = active or found[-1:]
@@ -34,7 +34,7 @@ def find_record(
 def find_records(
     reader: Reader, ref: str, *, category: str | None = None, fact_type: str | None = None, any_status: bool = False
 ) -> list[Record]:
-    """All that a reference could mean; never none. An id finds a record of any status."""
+    """Return all records that a reference could mean, at least one. An id finds a record of any status."""
     if is_id(ref):
         record = reader.get(ref)
         if record is None:
@@ -57,13 +57,13 @@ def find_records(
 
 
 def looks_like_id(ref: str) -> bool:
-    """Whether this is meant as an id or a number: then it is never the key of something new."""
+    """Return True if this is meant as an id or a number, and so never as the key of something new."""
     kind, dash, _ = ref.strip().partition("-")
     return ref.strip().lstrip("#").isdigit() or bool(dash and kind in RECORD_TYPES)
 
 
 def nearest(reader: Reader, ref: str) -> str:
-    """What may have been meant: keys of active facts that are spelt alike, or ids, as the end of a sentence."""
+    """Return suggestions as the end of a sentence: active facts with similar keys, or similar ids."""
     facts = reader.find(Query(kinds=("fact",), newest_first=True, limit=_COMPARED))
     keys = list(dict.fromkeys(fact.key for fact in facts if fact.key))
     alike = get_close_matches(key_of(ref), keys, n=3, cutoff=0.6)
@@ -76,7 +76,7 @@ def nearest(reader: Reader, ref: str) -> str:
 
 
 def id_of(reader: Reader, ref: str) -> str:
-    """The id of a record, also of one that was erased and lives on only in the journal."""
+    """Return the id of a record, including one that was erased and is only in the journal."""
     try:
         return find_record(reader, ref, any_status=True).id
     except NotFoundError:
@@ -86,7 +86,9 @@ def id_of(reader: Reader, ref: str) -> str:
 
 
 def find_to_change(reader: Reader, ref: str, category: str | None, fact_type: str | None) -> Record:
-    """Category and type tell records with the same key apart; if that finds none, they are to be changed."""
+    """Return the record to change. Category and type select among records of one key; if none match, they are new
+    values.
+    """
     if category or fact_type:
         try:
             return find_record(reader, ref, category=category, fact_type=fact_type)

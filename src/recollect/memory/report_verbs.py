@@ -1,4 +1,4 @@
-"""What is kept beside a memory: what happened around it, how learning went, and what was spent. No file tells of it."""
+"""The verbs for data stored alongside a memory and shown in no file: interactions, extraction runs, spending."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from dataclasses import replace
 from datetime import datetime
 
 from recollect import fields
-from recollect.memory.chat_scope import stamped, transaction_in
-from recollect.memory.interaction_log import checked_run, interaction, interactions, report
+from recollect.memory.chat_scope import chat_metadata, transaction_in
+from recollect.memory.interaction_log import checked_run, parse_interaction, parse_interactions, store_interactions
 from recollect.memory.journal import Progress
-from recollect.memory.read_verbs import Recalling
-from recollect.memory.write import pause_of
+from recollect.memory.read_verbs import ReadVerbs
+from recollect.memory.write import refusal_if_paused
 from recollect.records import ExtractionRun, Interaction, Outcome, Spending
 from recollect.store.contract import Transaction
 from recollect.verbs import verb
 
 
-class Reporting(Recalling):
-    """What one can tell a memory of what happens around it."""
+class ReportVerbs(ReadVerbs):
+    """The verbs that report interactions, extraction runs and spending."""
 
     @verb(scope="write", batch=True)
     def spend(
@@ -30,7 +30,7 @@ class Reporting(Recalling):
         tokens_out: fields.Tokens = 0,
         cost: fields.Cost = 0.0,
     ) -> None:
-        """Enter a model call into the ledger, for hosts that make such calls on behalf of this user."""
+        """Record the cost of a model call in the ledger, for host applications that call models for this user."""
         spending = Spending(
             day=self._now.date(),
             operation=operation,
@@ -42,7 +42,7 @@ class Reporting(Recalling):
         with self._beside() as tx:
             tx.charge([spending])
 
-    # what happened around the memory
+    # interactions and runs
 
     @verb(scope="write", batch=True)
     def report(
@@ -59,36 +59,36 @@ class Reporting(Recalling):
         session: fields.Conversation | None = None,
         metadata: fields.Metadata | None = None,
     ) -> Outcome:
-        """Something the person did or was given: a delivery, read, reaction, save, command or discussion.
+        """Report something the person did or was given: a delivery, read, reaction, save, command or discussion.
 
         With an ``id`` of your own it is stored once, however often it is reported. Secrets in it are masked.
         """
         about = {"item": item, "title": title, "value": value, "topics": topics, "text": text}
         around = {"id": id, "at": at, "session": session, "metadata": metadata}
-        drafted = interaction(kind, now=self._now, in_session=self._acting.session, **about, **around)
+        drafted = parse_interaction(kind, now=self._now, in_session=self._acting.session, **about, **around)
         return self._report([drafted])[0]
 
     @verb(scope="write", batch=True)
     def report_many(self, events: fields.Events, *, progress: Progress | None = None) -> list[Outcome]:
-        """Many interactions, as mappings of what `report` takes: all of them are stored, or none is."""
-        return self._report(interactions(events, now=self._now, in_session=self._acting.session), progress)
+        """Report many interactions, as mappings of the arguments of `report`: all of them are stored, or none is."""
+        return self._report(parse_interactions(events, now=self._now, in_session=self._acting.session), progress)
 
     def _report(self, drafted: list[Interaction], progress: Progress | None = None) -> list[Outcome]:
-        refused = pause_of("on", self._person.config)  # before a memory is made for nothing
+        refused = refusal_if_paused("on", self._person.config)  # before creating a memory for nothing
         if drafted and refused is None:
             with self._beside() as tx:
-                refused = pause_of(tx.state().mode, self._person.config)
+                refused = refusal_if_paused(tx.state().mode, self._person.config)
                 if refused is None:
                     chat = self._acting.chat
-                    drafted = [replace(one, metadata=stamped(one.metadata, chat)) for one in drafted]
-                    return [*report(tx, drafted, self._now, progress)]
+                    drafted = [replace(one, metadata=chat_metadata(one.metadata, chat)) for one in drafted]
+                    return [*store_interactions(tx, drafted, self._now, progress)]
         return [refused for _ in drafted if refused is not None]
 
     @verb(scope="write")
     def note_run(self, run: fields.Run) -> ExtractionRun:
-        """Write down how learning from a day goes, in place of what was written of that day and kind of run."""
+        """Record the state of an extraction run, replacing that of the same day and kind."""
         checked = checked_run(run)
-        checked = replace(checked, details=stamped(checked.details, self._acting.chat))
+        checked = replace(checked, details=chat_metadata(checked.details, self._acting.chat))
         with self._beside() as tx:
             tx.put_run(checked)
         return checked
@@ -97,7 +97,7 @@ class Reporting(Recalling):
 
     @contextmanager
     def _beside(self) -> Iterator[Transaction]:
-        """For what is kept beside the memory; within a batch, in its transaction."""
+        """Open a transaction for data stored alongside the memory; within a batch, the batch's own."""
         with self._person.write_beside() if self._open is None else nullcontext(self._open.tx) as tx:
             yield transaction_in(tx, self._acting.chat, self._acting.session)
 

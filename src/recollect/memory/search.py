@@ -1,4 +1,4 @@
-"""The one recall path: a query, the user's own index, the rows, hits that say why they matched."""
+"""The one search path: a query, the user's index, the rows, and hits that explain why they matched."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from datetime import datetime
 from itertools import compress
 from typing import TYPE_CHECKING, NamedTuple
 
-from recollect.memory.chat_scope import seen_by, whole
-from recollect.memory.user_memory import Person
+from recollect.memory.chat_scope import unscoped, visible_chats
+from recollect.memory.user_memory import UserMemory
 from recollect.records import Hit, Hits, Record
 from recollect.search.filters import Filter
 from recollect.search.passages import indexed_text
@@ -26,15 +26,13 @@ if TYPE_CHECKING:
     from recollect.search.ranking import Ranking
 
 MEMORY_KINDS = ("fact", "note", "observation", "episode", "daily")
-"""What is searched unless something else is asked for: everything but conversations and working memory."""
+"""The default kinds to search: everything except conversations and working memory."""
 
 _BEGINNING = 400
-_SPARE = 8  # ranked beyond what is asked for, in case some are the same or gone
+_SPARE = 8  # ranked beyond the limit, in case some are equal or gone
 
 
-class _Found(NamedTuple):
-    """A document the index found; its row is still to be read."""
-
+class _FoundDocument(NamedTuple):
     record_id: str
     total: float
     words: tuple[str, ...]
@@ -42,56 +40,56 @@ class _Found(NamedTuple):
     passage: tuple[int, int | None]
 
 
-class Asked(NamedTuple):
-    """The vector of a query, or why there is none."""
+class QueryVector(NamedTuple):
+    """The vector of a query, or the reason there is none."""
 
     vector: NDArray[np.float32] | None = None
     note: str = ""
 
 
-def load() -> None:
-    """Load what a search needs: NumPy and the tables of words, which takes a moment."""
+def load_search() -> None:
+    """Load what a search needs, NumPy and the word tables, which takes a moment."""
     from recollect.search import events, question, ranking  # noqa: F401
 
 
-def asked(
-    person: Person, reading: Callable[[], AbstractContextManager[Reader]], query: str, now: datetime | None = None
-) -> Asked:
-    """Ask the embedder for the vector of a query, while no reader and no transaction is open: it may take long.
+def embed_query(
+    person: UserMemory, reading: Callable[[], AbstractContextManager[Reader]], query: str, now: datetime | None = None
+) -> QueryVector:
+    """Get the vector of a query from the embedder, while no reader and no transaction is open: it may take long.
 
-    So may what the store must take in before a user too large to load can be searched.
+    So may indexing by the store, which must precede the search of a user too large to load.
     """
     person.catalogue.prepare(person.user)
     if person.meaning is None or not query.strip():
-        return Asked()
+        return QueryVector()
     from recollect.search.question import Question  # here, not above: it loads NumPy
 
     with reading() as reader:
         state = reader.state()
         if state.mode == "incognito":
-            return Asked()
+            return QueryVector()
         with person.catalogue.using(reader, state) as index:
             names = index.names()
     question = Question.of(query, now or person.clock(), names, person.config.language)
-    return Asked(*person.meaning.embedding.of_query(question.in_first_person()))
+    return QueryVector(*person.meaning.embedding.of_query(question.in_first_person()))
 
 
-def search(
-    person: Person,
+def search_records(
+    person: UserMemory,
     reader: Reader,
     query: str,
     where: Filter,
     limit: int,
     *,
-    asked: Asked | None = None,
+    asked: QueryVector | None = None,
     now: datetime | None = None,
     min_score: float = 0.0,
     within: int | None = None,
 ) -> Hits:
-    """The best records for a query, each with a score from 0 to 1 and what spoke for it.
+    """Return the best records for a query, each with a score from 0 to 1 and the reasons it matched.
 
-    ``now`` is when the question is asked, for "yesterday" and "last week". If the reader is an open write,
-    ``within`` says how far it has come.
+    ``now`` is when the question is asked, for "yesterday" and "last week". If the reader is an open write, ``within``
+    is its current sequence number.
     """
     state = reader.state()
     if within is not None:
@@ -100,11 +98,11 @@ def search(
         return Hits()
     from recollect.search.events import with_event  # here, not above: they load NumPy
     from recollect.search.question import Question
-    from recollect.search.ranking import rank
+    from recollect.search.ranking import rank_documents
 
     moment = person.clock()
-    where = replace(where, chats=seen_by(reader))
-    vector, note = asked or Asked()
+    where = replace(where, chats=visible_chats(reader))
+    vector, note = asked or QueryVector()
     most = limit + _SPARE
     while True:
         with person.catalogue.using(reader, state, in_write=within is not None) as index:
@@ -117,20 +115,22 @@ def search(
                 index.gather(question := timed, where, most)
             similarity = usual = None
             if person.meaning is not None and vector is not None:
-                similarity, usual, note = person.meaning.similar(index, whole(reader), vector, where)
+                similarity, usual, note = person.meaning.similar(index, unscoped(reader), vector, where)
             fits = index.select(where)
-            ranking = rank(index, question, fits, most, similarity=similarity, usual=usual, weights=person.weights)
-            found = _described(index, question, ranking)
-        hits = _loaded(reader, found, limit, min_score)
-        if len(hits) == limit or len(found) < most or _normal(found[-1].total) < min_score:
+            ranking = rank_documents(
+                index, question, fits, most, similarity=similarity, usual=usual, weights=person.weights
+            )
+            found = _describe_documents(index, question, ranking)
+        hits = _load_hits(reader, found, limit, min_score)
+        if len(hits) == limit or len(found) < most or _normalize_score(found[-1].total) < min_score:
             break
         most *= 4  # many say the same: what comes after them?
     person.recalled.update({hit.record.id: moment for hit in hits})
     return Hits(hits, mode="words" if similarity is None else "words and vectors", note=note)
 
 
-def _described(index: Index, question: Question, ranking: Ranking) -> list[_Found]:
-    """What there is to say of the documents that were found, while their numbers hold."""
+def _describe_documents(index: Index, question: Question, ranking: Ranking) -> list[_FoundDocument]:
+    """Describe the documents that were found, while their numbers are valid."""
     own = list(dict.fromkeys(question.words))
     other = [(other, word) for word in question.otherwise for other in question.otherwise[word]]
     other += [(word, cause) for word, _, cause in question.related]
@@ -146,7 +146,7 @@ def _described(index: Index, question: Question, ranking: Ranking) -> list[_Foun
         strict=True,
     )
     return [
-        _Found(
+        _FoundDocument(
             record_id,
             total,
             tuple(dict.fromkeys(compress(spelled, matched))),
@@ -157,9 +157,9 @@ def _described(index: Index, question: Question, ranking: Ranking) -> list[_Foun
     ]
 
 
-def _loaded(reader: Reader, found: list[_Found], limit: int, min_score: float) -> list[Hit]:
-    """The hits with their records; what says the same as a better one, or is gone, makes room for the next."""
-    found = [each for each in found if _normal(each.total) >= min_score]
+def _load_hits(reader: Reader, found: list[_FoundDocument], limit: int, min_score: float) -> list[Hit]:
+    """Return the hits with their records; one that repeats a better one, or is gone, makes room for the next."""
+    found = [each for each in found if _normalize_score(each.total) >= min_score]
     hits: list[Hit] = []
     said: set[tuple[int, str]] = set()
     for part in (found[:limit], found[limit:]):
@@ -169,18 +169,18 @@ def _loaded(reader: Reader, found: list[_Found], limit: int, min_score: float) -
         records = {record.id: record for record in reader.find(wanted)}
         for each in part:
             record = records.get(each.record_id)
-            if record is not None and (content := _what_it_says(record)) not in said:
+            if record is not None and (content := _content_key(record)) not in said:
                 said.add(content)
-                hits.append(_hit(record, each))
+                hits.append(_make_hit(record, each))
     return hits[:limit]
 
 
-def _hit(record: Record, found: _Found) -> Hit:
+def _make_hit(record: Record, found: _FoundDocument) -> Hit:
     text = indexed_text(record)
     begin, end = found.passage
     return Hit(
         record=record,
-        score=_normal(found.total),
+        score=_normalize_score(found.total),
         raw_score=found.total,
         words=found.words,
         signals=found.signals,
@@ -188,11 +188,11 @@ def _hit(record: Record, found: _Found) -> Hit:
     )
 
 
-def _what_it_says(record: Record) -> tuple[int, str]:
-    """The same for records that say the same; of long texts the beginning and the length tell."""
+def _content_key(record: Record) -> tuple[int, str]:
+    """Return a key that is equal for records of the same text; of long texts the start and the length decide."""
     return len(record.text), fold(record.text[:_BEGINNING])
 
 
-def _normal(score: float) -> float:
-    """Any score as 0 to 1, in the same order."""
+def _normalize_score(score: float) -> float:
+    """Map any score to 0 to 1, keeping the order."""
     return 1 - 1 / (1 + max(score, 0.0))

@@ -1,11 +1,11 @@
-"""Records that say nearly the same: what one might want to merge."""
+"""Pairs of records that say nearly the same and may be merged."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from recollect.memory.search import search
-from recollect.memory.user_memory import Person
+from recollect.memory.search import search_records
+from recollect.memory.user_memory import UserMemory
 from recollect.policy.duplicates.comparison import Relation, Statement, relation
 from recollect.records import Record
 from recollect.search.filters import Filter
@@ -15,11 +15,11 @@ _MOST_COMPARED = 1_000
 _NEIGHBOURS = 6
 
 
-def similar(person: Person, reader: Reader, kinds: Sequence[str], limit: int) -> list[tuple[Record, Record]]:
-    """Pairs of active records of one kind, the older first, the latest pairs first.
+def similar_pairs(person: UserMemory, reader: Reader, kinds: Sequence[str], limit: int) -> list[tuple[Record, Record]]:
+    """Return pairs of active records of one kind, the older first, the latest pairs first.
 
-    Each record is compared with those that a search for its own words finds; of very many, the latest are. Keys
-    do not count: the same thing may be known under two.
+    Each record, of very many the latest, is compared with those that a search for its own words finds. Keys are
+    ignored: the same thing may be known under two.
     """
     found: dict[tuple[str, str], tuple[Record, Record]] = {}
     for kind in kinds:
@@ -27,7 +27,7 @@ def similar(person: Person, reader: Reader, kinds: Sequence[str], limit: int) ->
         query = Query(kinds=(kind,), alive_at=person.clock(), newest_first=True, limit=_MOST_COMPARED)
         for record in reader.find(query):
             statement = Statement.of(record.content, None)
-            for hit in search(person, reader, record.content[:1000], where, _NEIGHBOURS):
+            for hit in search_records(person, reader, record.content[:1000], where, _NEIGHBOURS):
                 other = hit.record
                 pair = (min(record.id, other.id), max(record.id, other.id))
                 if other.id == record.id or pair in found:

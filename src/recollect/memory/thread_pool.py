@@ -1,7 +1,6 @@
-"""The threads in which memory is worked on for those who do not wait: one pool for the process, begun when first
-needed, and anew after a fork.
+"""The thread pool for asynchronous callers: one per process, started when first needed and again after a fork.
 
-Nobody gets all of them: the work of one user, which may have to wait for itself, leaves room for that of others.
+No user can occupy all threads: the work of one user, which may have to wait for itself, leaves room for others.
 """
 
 from __future__ import annotations
@@ -21,18 +20,18 @@ _MOST = 64
 _MOST_EACH = 8
 
 
-class Workers:
-    """A pool of threads that a fork does not break."""
+class ThreadPool:
+    """A thread pool that survives forks."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
         self._waiting: dict[str, deque[tuple[Future[Any], Callable[[], Any]]]] = {}
         self._busy: Counter[str] = Counter()
-        renew_after_forks(self, Workers._renew)
+        renew_after_forks(self, ThreadPool._renew)
 
     def submit(self, user: str, work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]:
-        """Do this for a user in a thread. Until it has begun, it can be cancelled."""
+        """Run work for a user in a thread. Until it has started, it can be cancelled."""
         future: Future[_T] = Future()
         job = (future, partial(work, *args, **kwargs))
         with self._guard:
@@ -50,7 +49,7 @@ class Workers:
         return future
 
     def _do_next(self, user: str) -> None:
-        """In a thread: what has waited longest for this user, and then it is another user's turn."""
+        """Run, in a thread, the job of this user that has waited longest, then let another user have a turn."""
         while True:
             with self._guard:
                 queue = self._waiting.get(user)
@@ -58,7 +57,7 @@ class Workers:
             if job is not None and job[0].set_running_or_notify_cancel():
                 try:
                     job[0].set_result(job[1]())
-                except BaseException as error:  # for whoever waits for it
+                except BaseException as error:  # re-raised where the result is awaited
                     job[0].set_exception(error)
             with self._guard:
                 if not self._waiting.get(user):
@@ -72,7 +71,7 @@ class Workers:
                     self._pool.submit(self._do_next, user)
                     return
                 except RuntimeError:
-                    pass  # the interpreter is ending: this thread goes on with what waits
+                    pass  # the interpreter is exiting: this thread runs the remaining jobs
 
     def _renew(self) -> None:
         self._guard = threading.Lock()
@@ -81,4 +80,4 @@ class Workers:
         self._busy = Counter()
 
 
-WORKERS = Workers()
+WORKERS = ThreadPool()

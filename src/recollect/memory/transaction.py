@@ -12,7 +12,7 @@ the caller's changes       the store's transaction, and in memory       the stor
 prepare, lock held         hooks, pruning, files written aside,         the same; the files written aside are deleted
                            the snapshot of erased words deleted
 the store commits          from here on the write is acknowledged       the file written aside tells whether it did
-commit, lock still held    files exchanged, candidates kept             finished by the next write (`file_places`)
+commit, lock still held    files exchanged, candidates kept             finished by the next write (`placement`)
 finish, lock released      the index and the vectors follow             they catch up by sequence number on their own
 =========================  ===========================================  ===============================================
 
@@ -30,7 +30,7 @@ What breaks if the order is changed:
 - A failed commit is not proof that nothing was stored: the answer may have been lost. So what is aside stays
   (``keep=True``), and the next write compares it with the fingerprint in the store.
 
-Locks are taken in this order: the turn of the user's threads (`Person`), the user's lock in the store, the index.
+Locks are taken in this order: the turn of the user's threads (`UserMemory`), the user's lock in the store, the index.
 docs/concurrency.md has all of them.
 """
 
@@ -45,10 +45,10 @@ from typing import Protocol
 from recollect.config import Config
 from recollect.errors import StoreUnavailableError
 from recollect.memory.files.contract import Files
-from recollect.memory.user_index import Catalogue
-from recollect.memory.vectors import Meaning
+from recollect.memory.user_index import UserIndex
+from recollect.memory.vectors import UserVectors
 from recollect.memory.write import Acting, DoneAlreadyError, Write
-from recollect.memory.write_cache import Known
+from recollect.memory.write_cache import WriteCache
 from recollect.policy.retention import may_be_pruned, value
 from recollect.records import new_id
 from recollect.store.contract import Transaction, UserStore
@@ -58,14 +58,14 @@ _ROOM_AFTER_PRUNING = 0.9
 
 
 class Hooks(Protocol):
-    """What the application adds to the writes of a user."""
+    """The application's additions to the writes of a user."""
 
     def before_commit(self, write: Write) -> None:
-        """Look at what a write did, and add to it. The user's lock is held; an error rolls everything back."""
+        """Inspect a write and add to it. The user's lock is held; an error rolls everything back."""
         ...
 
     def after_commit(self, acting: Acting) -> None:
-        """Go on after a write. No lock is held."""
+        """Continue after a write. No lock is held."""
         ...
 
     def on_error(self, error: BaseException) -> None:
@@ -91,14 +91,14 @@ NO_HOOKS: Hooks = NoHooks()
 
 @dataclass(frozen=True, slots=True)
 class Participants:
-    """What must agree with the store after a write."""
+    """Everything that must agree with the store after a write."""
 
     files: Files
-    candidates: Known
-    index: Catalogue
-    vectors: Meaning | None
+    candidates: WriteCache
+    index: UserIndex
+    vectors: UserVectors | None
     recalled: dict[str, datetime]
-    """Recalls that are not stored yet. Searches add to it at any time."""
+    """Record ids found by searches but not stored yet. Searches add to it at any time."""
 
 
 class UserTransaction:
@@ -133,7 +133,7 @@ class UserTransaction:
             raise
 
     def _begin(self, tx: Transaction) -> Write:
-        """Read what the write must know. The first hook: it runs before the files are exchanged."""
+        """Read what the write must know. Its commit hook is the first: it runs before the files are exchanged."""
         self._parts.candidates.begin(tx, tx.state())
         may_be_done = self._acting.may_be_done is not None and self._acting.may_be_done()
         if may_be_done and tx.entries(call=self._acting.call, limit=1):
@@ -143,7 +143,7 @@ class UserTransaction:
         return write
 
     def _prepare(self, write: Write) -> None:
-        """Do all that can fail."""
+        """Do everything that can fail."""
         self._hooks.before_commit(write)
         prune(write, self._parts.files, self._parts.recalled)
         self._parts.files.publish(write)
@@ -158,7 +158,7 @@ class UserTransaction:
         self._committed = True
         self._parts.candidates.commit(write.last_seq)
         for record_id, moment in self._recalled.items():
-            if self._parts.recalled.get(record_id) == moment:  # else it was recalled again meanwhile
+            if self._parts.recalled.get(record_id) == moment:  # otherwise it was found again meanwhile
                 self._parts.recalled.pop(record_id, None)
 
     def _finish(self, write: Write, *, pending: bool) -> None:
@@ -171,7 +171,7 @@ class UserTransaction:
     def _roll_back(self) -> None:
         self._parts.candidates.roll_back()
         self._parts.index.roll_back()
-        self._parts.files.discard(keep=True)  # it may have been committed after all: what is aside tells
+        self._parts.files.discard(keep=True)  # it may have been committed after all: the files aside will tell
 
     @contextmanager
     def _files_discarded_on_error(self) -> Iterator[None]:
@@ -185,9 +185,9 @@ class UserTransaction:
 
 
 def prune(write: Write, files: Files, unsaved: dict[str, datetime]) -> None:
-    """Move the least valuable facts out of MEMORY.md until it fits. They stay findable.
+    """Move the least valuable facts out of MEMORY.md until it fits. Search still finds them.
 
-    ``unsaved`` are recalls that are not stored yet.
+    ``unsaved`` holds the times of searches that are not stored yet.
     """
     limit = write.config.max_words
     surplus = files.words_over(write, limit)
@@ -208,5 +208,5 @@ def prune(write: Write, files: Files, unsaved: dict[str, datetime]) -> None:
     write.apply_all("prune", pruned, reason="MEMORY.md was too long", run=new_id("run"))
     if files.words_over(write, limit) > 0:
         write.notices.append(
-            f"MEMORY.md is longer than {limit} words, and all of it was written or pinned by you; nothing was taken out"
+            f"MEMORY.md is longer than {limit} words, and you wrote or pinned all of it; nothing was removed"
         )

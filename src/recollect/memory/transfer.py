@@ -1,10 +1,10 @@
-"""A whole memory as one archive, and back.
+"""Export of a whole memory as one archive, and import.
 
-The archive is a zip of the files a person reads (``MEMORY.md``, ``memory/*.md``) and of everything else as
-JSON Lines, but for the log of tool calls and the ledger. Into an empty memory it comes back exactly as it was, ids,
-journal, consents and all; into one that is in use it is merged through the ordinary write path, interactions by
-their ids, and consents and extraction runs stay as they are there. Other formats are read by
-`recollect.memory.importers`.
+The archive is a zip of the files a person reads (``MEMORY.md``, ``memory/*.md``) and of everything else as JSON Lines,
+except the log of tool calls and the ledger. Imported into an empty memory, everything is restored exactly, including
+ids, journal and consents. Imported into one that is in use, records are merged through the ordinary write path and
+interactions by their ids; consents and extraction runs stay as they are. `recollect.memory.importers` reads other
+formats.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from typing import Any
 
 from recollect.errors import InvalidInputError, RecollectError, StoreBusyError
 from recollect.memory import interaction_log
-from recollect.memory.archive_check import checked, checked_line
+from recollect.memory.archive_check import check_archived, check_file_line
 from recollect.memory.importers import Draft, read_drafts
 from recollect.memory.journal import Progress
 from recollect.memory.output import open_output
-from recollect.memory.user_memory import Person
-from recollect.memory.write import ERASED, Acting, Write, pause_of
+from recollect.memory.user_memory import UserMemory
+from recollect.memory.write import ERASED, Acting, Write, refusal_if_paused
 from recollect.records import (
     CONSENTS,
     MODES,
@@ -45,20 +45,20 @@ from recollect.times import from_text, to_text
 
 _FORMAT = "recollect-memory"
 _VERSION = 1
-_STEP = 500  # records that are looked up together
+_STEP = 500  # records looked up together
 _LARGEST = 1 << 30
-"""How many bytes an archive may unpack to, how many of them a line may have, and one of the files a person reads."""
+"""The limits in bytes: of the unpacked archive, of a line, and of one of the files a person reads."""
 _LONGEST_LINE = 16 << 20
 _LARGEST_FILE = 16 << 20
 _MOST_ROWS = 10_000_000
 _MOST_MEMBERS = 50_000
 _SMALL = 64 << 20
 _HIGHEST_RATIO = 100
-"""What unpacks to more than this many bytes may not be packed more tightly than this: text never is."""
+"""The highest compression ratio of an archive larger than ``_SMALL``: text never exceeds it."""
 _MOST_NUMBER = 2**53
-"""A journal that went beyond would leave no numbers for what comes."""
+"""The highest journal number: a higher one would leave no numbers for later entries."""
 _UNREADABLE = (zipfile.BadZipFile, zlib.error, RuntimeError, struct.error, OverflowError, OSError)
-"""What a zip raises that is damaged, encrypted, or packed in a way this Python does not know."""
+"""The errors of a zip that is damaged, encrypted, or uses an unknown compression."""
 _ZIP_BEGINS = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x06\x06")
 _LONGEST_SHOWN = 200
 _EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -66,7 +66,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 @dataclass(slots=True, kw_only=True)
 class ImportReport:
-    """What an import did. ``run`` undoes it as a whole, unless it restored an empty memory."""
+    """The result of an import. ``run`` undoes it as a whole, unless it restored an empty memory."""
 
     format: str
     run: str | None = None
@@ -76,16 +76,18 @@ class ImportReport:
     refused: int = 0
     interactions: int = 0
     skipped: list[str] = field(default_factory=list)
-    """One line for each thing that was not taken over, and why."""
+    """One line for each item that was not imported, with the reason."""
 
 
-# out
+# export
 
 
 def export_archive(
-    person: Person, path: Path, progress: Progress | None = None, *, outside: Iterable[Path] = ()
+    person: UserMemory, path: Path, progress: Progress | None = None, *, outside: Iterable[Path] = ()
 ) -> Path:
-    """Write the archive, ``outside`` of these folders; a file is replaced only once the new one is complete."""
+    """Write the archive, which must be ``outside`` of these folders; a file is replaced only once the new one is
+    complete.
+    """
     with (
         open_output("path", path, outside) as file,
         person.read(notes=True) as reader,
@@ -97,13 +99,13 @@ def export_archive(
     return path
 
 
-def own_folders(person: Person) -> list[Path]:
-    """Where the memories of all users are kept: the databases, and the files people read."""
+def own_folders(person: UserMemory) -> list[Path]:
+    """Return the folders of all users' memories: the databases, and the files people read."""
     folder = person.files.folder
     return [person.config.memory_dir, *([] if folder is None else [folder.parent])]
 
 
-def _members(person: Person, reader: Reader, progress: Progress | None) -> Iterator[tuple[str, str | bytes]]:
+def _members(person: UserMemory, reader: Reader, progress: Progress | None) -> Iterator[tuple[str, str | bytes]]:
     state = reader.state()
     records = reader.find(Query(statuses=()))
     files = person.files.contents(reader)
@@ -126,21 +128,27 @@ def _members(person: Person, reader: Reader, progress: Progress | None) -> Itera
         versions += [to_dict(version) for version in reader.versions(record.id)]
         if progress and done % 500 == 0:
             progress(done, len(records))
-    yield "records.jsonl", _lines(versions)
-    yield "journal.jsonl", _lines(_entry_to_dict(entry) for entry in reader.entries())
+    yield "records.jsonl", _dump_json_lines(versions)
+    yield "journal.jsonl", _dump_json_lines(_entry_to_dict(entry) for entry in reader.entries())
     yield (
         "tombstones.jsonl",
-        _lines({"hash": t.hash, "record_id": t.record_id, "at": to_text(t.at)} for t in reader.tombstones()),
+        _dump_json_lines({"hash": t.hash, "record_id": t.record_id, "at": to_text(t.at)} for t in reader.tombstones()),
     )
-    yield "recalls.jsonl", _lines({"record_id": i, "at": to_text(at)} for i, at in sorted(reader.recalled().items()))
-    yield "consents.jsonl", _lines({"name": name, "at": to_text(at)} for name, at in reader.consents().items())
-    yield "interactions.jsonl", _lines(interaction_log.to_dict(one) for one in reader.interactions())
-    yield "runs.jsonl", _lines(interaction_log.to_dict(run) for run in reader.runs())
+    yield (
+        "recalls.jsonl",
+        _dump_json_lines({"record_id": i, "at": to_text(at)} for i, at in sorted(reader.recalled().items())),
+    )
+    yield (
+        "consents.jsonl",
+        _dump_json_lines({"name": name, "at": to_text(at)} for name, at in reader.consents().items()),
+    )
+    yield "interactions.jsonl", _dump_json_lines(interaction_log.event_to_dict(one) for one in reader.interactions())
+    yield "runs.jsonl", _dump_json_lines(interaction_log.event_to_dict(run) for run in reader.runs())
     if progress:
         progress(len(records), len(records))
 
 
-def _lines(rows: Iterable[dict[str, Any]]) -> str:
+def _dump_json_lines(rows: Iterable[dict[str, Any]]) -> str:
     return "".join(json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n" for row in rows)
 
 
@@ -158,27 +166,27 @@ def _entry_from_dict(data: dict[str, Any]) -> JournalEntry:
     values = data | {"at": from_text(data["at"])}
     for name in ("before", "after"):
         values[name] = from_dict(data[name]) if data.get(name) else None
-    return checked(JournalEntry(**values))
+    return check_archived(JournalEntry(**values))
 
 
-# in
+# import
 
 
 def import_any(
-    person: Person, acting: Acting, path: Path, *, from_user: str | None, dry_run: bool, progress: Progress | None
+    person: UserMemory, acting: Acting, path: Path, *, from_user: str | None, dry_run: bool, progress: Progress | None
 ) -> ImportReport:
-    """Find out what kind of thing this is, and take it over."""
+    """Detect the format and import it."""
     try:
         return _import_any(person, acting, path, from_user, dry_run, progress)
     except RecollectError as error:
         refused = error
-    # what was read hangs on the frames of its traceback and on the errors before it; whoever keeps it keeps them too
+    # the data that was read hangs on the frames of the traceback and on earlier errors; do not keep it alive
     refused.__context__ = refused.__cause__ = None
     raise refused.with_traceback(None)
 
 
 def _import_any(
-    person: Person, acting: Acting, path: Path, from_user: str | None, dry_run: bool, progress: Progress | None
+    person: UserMemory, acting: Acting, path: Path, from_user: str | None, dry_run: bool, progress: Progress | None
 ) -> ImportReport:
     check_source(path)
     if path.is_file() and _is_zip(path):
@@ -186,38 +194,38 @@ def _import_any(
     skipped: list[str] = []
     kind, drafts = read_drafts(path, person.user.user_id, from_user, person.clock(), person.config, skipped)
     report = ImportReport(format=kind, skipped=skipped)
-    return _merge(person, acting, drafts, report, dry_run, progress)
+    return _merge_drafts(person, acting, drafts, report, dry_run, progress)
 
 
 def check_source(path: Path) -> None:
-    """Complain if there is no file or folder here that could be imported."""
+    """Raise an error if there is no file or folder here that could be imported."""
     try:
         kind = stat.S_IFMT(path.stat().st_mode)
     except (FileNotFoundError, NotADirectoryError):
-        raise InvalidInputError("path", f"there is nothing at {path}") from None
+        raise InvalidInputError("path", f"{path} does not exist") from None
     except OSError as error:
-        raise InvalidInputError("path", f"{_short(str(path))} cannot be read ({error.strerror})") from None
+        raise InvalidInputError("path", f"{_shorten_text(str(path))} cannot be read ({error.strerror})") from None
     if kind not in (stat.S_IFREG, stat.S_IFDIR):
         raise InvalidInputError("path", f"{path.name} is neither a file nor a folder")
 
 
-def _short(text: str) -> str:
+def _shorten_text(text: str) -> str:
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 
 
 def _is_zip(path: Path) -> bool:
-    """Whether this is a zip, also a damaged one."""
+    """Return True for a zip, even a damaged one."""
     try:
         with path.open("rb") as file:
             return file.read(4) in _ZIP_BEGINS or zipfile.is_zipfile(file)
-    except zipfile.BadZipFile:  # a zip in its end, and so damaged that nothing more can be told
+    except zipfile.BadZipFile:  # a zip by its end, but too damaged to tell more
         return True
     except OSError as error:
         raise InvalidInputError("path", f"{path.name} cannot be read ({error.strerror})") from None
 
 
 class _Archive:
-    """An export that is read member by member, never more of it at once than is needed."""
+    """An export that is read member by member, keeping little in memory."""
 
     def __init__(self, path: Path, archive: zipfile.ZipFile) -> None:
         self._name, self._archive = path.name, archive
@@ -226,26 +234,25 @@ class _Archive:
         if size > _LARGEST:
             raise InvalidInputError("path", f"{path.name} unpacks to more than {_LARGEST >> 20} MB")
         if len(members) > _MOST_MEMBERS or (size > _SMALL and size > _HIGHEST_RATIO * path.stat().st_size):
-            raise InvalidInputError("path", f"{path.name} is packed so tightly that it cannot be an export")
+            raise InvalidInputError("path", f"{path.name} is compressed too much to be an export")
         self._left, self._rows = _LARGEST, _MOST_ROWS
 
     def document(self, name: str) -> Any:
-        """A member that is one JSON document."""
         return _from_json(self.data(name))
 
     def data(self, name: str) -> bytes:
-        """All of a member that is not large."""
+        """Return all of a member that is not large."""
         with self._archive.open(name) as file:
             data = file.read(_LARGEST_FILE + 1)
         self._count(len(data), len(data) > _LARGEST_FILE, name)
         return data
 
     def rows(self, name: str, *, optional: bool = False) -> Iterator[dict[str, Any]]:
-        """The rows of a member, one after another."""
         if optional and name not in self._archive.NameToInfo:
             return
         with self._archive.open(name) as file:
-            # only \n ends a line here: JSON escapes it inside of texts, but not the others Python takes for one
+            # only \n ends a line here: JSON escapes it inside of texts, but not the other characters that Python treats
+            # as one
             while line := file.readline(_LONGEST_LINE + 1):
                 self._rows -= 1
                 self._count(len(line), len(line) > _LONGEST_LINE or self._rows < 0, name)
@@ -253,18 +260,17 @@ class _Archive:
                     yield _from_json(line)
 
     def files(self) -> dict[str, bytes]:
-        """The files a person reads."""
         names = self._archive.NameToInfo
         return {name: self.data(name) for name in names if name == "MEMORY.md" or name.startswith("memory/")}
 
     def _count(self, size: int, too_long: bool, name: str) -> None:
-        self._left -= size  # what is really there, whatever the headers say
+        self._left -= size  # the actual size, whatever the headers say
         if too_long or self._left < 0:
-            raise InvalidInputError("path", f"{name} in {self._name} is longer than any export's")
+            raise InvalidInputError("path", f"{name} in {self._name} is too long for an export")
 
 
 def _from_json(data: bytes) -> Any:
-    """What is told here; `ValueError` if it holds half a character, which no store could keep."""
+    """Parse JSON; raise `ValueError` for lone surrogates, which no store could keep."""
     value = json.loads(data.decode("utf-8"))
     if b"\\ud" in data.lower():
         json.dumps(value, ensure_ascii=False).encode("utf-8")
@@ -272,7 +278,7 @@ def _from_json(data: bytes) -> Any:
 
 
 def _import_archive(
-    person: Person, acting: Acting, path: Path, dry_run: bool, progress: Progress | None
+    person: UserMemory, acting: Acting, path: Path, dry_run: bool, progress: Progress | None
 ) -> ImportReport:
     try:
         with zipfile.ZipFile(path) as opened:
@@ -285,7 +291,7 @@ def _import_archive(
             told = archive.document("state.json")
             if told["mode"] not in MODES:
                 raise ValueError("mode")
-            state = checked(
+            state = check_archived(
                 State(
                     user_id=person.user.user_id,
                     created_at=from_text(told["created_at"]),
@@ -294,22 +300,24 @@ def _import_archive(
                     secret=bytes.fromhex(told["secret"]),
                 )
             )
-            versions = [checked_line(checked(from_dict(row))) for row in archive.rows("records.jsonl")]
+            versions = [check_file_line(check_archived(from_dict(row))) for row in archive.rows("records.jsonl")]
             entries = [_entry_from_dict(row) for row in archive.rows("journal.jsonl")]
             tombstones = [
-                checked(Tombstone(hash=row["hash"], record_id=row["record_id"], at=from_text(row["at"])))
+                check_archived(Tombstone(hash=row["hash"], record_id=row["record_id"], at=from_text(row["at"])))
                 for row in archive.rows("tombstones.jsonl")
             ]
             recalls = {row["record_id"]: from_text(row["at"]) for row in archive.rows("recalls.jsonl")}
-            # not there in archives of before; what a newer Recollect may ask consent for means nothing here
+            # older archives lack it; consents that only a newer Recollect knows mean nothing here
             consents = {
                 row["name"]: from_text(row["at"])
                 for row in archive.rows("consents.jsonl", optional=True)
                 if row["name"] in CONSENTS
             }
             told_rows = archive.rows("interactions.jsonl", optional=True)
-            interactions = [checked(interaction_log.interaction_from_dict(row)) for row in told_rows]
-            runs = [checked(interaction_log.run_from_dict(row)) for row in archive.rows("runs.jsonl", optional=True)]
+            interactions = [check_archived(interaction_log.interaction_from_dict(row)) for row in told_rows]
+            runs = [
+                check_archived(interaction_log.run_from_dict(row)) for row in archive.rows("runs.jsonl", optional=True)
+            ]
             files = archive.files()
         for number in (*(entry.seq for entry in entries), *(version.seq for version in versions), state.seq):
             if type(number) is not int or not 0 <= number <= min(state.seq, _MOST_NUMBER):
@@ -323,13 +331,13 @@ def _import_archive(
     drafts = [Draft(path.name, record) for record in latest.values() if record.status == "active"]
     if _in_use(person):
         _merge_interactions(person, interactions, report, dry_run)
-        return _merge(person, acting, drafts, report, dry_run, progress)
+        return _merge_drafts(person, acting, drafts, report, dry_run, progress)
     report.written, report.interactions = len(latest), len(interactions)
     if dry_run:
         return report
     with person.user.write() as tx:
         if tx.state().seq:
-            raise StoreBusyError("this memory was begun by another process just now; import again to merge")
+            raise StoreBusyError("another process has just started this memory; import again to merge")
         tx.set_state(state)
         tx.put_many(latest.values())
         for version in versions:
@@ -348,39 +356,39 @@ def _import_archive(
     return report
 
 
-def _in_use(person: Person) -> bool:
-    """Whether there is anything; a database that was created but never written to does not count."""
+def _in_use(person: UserMemory) -> bool:
+    """Return True if the memory has content; a database that was created but never written to does not count."""
     with person.user.read() as reader:
         return reader.state().seq > 0 or person.files.any_text()
 
 
-class _Stop(Exception):
-    """Ends a dry run so that nothing is kept of it."""
+class _DryRunEndError(Exception):
+    """Ends a dry run so that nothing of it is kept."""
 
 
-def _merge(
-    person: Person,
+def _merge_drafts(
+    person: UserMemory,
     acting: Acting,
     drafts: list[Draft],
     report: ImportReport,
     dry_run: bool,
     progress: Progress | None,
 ) -> ImportReport:
-    """Through the ordinary write path, all records in one transaction and one run: all of it is kept, or nothing."""
+    """Import through the ordinary write path, in one transaction and one run: all of it is kept, or nothing."""
     run = acting.run or new_id("run")
     try:
         with person.write(replace(acting, run=run)) as write:
-            there = _There(write)
+            there = _StoredRecords(write)
             for start in range(0, len(drafts), _STEP):
                 if progress:
                     progress(start, len(drafts))
                 step = drafts[start : start + _STEP]
                 there.look_up([draft.record.id for draft in step])
                 for draft in step:
-                    _take(write, there, draft, report)
+                    _import_draft(write, there, draft, report)
             if dry_run:
-                raise _Stop
-    except _Stop:
+                raise _DryRunEndError
+    except _DryRunEndError:
         pass
     if progress:
         progress(len(drafts), len(drafts))
@@ -388,25 +396,27 @@ def _merge(
     return report
 
 
-def _merge_interactions(person: Person, interactions: list[Interaction], report: ImportReport, dry_run: bool) -> None:
+def _merge_interactions(
+    person: UserMemory, interactions: list[Interaction], report: ImportReport, dry_run: bool
+) -> None:
     if not interactions:
         return
     try:
         with person.write_beside() as tx:
-            if refused := pause_of(tx.state().mode, person.config):
+            if refused := refusal_if_paused(tx.state().mode, person.config):
                 report.refused += 1
                 report.skipped.append(f"interactions: {refused.message}")
             else:
                 report.interactions = sum(
-                    outcome.fresh for outcome in interaction_log.report(tx, interactions, person.clock())
+                    outcome.fresh for outcome in interaction_log.store_interactions(tx, interactions, person.clock())
                 )
             if dry_run:
-                raise _Stop
-    except _Stop:
+                raise _DryRunEndError
+    except _DryRunEndError:
         pass
 
 
-def _take(write: Write, there: _There, draft: Draft, report: ImportReport) -> None:
+def _import_draft(write: Write, there: _StoredRecords, draft: Draft, report: ImportReport) -> None:
     record = replace(draft.record, version=1, seq=0, created_at=write.now, updated_at=write.now)
     if write.was_erased(draft.record):
         report.refused += 1
@@ -429,8 +439,8 @@ def _take(write: Write, there: _There, draft: Draft, report: ImportReport) -> No
         report.skipped.append(f"{draft.where}: {outcome.message}")
 
 
-class _There:
-    """What is stored already, asked for each record of an import: each place is read once."""
+class _StoredRecords:
+    """The records already stored, looked up for each record of an import; each place is read once."""
 
     def __init__(self, write: Write) -> None:
         self._write = write
@@ -438,7 +448,6 @@ class _There:
         self._said: dict[tuple[str, str | None], set[Hashable]] = {}
 
     def look_up(self, ids: Sequence[str]) -> None:
-        """Know which of these ids are taken."""
         self._ids = {record.id for record in self._write.tx.find(Query(ids=ids, statuses=()))}
 
     def __contains__(self, record: Record) -> bool:
@@ -447,32 +456,31 @@ class _There:
         if record.kind in ("observation", "episode"):
             return self._write.known.has_exactly(record)
         # the other kinds that the write path does not compare: the same thing at the same place
-        place = _place(record)
-        return place is not None and _what(record) in self._at(place)
+        place = _location_key(record)
+        return place is not None and _content_identity(record) in self._at(place)
 
     def add(self, record: Record) -> None:
-        """It was stored."""
-        place = _place(record)
+        place = _location_key(record)
         if place is not None:
-            self._at(place).add(_what(record))
+            self._at(place).add(_content_identity(record))
             if record.kind == "message" and ("message", None) in self._said:
-                self._said["message", None].add(_what(record))
+                self._said["message", None].add(_content_identity(record))
 
     def _at(self, place: tuple[str, str | None]) -> set[Hashable]:
         if place not in self._said:
             kind, name = place
             query = Query(kinds=(kind,), session=name) if kind == "message" else Query(kinds=(kind,), key=name)
-            self._said[place] = {_what(record) for record in self._write.tx.find(query)}
+            self._said[place] = {_content_identity(record) for record in self._write.tx.find(query)}
         return self._said[place]
 
 
-def _place(record: Record) -> tuple[str, str | None] | None:
+def _location_key(record: Record) -> tuple[str, str | None] | None:
     if record.kind == "message":
         return record.kind, record.session
     return (record.kind, record.key) if record.kind in ("scratch", "daily") else None
 
 
-def _what(record: Record) -> Hashable:
+def _content_identity(record: Record) -> Hashable:
     if record.kind == "scratch":
         return record.key
     return (record.content, record.valid_from) if record.kind == "message" else record.content

@@ -1,7 +1,5 @@
-"""What nobody has learned from yet. It goes by when things were stored here, so that nothing comes too late: a message
-or an interaction that tells of last week is as new as one of this minute.
-
-Knows nothing about extraction.
+"""Messages and interactions that were not learned from yet. The time of storage decides, so that nothing comes too
+late: a message about last week is as new as one of this minute.
 """
 
 from __future__ import annotations
@@ -18,35 +16,35 @@ _BEGINNING = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """How far somebody has read: what was stored up to here, and happened before ``until``.
+    """A reading position: everything stored up to here that happened before ``until``.
 
-    An export keeps these places, and a rebuild loses them together with what they lie between.
+    An export keeps these positions; a rebuild loses them together with what they lie between.
     """
 
     seq: int
-    """The last journal entry that was there: messages are stored with one."""
+    """The last journal entry at the time: messages are stored with one."""
     reported: datetime
-    """The last interaction that was there."""
+    """The last interaction at the time."""
     until: datetime
 
     def covers(self, other: Mark) -> bool:
-        """Whether whoever read up to here has read up to there, too."""
+        """Return True if everything read up to the other mark was read up to this one."""
         return self.seq >= other.seq and self.reported >= other.reported and self.until >= other.until
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unread:
-    """What was not read, and how far one has read with it."""
+    """The unread messages and interactions, and the mark after them."""
 
     messages: tuple[Message, ...]
     interactions: tuple[Interaction, ...]
     mark: Mark
 
 
-def unread(
+def find_unread(
     reader: Reader, marks: Iterable[Mark], *, until: datetime, session: str | None, alive_at: datetime
 ) -> Unread:
-    """What happened before a moment and lies behind all of these marks."""
+    """Return what happened before a moment and lies after all of these marks."""
     farthest = _farthest(marks)
     mark = Mark(seq=reader.state().seq, reported=reader.last_reported() or _BEGINNING, until=until)
     query = Query(kinds=("message",), said_until=until, session=session, alive_at=alive_at)
@@ -83,7 +81,7 @@ def unread(
 
 
 def _farthest(marks: Iterable[Mark]) -> Sequence[Mark]:
-    """The marks without those that others cover; mostly that is one."""
+    """Return the marks without those that others cover; mostly that is one."""
     found: list[Mark] = []
     for mark in sorted(marks, key=lambda mark: (mark.seq, mark.until), reverse=True):
         if not any(other.covers(mark) for other in found):

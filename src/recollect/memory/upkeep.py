@@ -1,5 +1,4 @@
-"""What has to be done now and then: removing what has expired, old tool calls and interactions too, keeping
-MEMORY.md short."""
+"""Periodic upkeep: removing what has expired, old tool calls and interactions, and keeping MEMORY.md short."""
 
 from __future__ import annotations
 
@@ -8,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from recollect.config import Config
-from recollect.memory.erase import erase
+from recollect.memory.erase import erase_records
 from recollect.memory.files.contract import Files
 from recollect.memory.write import Write
 from recollect.policy.retention import IMPORTANT_DAYS
@@ -18,7 +17,7 @@ from recollect.store.contract import Query, Reader
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpkeepReport:
-    """How many records of each kind had expired and were removed, and how many tool calls and interactions."""
+    """The numbers of expired records by kind, tool calls and interactions that were removed."""
 
     expired: dict[str, int]
     calls: int = 0
@@ -27,37 +26,39 @@ class UpkeepReport:
 
 
 def remove_expired(write: Write, files: Files) -> UpkeepReport:
-    """Remove what has expired, from the files too. It can be learned again, so no tombstone stays."""
-    gone = expired(write.tx, write.now)
+    """Remove what has expired, from the files too. It can be learned again, so no tombstones are left."""
+    gone = find_expired(write.tx, write.now)
     if gone:
-        erase(write, files, gone, op="expire", bury=False)
+        erase_records(write, files, gone, op="expire", bury=False)
     config, now = write.config, write.now
     return UpkeepReport(
-        expired=by_kind(gone),
+        expired=count_by_kind(gone),
         calls=write.tx.drop_calls(now - timedelta(days=config.call_retention_days)),
         interactions=write.tx.drop_interactions(now - timedelta(days=config.interaction_retention_days)),
     )
 
 
 def would_remove(reader: Reader, config: Config, now: datetime) -> UpkeepReport:
-    """What `remove_expired` would remove."""
+    """Return what `remove_expired` would remove."""
     calls = reader.calls(until=now - timedelta(days=config.call_retention_days))
     interactions = reader.interactions(until=now - timedelta(days=config.interaction_retention_days))
-    return UpkeepReport(expired=by_kind(expired(reader, now)), calls=len(calls), interactions=len(interactions))
+    return UpkeepReport(
+        expired=count_by_kind(find_expired(reader, now)), calls=len(calls), interactions=len(interactions)
+    )
 
 
-def expired(reader: Reader, now: datetime) -> list[Record]:
-    """What has expired and is still stored."""
+def find_expired(reader: Reader, now: datetime) -> list[Record]:
+    """Return expired records that are still stored."""
     return reader.find(Query(statuses=(), expired_at=now))
 
 
-def by_kind(records: list[Record]) -> dict[str, int]:
-    """How many there are of each kind."""
+def count_by_kind(records: list[Record]) -> dict[str, int]:
+    """Count records by kind."""
     return dict(Counter(record.kind for record in records))
 
 
 def mark_important(write: Write, messages: list[Record], level: str, reason: str | None) -> list[Record]:
-    """Keep these messages for longer: 60 days if their importance is high, 365 if it is critical."""
+    """Keep messages longer: 60 days if their importance is high, 365 if it is critical."""
     until = write.now + timedelta(days=IMPORTANT_DAYS[level])
     kept = []
     for message in messages:

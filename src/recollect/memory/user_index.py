@@ -1,27 +1,27 @@
-"""One user's search index, kept up with the store.
+"""One user's search index, kept up to date with the store.
 
-The index is derived: it is loaded from a snapshot if there is a good one, caught up by sequence number from whatever
-store and process wrote last, and built anew if nothing fits. Losing it costs time and nothing else. A snapshot is
-saved now and then, so that the next process starts where this one stopped; after an erasure at once, because the
-old one still holds, hashed, the words that must be gone.
+The index is derived data. It is loaded from a snapshot if there is a valid one, caught up by sequence number from
+whatever store and process wrote last, and rebuilt if nothing fits. Losing it costs only time. A snapshot is saved now
+and then, so that the next process continues from there; after an erasure at once, because the old one still has hashes
+of the erased words.
 
-A user with more records than may be loaded has no index in memory, if the store can search by itself: their words are
-kept in the store, caught up by sequence number too, and each question gets an excerpt of what could answer it.
+A user with more records than may be loaded has no index in memory, if the store can search by itself: the store keeps
+their words, also caught up by sequence number, and each query gets an excerpt of what could answer it.
 
 The invariant: an index with the number ``seq`` holds exactly what the journal says up to ``seq``, of one life of the
 user. Everything here keeps it.
 
 - ``_caught_up`` applies what the journal has after ``index.seq`` and up to the number that the reader sees, in one
   view. With two views, a record could be read that is newer than the number noted for it, and be applied twice.
-- A reader comes first and ``guard`` second, in every thread. The other way round, a thread that holds the index and
-  waits for a reader blocks one that has the reader and waits for the index. That is why `commit` opens
-  its reader outside of the user's lock and before ``guard``.
-- An open write may search what it did itself: then the index is ahead of the store (``_ahead``), others get
-  ``_beside``, and `roll_back` throws it away. It is never saved meanwhile: a snapshot must not hold what is rolled back
+- Open the reader first and take ``guard`` second, in every thread. The other way round, a thread that holds the index
+  and waits for a reader blocks one that has the reader and waits for the index. That is why `commit` opens its reader
+  outside of the user's lock and before ``guard``.
+- An open write may search its own changes: then the index is ahead of the store (``_ahead``), others get ``_beside``,
+  and `roll_back` discards it. It is never saved meanwhile: a snapshot must not hold what is rolled back.
 - Numbers alone do not identify a change. A restored backup has the same numbers with other contents, so
-  ``index.life`` and ``index.last`` (the change itself) must agree, or the index is built again.
-- After an erasure the snapshot is deleted before the commit (`drop`) and saved again after it. In between a kill
-  costs a rebuild; in the other order it would leave erased words on disk.
+  ``index.life`` and ``index.last`` (the change itself) must agree, or the index is rebuilt.
+- For an erasure the snapshot is deleted before the commit (`drop`) and saved again after it. A kill in between costs a
+  rebuild; in the other order it would leave erased words on disk.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from typing import TYPE_CHECKING
 
 from recollect.config import Config
 from recollect.errors import StoreError
-from recollect.memory.chat_scope import whole
+from recollect.memory.chat_scope import unscoped
 from recollect.records import Record
 from recollect.search.index.snapshot import notes_of
 from recollect.store.contract import Query, Reader, State, UserStore
-from recollect.store.word_contract import KeptWords, WordKeeper, WordReader, WordWriter
+from recollect.store.word_contract import KeptWords, WordReader, WordStore, WordWriter
 from recollect.text import terms
 
 if TYPE_CHECKING:
@@ -49,13 +49,13 @@ if TYPE_CHECKING:
     from recollect.search.index.index import Index
 
 _AT_ONCE = 500  # records fetched together when catching up
-_LATER = 5000  # changes at once that wait for the first search: who saved a large file does not wait for their words
-_REBUILD_SHARE = 0.5  # of all changes: more than that is read faster from the records
-_SAVE_AFTER = 1000  # changes, or a tenth of what there is
+_LATER = 5000  # changes that wait for the first search: saving a large file does not wait for indexing
+_REBUILD_SHARE = 0.5  # of all changes: above this, reading all records is faster
+_SAVE_AFTER = 1000  # changes, or a tenth of the index
 _SAVE_AT_END = 50  # changes worth more than the time to save them
 _SNAPSHOT = "words.idx"
-_STEP = 2000  # records whose words are handed to the store at once
-_BEHIND = 200  # changes that a search looks at by itself, before the store takes them in
+_STEP = 2000  # records whose words are passed to the store at once
+_BEHIND = 200  # changes that a search examines by itself before the store indexes them
 
 
 @lru_cache(maxsize=256)
@@ -64,11 +64,11 @@ def _life(secret: bytes, created_at: datetime) -> str:
 
 
 def life_of(state: State) -> str:
-    """Which of the user's lives this is: another one begins when they are erased or rebuilt."""
+    """Return an id of the user's life: another one begins when they are erased or rebuilt."""
     return _life(state.secret, state.created_at)
 
 
-class Catalogue:
+class UserIndex:
     """Finds the records of one user by their words. Safe to use from many threads."""
 
     def __init__(
@@ -84,16 +84,16 @@ class Catalogue:
         self._config = config
         self._marks = marks
         self._index: Index | None = None
-        self._saved_seq: int | None = None  # None until somebody looked
-        self._ahead = False  # it holds what an open write did
-        self._stored: Index | None = None  # beside it: what others see meanwhile
+        self._saved_seq: int | None = None  # None until it was read
+        self._ahead = False  # it holds the changes of an open write
+        self._stored: Index | None = None  # what others see meanwhile
         self._place = 0  # the file all this is about
-        self._large = False  # as of the last look
+        self._large = False  # as of the last check
         self._lexemes: tuple[bytes, Lexemes] | None = None
 
     @contextmanager
     def using(self, reader: Reader, state: State, *, in_write: bool = False) -> Iterator[Index]:
-        """`caught_up`, with ``guard`` held meanwhile if others use the same index."""
+        """Yield `caught_up`, with ``guard`` held if others use the same index."""
         with self.guard:
             index = self.caught_up(reader, state, in_write=in_write)
             if not self._large:
@@ -102,12 +102,12 @@ class Catalogue:
         yield index
 
     def caught_up(self, reader: Reader, state: State, *, in_write: bool = False) -> Index:
-        """The index with everything the reader can see, or more. Hold ``guard`` while using it.
+        """Return the index with everything the reader can see, or more. Hold ``guard`` while using it.
 
-        ``in_write`` says that the reader is an open write: what it did is searched, but not kept if it fails.
-        Always open the reader first and take ``guard`` then: that is the order in which all threads wait.
+        ``in_write`` says that the reader is an open write: its changes are searched, but not kept if it fails. Always
+        open the reader first and then take ``guard``: all threads wait in this order.
         """
-        reader = whole(reader)  # the index is of everything; which records fit is said by each search
+        reader = unscoped(reader)  # the index covers everything; each search says which records fit
         with self.guard:
             if (excerpt := self._excerpt(reader, state)) is not None:
                 return excerpt
@@ -126,27 +126,27 @@ class Catalogue:
             return index
 
     def commit(self, seq: int, *, erased: bool) -> None:
-        """After a write: take in what piled up, so that no search has to wait for all of it, unless it is very much."""
+        """Index what has piled up after a write, so that no search has to wait for it, unless it is very much."""
         with self.guard:
             self._ahead, self._stored = False, None
             if self._large:
-                return  # the next search or write takes it in
+                return  # the next search or write indexes it
             index = self._index
             behind = seq - (index.seq if index is not None else self._on_disk())
         if _AT_ONCE <= behind < _LATER or (erased and index is not None):
-            with suppress(StoreError), self._read() as reader, self.guard:  # the write is done, come what may
+            with suppress(StoreError), self._read() as reader, self.guard:  # the write is done in any case
                 self.caught_up(reader, reader.state())
                 if erased:
                     self.save()
 
     def roll_back(self) -> None:
-        """A write was rolled back: what was taken in of it must go."""
+        """Discard the index if it holds changes of a write that was rolled back."""
         with self.guard:
             if self._ahead:
                 self._ahead, self._index, self._stored = False, None, None
 
     def save(self) -> None:
-        """Write the snapshot. What cannot be written is no loss."""
+        """Write the snapshot. A failure to write it is harmless."""
         path = self._path
         with self.guard:
             index = self._index
@@ -171,7 +171,7 @@ class Catalogue:
                     left.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Save what is worth saving, and let go of the index."""
+        """Save the index if that is worthwhile, and release it."""
         if self.is_loaded:
             with suppress(StoreError), self._read() as reader, self.guard:
                 index = self.caught_up(reader, reader.state())  # what was erased meanwhile must not be saved again
@@ -181,34 +181,34 @@ class Catalogue:
 
     @property
     def is_loaded(self) -> bool:
-        """Whether there is an index in memory."""
+        """True if there is an index in memory."""
         return self._index is not None
 
     @property
     def is_large(self) -> bool:
-        """Whether the store has the words of this user, as there are too many to be loaded."""
+        """True if the store keeps this user's words, because there are too many to load."""
         return self._large
 
     @property
     def size(self) -> int:
-        """How many records the index in memory has."""
+        """The number of records in the index in memory."""
         index = self._index
         return 0 if index is None else index.size
 
     def renew(self) -> None:
-        """In a forked child: if another thread was at it, it may be half done."""
+        """Reset in a forked child: if another thread was using the index, it may be half done."""
         if not self.guard.acquire(blocking=False):
             self._index = None
         self.guard = threading.RLock()
         self._ahead, self._stored = False, None
 
     def forget(self) -> None:
-        """Let go of the index without saving it."""
+        """Release the index without saving it."""
         with self.guard:
             self._index, self._stored, self._saved_seq = None, None, None
 
     def rebuild(self, user: UserStore) -> int:
-        """Build the index anew from the records, or the words that the store has, and say how many there are."""
+        """Rebuild the index, or the words that the store keeps, from the records; return their number."""
         with self._read() as reader, self.guard:
             state = reader.state()
             if not isinstance(reader, WordReader) or reader.kept_words() is None:
@@ -220,7 +220,7 @@ class Catalogue:
             return sum(reader.count().values())
 
     def _make_words_anew(self, user: UserStore) -> None:
-        """In steps, so that others can write meanwhile."""
+        """Rebuild the stored words in steps, so that others can write meanwhile."""
         done, begun = False, False
         while not done:
             with user.write() as tx:
@@ -229,23 +229,23 @@ class Catalogue:
                 done, begun = self._take_in(tx, anew=not begun), True
 
     def prepare(self, user: UserStore) -> None:
-        """Before a search, while no reader is open: let the store take in the words of a user too large to load.
+        """Let the store index the words of a user too large to load. Call it before a search, while no reader is open.
 
-        A process that has the index in memory does it in steps, a step before each search; one that has not does all
-        of it, as loading the index would take as long.
+        A process that has the index in memory does it in steps, one before each search; another does all of it, because
+        loading the index would take as long.
         """
         most, index = self._config.index_limit, self._index
         has_most = index is not None and len(index) >= most // 2
-        if not isinstance(user, WordKeeper):
+        if not isinstance(user, WordStore):
             return
-        with suppress(StoreError):  # what cannot be written cannot be prepared either; the search finds its way
+        with suppress(StoreError):  # if it cannot be written it cannot be prepared; the search still works
             while self._is_due(most) and user.exists():
                 with user.write_if_free() as tx:
                     if tx is None or self._take_in(tx) or has_most:
                         return
 
     def _is_due(self, most: int) -> bool:
-        """Whether there is something for the store to take in, or to let go of."""
+        """Return True if the store has words to index or to release."""
         with self._read() as reader:
             state, index = reader.state(), self._index
             if not isinstance(reader, WordReader) or state.seq <= most:
@@ -257,14 +257,14 @@ class Catalogue:
             return sum(reader.count().values()) > most or reader.kept_words() is not None
 
     def _taken_in(self, tx: WordWriter) -> KeptWords | None:
-        """All words taken in by the store, those of this write too; None if there are too few to be kept."""
+        """Let the store index all words, including those of this write; None if there are too few to keep."""
         while not self._take_in(tx):
             pass
         return tx.kept_words()
 
     def _take_in(self, tx: WordWriter, *, anew: bool = False) -> bool:
-        """Let the store take in the words of some more records; whether these were all."""
-        from recollect.memory.partial_index import worded
+        """Let the store index the words of some more records; return True if these were all."""
+        from recollect.memory.partial_index import index_passages
 
         state, most = tx.state(), self._config.index_limit
         if state.seq == 0:
@@ -279,7 +279,7 @@ class Catalogue:
             kept = KeptWords(life)
         records = tx.find(Query(statuses=(), changed_after=kept.seq, limit=_STEP))
         lexemes = self._lexemes_of(state)
-        rows = [row for record in records for row in worded(record, lexemes, self._terms, self._marks)]
+        rows = [row for record in records for row in index_passages(record, lexemes, self._terms, self._marks)]
         done = len(records) < _STEP
         seq = max(state.seq if done else 0, records[-1].seq if records else kept.seq)
         tx.put_words([record.id for record in records], rows, seq=seq, complete=kept.complete or done)
@@ -288,7 +288,7 @@ class Catalogue:
     # inside
 
     def _excerpt(self, reader: Reader, state: State) -> Index | None:
-        """For a user whose words the store has: an index to be filled by each question."""
+        """Return an index to be filled by each query, for a user whose words the store keeps."""
         self._large = False
         if state.seq <= self._config.index_limit or not isinstance(reader, WordReader):
             return None
@@ -297,10 +297,10 @@ class Catalogue:
             kept = self._taken_in(reader)
         if kept is None:
             return None
-        from recollect.memory.partial_index import Excerpt  # here, not above: it loads NumPy
+        from recollect.memory.partial_index import PartialIndex  # here, not above: it loads NumPy
 
         self._index, self._stored, self._ahead, self._large = None, None, False, True
-        excerpt = Excerpt(
+        excerpt = PartialIndex(
             reader,
             kept,
             self._lexemes_of(state),
@@ -313,12 +313,11 @@ class Catalogue:
         return excerpt
 
     def _usable(self, reader: WordReader, state: State) -> KeptWords | None:
-        """The words the store has, if they can be searched."""
         kept = reader.kept_words()
         return kept if kept is not None and kept.complete and kept.life == self._rules(state) else None
 
     def _rules(self, state: State) -> str:
-        """For which life words are made, and how."""
+        """Identify the life and the analysis that words are made for."""
         from recollect.search.index.index import analysis_of
 
         return f"{life_of(state)} {analysis_of(self._terms)}"
@@ -357,7 +356,7 @@ class Catalogue:
         return self._new(life)
 
     def _beside(self, reader: Reader, state: State) -> Index:
-        """What is stored, for those who search while a write is open that has been searched itself."""
+        """Return the stored state, for searches while a write is open that has been searched itself."""
         if self._stored is None or self._stored.seq != state.seq or self._stored.life != life_of(state):
             self._stored = self._new(life_of(state))
             for record in reader.scan():
@@ -366,7 +365,6 @@ class Catalogue:
         return self._stored
 
     def _on_disk(self) -> int:
-        """Up to which change the snapshot is."""
         if self._saved_seq is None:
             self._saved_seq = 0 if self._path is None else int(notes_of(self._path).get("seq", 0))
         return self._saved_seq
@@ -397,6 +395,6 @@ class Catalogue:
 
 
 def _change(reader: Reader, seq: int) -> str:
-    """What tells this change from another one with the same number, in a database that was replaced by a copy."""
+    """Return what tells this change from another of the same number, in a database that was replaced by a copy."""
     entry = reader.entry(seq)
     return "" if entry is None else f"{entry.record_id} {entry.at}"

@@ -1,4 +1,4 @@
-"""One user, as all handles on them share it: their part of the store, their files, what is known by heart."""
+"""The state of one user that all handles share: their part of the store, their files and caches."""
 
 from __future__ import annotations
 
@@ -11,19 +11,17 @@ from recollect.config import Config
 from recollect.errors import StoreError, StoreFullError, StoreReadOnlyError
 from recollect.memory.files.contract import Files
 from recollect.memory.transaction import NO_HOOKS, Hooks, Participants, UserTransaction
-from recollect.memory.user_index import Catalogue
-from recollect.memory.vectors import Embedding, Meaning
+from recollect.memory.user_index import UserIndex
+from recollect.memory.vectors import Embedding, UserVectors
 from recollect.memory.write import Acting, Write
-from recollect.memory.write_cache import Known, marks_of
+from recollect.memory.write_cache import WriteCache, marks_of
 from recollect.search.weights import Weights
 from recollect.store.contract import Reader, Transaction, UserStore
 from recollect.store.forks import renew_after_forks
 from recollect.times import Clock
 
 
-class Person:
-    """What belongs to one user."""
-
+class UserMemory:
     def __init__(
         self,
         user: UserStore,
@@ -31,7 +29,7 @@ class Person:
         config: Config,
         clock: Clock,
         embedding: Embedding | None = None,
-        used: Callable[[Person], None] | None = None,
+        used: Callable[[UserMemory], None] | None = None,
         settle: Callable[[], None] = lambda: None,
         hooks: Hooks = NO_HOOKS,
     ) -> None:
@@ -39,28 +37,28 @@ class Person:
         self.files = files
         self.config = config
         self.clock = clock
-        self.catalogue = Catalogue(user.read, files.folder, config, marks_of)
-        self.known = Known(self.catalogue)
-        self.meaning = None if embedding is None else Meaning(embedding, user, self.catalogue)
+        self.catalogue = UserIndex(user.read, files.folder, config, marks_of)
+        self.known = WriteCache(self.catalogue)
+        self.meaning = None if embedding is None else UserVectors(embedding, user, self.catalogue)
         self.weights = Weights().but(config.weight_changes())
         self.recalled: dict[str, datetime] = {}
-        """Recalls not yet written down; the next write takes them along."""
+        """Times of searches that are not stored yet; the next write stores them."""
         self.notices: list[str] = []
-        """What came up while reading and was not told yet."""
+        """Notices that came up while reading and were not delivered yet."""
         self._writing: int | None = None
         self._turn = threading.RLock()
         """Held until a failed write is put right, which is longer than the user's lock."""
         self._used = used
         self._hooks = hooks
         self.settle = settle
-        """Writes down what is waiting to be logged, so that who looks finds it."""
-        renew_after_forks(self, Person._renew)
+        """Writes pending log entries, so that readers find them."""
+        renew_after_forks(self, UserMemory._renew)
 
     @contextmanager
     def write(self, acting: Acting, *, hooks: Hooks | None = None) -> Iterator[Write]:
-        """Open the one way to change anything of this user, with these hooks or the user's own.
+        """Open the one way to change this user's memory, with these hooks or the user's own.
 
-        `recollect.memory.transaction` says what happens in which order, and why.
+        `recollect.memory.transaction` explains the order of the steps.
         """
         self.check_no_batch()
         hooks = self._hooks if hooks is None else hooks
@@ -79,7 +77,6 @@ class Person:
 
     @contextmanager
     def _in_turn(self) -> Iterator[None]:
-        """Keep other threads out, and note which thread is at it."""
         with self._turn:
             self._writing = threading.get_ident()
             try:
@@ -89,24 +86,24 @@ class Person:
 
     @contextmanager
     def write_beside(self) -> Iterator[Transaction]:
-        """For what is kept beside the memory, the log of tool calls and the ledger: no file is read or made."""
+        """Open a transaction for data stored alongside the memory, such as the call log; no file is read or written."""
         self.check_no_batch()
         with self.user.write() as tx:
             yield tx
 
     @property
     def has_batch_here(self) -> bool:
-        """Whether this thread has a batch of this user open."""
+        """True if this thread has a batch of this user open."""
         return self._writing == threading.get_ident()
 
     def check_no_batch(self) -> None:
-        """Complain if this thread has a batch of this user open: it would wait for itself."""
+        """Raise an error if this thread has a batch of this user open: it would wait for itself."""
         if self.has_batch_here:
-            raise StoreError("a batch of this user is open in this thread; use the memory that batch() gave you")
+            raise StoreError("a batch of this user is open in this thread; use the memory that batch() returned")
 
     @contextmanager
     def read(self, *, notes: bool = False) -> Iterator[Reader]:
-        """A consistent view, after what the person edited has been taken over, in the notes too if asked."""
+        """Open a consistent view, after merging the person's edits, including the daily notes on request."""
         with self.user.read() as reader:
             if not (edited := self.files.edited(reader, notes=notes)):
                 yield reader
@@ -119,26 +116,26 @@ class Person:
                     self.files.take_over_daily(write)
             self.notices += write.notices
         except (StoreReadOnlyError, StoreFullError):
-            pass  # what cannot be written cannot be taken over either; the stored memory still answers
+            pass  # if nothing can be written, edits cannot be merged; the stored memory still answers
         with self.user.read() as reader:
             yield reader
         self._tell_use()
 
     def _tell_use(self) -> None:
-        """While no lock is held: to make room, other people's indexes may be put away."""
+        """Report the use, while no lock is held: other users' indexes may be released to make room."""
         if self._used is not None and self.catalogue.is_loaded:
             self._used(self)
 
     def _renew(self) -> None:
-        """In a forked child: whatever other threads were doing, they are not here."""
+        """Reset in a forked child, where other threads do not exist."""
         self._turn, self._writing = threading.RLock(), None
         self.catalogue.renew()
         if self.meaning is not None:
             self.meaning.renew()
-        self.known = Known(self.catalogue)
+        self.known = WriteCache(self.catalogue)
 
     def start_over(self) -> None:
-        """The database was replaced: know nothing by heart."""
-        self.known = Known(self.catalogue)
+        """Drop all caches after the database was replaced."""
+        self.known = WriteCache(self.catalogue)
         self.catalogue.forget()
         self.files.discard(keep=True)

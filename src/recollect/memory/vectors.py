@@ -1,8 +1,8 @@
-"""Search by meaning: an embedder shared by everyone, and one user's vectors.
+"""Vector search: an embedder shared by all users, and one user's vectors.
 
-Vectors are made after the write, in batches, by a thread of this process; what is missing is found by asking the
-store, so nothing is lost by a crash and nothing must be queued. An embedder that fails or is slow is left alone for a
-while; searches go on by words and say so. A record without a vector yet is found by its words.
+Vectors are made after the write, in batches, by a background thread. Missing ones are found by asking the store, so
+nothing is lost in a crash and nothing needs queueing. An embedder that fails or is slow is left alone for a while;
+searches continue by words and say so. A record without a vector yet is found by its words.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from recollect.errors import EmbedderError, RecollectError
-from recollect.memory.user_index import Catalogue, life_of
+from recollect.memory.user_index import UserIndex, life_of
 from recollect.records import Record
 from recollect.search.filters import Filter
 from recollect.search.passages import indexed_text
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from recollect.memory.partial_index import Excerpt
+    from recollect.memory.partial_index import PartialIndex
     from recollect.search.embedders.embedder import Embedder
     from recollect.search.index.index import Index
     from recollect.search.vectors import Vectors
@@ -36,16 +36,16 @@ EMBEDDED = ("fact", "note", "observation", "episode", "daily", "message")
 """The kinds that get a vector."""
 
 _BATCH = 64
-_AT_A_TIME = 2  # queries at the embedder
+_AT_A_TIME = 2  # concurrent queries to the embedder
 _MOST_TEXT = 2000  # characters: embedders read a few hundred tokens
 _BEFORE = 300  # of the message before: an answer alone often does not say what it is about
-_QUERIES = 256  # remembered vectors of queries
+_QUERIES = 256  # cached vectors of queries
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0  # seconds, after failures
 
-_NEAREST = 200  # records taken in for a query, of a user too large to load
-_SAMPLE, _SAMPLE_GROWTH = 500, 1.2  # vectors that tell the usual similarity, and when to choose others
-_KEPT_AT_ONCE = 200  # vectors, while others wait to write
-_NONE_YET = "searched by words alone: the vectors are still being made"
+_NEAREST = 200  # records drawn for a query, of a user too large to load
+_SAMPLE, _SAMPLE_GROWTH = 500, 1.2  # vectors that give the usual similarity, and when to choose others
+_KEPT_AT_ONCE = 200  # vectors stored at once, while others wait to write
+_NONE_YET = "searched by words only: the vectors are not ready yet"
 
 Progress = Callable[[int, int], None]
 
@@ -55,7 +55,7 @@ class _Embeds(Protocol):
 
 
 class Embedding:
-    """The embedder and the thread that works for it. Shared by all users of a process."""
+    """The embedder and its background thread, shared by all users of a process."""
 
     def __init__(self, embedder: Embedder, timeout: float) -> None:
         self.embedder = embedder
@@ -72,21 +72,20 @@ class Embedding:
         renew_after_forks(self, Embedding._renew)
 
     def _renew(self) -> None:
-        """In a forked child, where the threads are not: begin anew."""
         self._asking = threading.BoundedSemaphore(_AT_A_TIME)
         self._guard = threading.Condition()
         self._waiting.clear()
         self._worker = None
 
     def of_query(self, text: str) -> tuple[NDArray[np.float32] | None, str]:
-        """The vector of a query, or why there is none."""
+        """Return the vector of a query, or the reason there is none."""
         with self._guard:
             if (known := self._queries.get(text)) is not None:
                 return known, ""
             if time.monotonic() < self._rests_until:
                 return None, self._problem
         if self._closed:
-            return None, "searched by words alone: the application was closed"
+            return None, "searched by words only: the application was closed"
         try:
             vector = self._asked(text)
         except RecollectError as error:
@@ -100,7 +99,7 @@ class Embedding:
         return vector, ""
 
     def _asked(self, text: str) -> NDArray[np.float32]:
-        """The vector of a text, or an error in time. The thread is one that no exit waits for."""
+        """Return the vector of a text, or raise in time. The thread does not delay exit."""
         answer: queue.SimpleQueue[NDArray[np.float32] | RecollectError] = queue.SimpleQueue()
         asking, embedder = self._asking, self.embedder
         late = EmbedderError(f"the embedder took longer than {self._timeout:g} s")
@@ -125,7 +124,7 @@ class Embedding:
         return found
 
     def soon(self, who: _Embeds) -> None:
-        """Make vectors for someone, in the background."""
+        """Make vectors for a user in the background."""
         with self._guard:
             if self._closed:
                 return
@@ -136,7 +135,7 @@ class Embedding:
             self._guard.notify_all()
 
     def close(self) -> None:
-        """Stop the thread after the batch it is at."""
+        """Stop the thread after its current batch."""
         with self._guard:
             self._closed = True
             self._waiting.clear()
@@ -153,12 +152,12 @@ class Embedding:
                     self._guard.wait(rest if self._waiting and rest > 0 else None)
                 if self._closed:
                     return
-                key, who = self._waiting.popitem(last=False)  # first: what is written from now on is another turn
+                key, who = self._waiting.popitem(last=False)  # first: what is written from now on needs another turn
             try:
                 done = who.embed_some() == 0
                 with self._guard:
                     self._worked()
-            except RecollectError as error:  # of the embedder or of the store: it is tried again after a rest
+            except RecollectError as error:  # of the embedder or the store: retried after a pause
                 self._failed(str(error))
                 done = False
             if not done:
@@ -169,25 +168,23 @@ class Embedding:
         with self._guard:
             self._pause = min(max(2 * self._pause, _FIRST_PAUSE), _LONGEST_PAUSE)
             self._rests_until = time.monotonic() + self._pause
-            self._problem = f"searched by words alone: {problem}"
+            self._problem = f"searched by words only: {problem}"
 
     def _worked(self) -> None:
         self._pause = self._rests_until = 0.0
 
 
-class Similar(NamedTuple):
-    """How similar each document is to a query, NaN for those without a vector, or why nobody knows."""
+class Similarity(NamedTuple):
+    """The similarity of each document to a query, NaN for those without a vector, or the reason it is unknown."""
 
     values: NDArray[np.float32] | None = None
     usual: float | None = None
-    """The similarity of any document, if those at hand do not tell."""
+    """The similarity of an average document, if those at hand are not representative."""
     note: str = ""
 
 
-class Meaning:
-    """One user's vectors."""
-
-    def __init__(self, embedding: Embedding, user: UserStore, catalogue: Catalogue) -> None:
+class UserVectors:
+    def __init__(self, embedding: Embedding, user: UserStore, catalogue: UserIndex) -> None:
         self.embedding = embedding
         self._user = user
         self._catalogue = catalogue
@@ -203,25 +200,25 @@ class Meaning:
         self._compared = ("", 0)  # of a user too large to load: up to which vector the store can compare them
 
     def renew(self) -> None:
-        """In a forked child: another thread may have been at it."""
+        """Reset in a forked child: another thread may have been using it."""
         self._guard = threading.Lock()
         self._vectors = self._mapped = None
 
     def soon(self) -> None:
-        """Something was written: make its vectors in the background."""
+        """Make the vectors of a write in the background."""
         self.embedding.soon(self)
 
-    def similar(self, index: Index, reader: Reader, query: NDArray[np.float32], where: Filter) -> Similar:
-        """How similar each document is to a query. Of a user too large to load, the nearest are taken in first."""
-        from recollect.memory.partial_index import Excerpt
+    def similar(self, index: Index, reader: Reader, query: NDArray[np.float32], where: Filter) -> Similarity:
+        """Return the similarity of each document to a query. For a user too large to load, draw the nearest first."""
+        from recollect.memory.partial_index import PartialIndex
 
-        if isinstance(index, Excerpt):
+        if isinstance(index, PartialIndex):
             return self._similar_in(index, query, where)
         values = self.similarity(index, reader, query)
-        return Similar(note=_NONE_YET) if values is None else Similar(values)
+        return Similarity(note=_NONE_YET) if values is None else Similarity(values)
 
     def similarity(self, index: Index, reader: Reader, query: NDArray[np.float32]) -> NDArray[np.float32] | None:
-        """How similar each document is to a query; NaN for those without a vector, None if none has one."""
+        """Return the similarity of each document; NaN for those without a vector, None if none has one."""
         import numpy as np
 
         self._catch_up(index, reader)
@@ -231,15 +228,15 @@ class Meaning:
         similar: NDArray[np.float32] = found[index.vector]
         return similar
 
-    def _similar_in(self, excerpt: Excerpt, query: NDArray[np.float32], where: Filter) -> Similar:
+    def _similar_in(self, excerpt: PartialIndex, query: NDArray[np.float32], where: Filter) -> Similarity:
         import numpy as np
 
         from recollect.search.embedders.embedder import unpack
 
-        self._vectors = self._mapped = None  # of no more use
+        self._vectors = self._mapped = None  # no longer needed
         name, dimensions = self.embedding.embedder.name, self.embedding.embedder.dimensions
         if self._compared != (excerpt.life, excerpt.last_vector(name)):
-            self.soon()  # until then, of what has the words and what is known already
+            self.soon()  # until then, only what has the words or is known already
         excerpt.draw_nearest(name, query, where, _NEAREST)
         values = np.full(excerpt.size, np.nan, dtype=np.float32)
         for each in excerpt.vectors(name):
@@ -247,11 +244,11 @@ class Meaning:
             if number is not None and excerpt.version[number] == each.version and len(each.data) == 2 * dimensions:
                 values[number] = unpack(each.data, dimensions)[0] @ query
         if np.isnan(values).all():
-            return Similar(note=_NONE_YET)
-        return Similar(values, self._usual(excerpt, query))
+            return Similarity(note=_NONE_YET)
+        return Similarity(values, self._usual(excerpt, query))
 
-    def _usual(self, excerpt: Excerpt, query: NDArray[np.float32]) -> float | None:
-        """The similarity of any record, by a sample that is kept: the nearest do not tell it."""
+    def _usual(self, excerpt: PartialIndex, query: NDArray[np.float32]) -> float | None:
+        """Return the similarity of an average record by a cached sample, because the nearest are not representative."""
         import numpy as np
 
         from recollect.search.embedders.embedder import unpack
@@ -292,17 +289,17 @@ class Meaning:
     @staticmethod
     def _place(index: Index, record_id: str, row: int, version: int) -> None:
         number = index.number(record_id)
-        if number is not None and index.version[number] == version:  # else it is of an older text
+        if number is not None and index.version[number] == version:  # otherwise it is of an older text
             index.vector[number] = row
 
     def embed_some(self) -> int:
-        """Make the vectors of one batch of records that have none; how many that were."""
+        """Make the vectors of one batch of records that have none; return their number."""
         from recollect.search.embedders.embedder import pack
 
         embedder = self.embedding.embedder
         with self._guard:
             if not self._user.exists():
-                return 0  # a write would make them
+                return 0  # a write would create the user
             self._catalogue.prepare(self._user)
             with self._user.read() as reader:
                 records = reader.unembedded(embedder.name, kinds=EMBEDDED, limit=_BATCH)
@@ -323,7 +320,7 @@ class Meaning:
             return len(records)
 
     def embed_all(self, progress: Progress | None = None) -> int:
-        """Make all vectors that are missing; how many that were."""
+        """Make all missing vectors; return their number."""
         done = 0
         while some := self.embed_some():
             done += some
@@ -332,7 +329,7 @@ class Meaning:
         return done
 
     def _texts(self, reader: Reader, records: list[Record]) -> list[str]:
-        """What is embedded: the record, and of a message the end of the one before it too."""
+        """Return the texts to embed: the record, and for a message also the end of the one before it."""
         with self._catalogue.using(reader, reader.state()) as index:
             index.include([record.id for record in records if record.kind == "message"])
             before = {record.id: self._before(index, record.id) for record in records if record.kind == "message"}
@@ -351,14 +348,14 @@ class Meaning:
         return index.id_of(previous) if previous >= 0 else ""
 
     def _drop_others(self) -> None:
-        """All is done with this embedder, so what another one made is of no more use."""
+        """Drop the vectors of other embedders, once this one has done everything."""
         if not self._alone:
             with self._user.write() as tx:
                 tx.drop_vectors(keep=self.embedding.embedder.name)
             self._alone = True
 
     def _keep_nearest(self) -> None:
-        """Of a user too large to load: let the store compare what it does not know yet."""
+        """Let the store prepare vectors it cannot compare yet, for a user too large to load."""
         embedder = self.embedding.embedder
         kept = _KEPT_AT_ONCE
         while kept == _KEPT_AT_ONCE and self._user.exists():

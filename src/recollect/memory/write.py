@@ -1,7 +1,7 @@
-"""The one write path. Whoever wants to change a memory, a tool, an agent, a person or an edited file, does
-it through a `Write`: one transaction, one journal entry for every change, the policy in between.
+"""The one write path. Every change, by a tool, an agent, a person or an edited file, goes through a `Write`: one
+transaction, one journal entry per change, checked by the policy.
 
-Knows nothing about Markdown; `recollect.memory.files.contract` brings the files up to date from what a write changed.
+`recollect.memory.files.contract` updates the files from what a write changed.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any
 
 from recollect.config import Config
 from recollect.errors import InvalidInputError, NotFoundError
-from recollect.memory.chat_scope import belonging, joint, moved, seen_by, transaction_in
-from recollect.memory.write_cache import COMPARED, Known, statement_of
+from recollect.memory.chat_scope import common_chat, keep_chat, move_to_chat, transaction_in, visible_chats
+from recollect.memory.write_cache import COMPARED, WriteCache, statement_of
 from recollect.policy.code import looks_like_code
 from recollect.policy.duplicates.comparison import Relation, Statement, relation, signature
 from recollect.policy.retention import check_kept, daily_expiry
@@ -43,7 +43,7 @@ from recollect.records import (
     new_id,
 )
 from recollect.store.contract import Query, Transaction
-from recollect.text import words
+from recollect.text import folded_words
 
 ERASED = "Not stored: the person had this erased. Only they can ask to remember it again."
 _SHORT_LABEL = 12
@@ -51,32 +51,32 @@ _PROSE = frozenset({"fact", "daily", "note", "observation", "episode"})
 _IN_PLACE = frozenset({"correction", "refinement"})
 _LONE_WORD = b"lone word"
 """Sets the hash of an erased one-word value apart from that of a record that is just this word."""
-_FEW, _MANY = 4, 500  # facts under one key that are read at once, first and then
+_FEW, _MANY = 4, 500  # facts under one key that are read at once: at first, and then
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acting:
-    """On whose behalf something is done: who, in which conversation, run and tool call."""
+    """The actor of a change, with its session, run and tool call."""
 
     actor: str = "person"
     agent: str | None = None
     session: str | None = None
     chat: str | None = None
-    """The chat it is done in: what is read and written is bounded by its wall, see `recollect.memory.chat_scope`."""
+    """The chat it is done in, which limits what is read and written, see `recollect.memory.chat_scope`."""
     run: str | None = None
     call: str | None = None
     trusted: bool = True
     may_be_done: Callable[[], bool] | None = field(default=None, compare=False, repr=False)
-    """Whether another process may have done the same call meanwhile: what it has done is not done again."""
+    """Returns True if another process may have made the same call meanwhile; it is then not repeated."""
 
     @property
     def is_person(self) -> bool:
-        """Whether it is the person themselves, and no agent in their name."""
+        """True for the person themselves, not an agent in their name."""
         return self.actor == "person" and self.agent is None
 
     @property
     def edits_as(self) -> str:
-        """The source of what is written into a file on this behalf. Only the person's own is a `USER_EDIT`."""
+        """The source of what this actor writes into a file. Only the person's own is a `USER_EDIT`."""
         if self.is_person:
             return USER_EDIT
         name = self.agent if self.actor == "person" else self.actor
@@ -84,12 +84,12 @@ class Acting:
 
 
 class DoneAlreadyError(Exception):
-    """Another process has done this call; nothing was done here."""
+    """Another process has made this call; nothing was done here."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One record before and after; ``written`` if it is in the file already, because it came from there."""
+    """One record before and after; ``written`` if the file already has it, because it came from there."""
 
     before: Record | None
     after: Record | None
@@ -97,11 +97,11 @@ class Change:
 
 
 class Write:
-    """One open write. Made by `Person.write`; its methods are the verbs that change a memory."""
+    """One open write, made by `UserMemory.write`; its methods are the verbs that change a memory."""
 
-    def __init__(self, tx: Transaction, known: Known, config: Config, now: datetime, acting: Acting) -> None:
+    def __init__(self, tx: Transaction, known: WriteCache, config: Config, now: datetime, acting: Acting) -> None:
         self.tx = tx
-        """What the verbs see: within `inside`, no more than the chat does."""
+        """The transaction that verbs see: within `inside`, only what the chat may see."""
         self._whole = tx
         self._chat: str | None = None
         self.known = known
@@ -113,18 +113,18 @@ class Write:
         self.changes: list[Change] = []
         self.notices: list[str] = []
         self.erased = False
-        """Whether something was removed for good, by the person or because it had expired."""
+        """True if something was removed permanently, by the person or because it had expired."""
         self.has_buried = False
-        """Whether this write left tombstones: something was erased on request, and must go everywhere."""
+        """True if this write left tombstones: something was erased on request and must go everywhere."""
         self.places: dict[str, int] = {}
-        """Of the receipt of an erasure: who removes something of it elsewhere adds that."""
+        """The places in the receipt of an erasure; whoever removes something elsewhere adds to it."""
         self.topics: list[Topic] = []
-        """What was erased by topic: it must go from what is kept outside of the memory as well."""
+        """Topics that were erased: they must also go from data kept outside the memory."""
         self.cleared = False
-        """Whether everything was erased: then all that is kept outside must go."""
+        """True if everything was erased: then all data kept outside must go."""
 
     def add_pending(self, why: str = STILL_PENDING) -> None:
-        """Say in the receipt that a log or a file still holds what was erased."""
+        """Report in the receipt that a log or a file still holds what was erased."""
         self.places[PENDING] = self.places.get(PENDING, 0) + 1
         if why not in self.notices:
             self.notices.append(why)
@@ -134,7 +134,7 @@ class Write:
     def remember(
         self, record: Record, *, durable: bool = True, day: date | None = None, any_category: bool = False
     ) -> Outcome:
-        """Store a new record, if the policy agrees. What is no fact is noted on a day, today unless another is given.
+        """Store a new record if the policy allows it. A fact that is not durable goes to a daily note.
 
         With ``any_category``, nobody chose the category of a fact: it is that of the one current fact with its key.
         """
@@ -168,11 +168,9 @@ class Write:
         note: str | None = None,
         since: datetime | None = None,
     ) -> Outcome:
-        """A new version of a record. A correction was always so; an update holds from ``since`` or now."""
+        """Store a new version of a record. A correction was always true; an update holds from ``since`` or now."""
         if record.kind == "daily" and changes.get("content", record.content) != record.content:
-            raise InvalidInputError(
-                "content", "of a daily note is only ever added to; jot a new entry, or erase this one"
-            )
+            raise InvalidInputError("content", "of a daily note cannot be changed; jot a new entry, or erase this one")
         changed = self._clean(replace(record, **changes))
         if refused := self.refusal(changed):
             return refused
@@ -185,15 +183,15 @@ class Write:
         if changed.key != record.key and isinstance(changed, Fact):
             taken = self.same_key(changed)
             if taken is not None and taken.id != record.id:
-                return Conflict(message=_conflict(taken), record=taken)
+                return Conflict(message=_conflict_message(taken), record=taken)
         moves_on = changed.content != record.content and reason not in _IN_PLACE
         if moves_on:
-            # without a date it holds from now; a clock that is behind the one that wrote the old value does not matter
+            # without a date it holds from now; the clock may be behind the one that wrote the old value
             start = since or max(self.now, record.valid_from)
             if start < record.valid_from:
                 raise InvalidInputError(
                     "valid_from",
-                    f"is before {record.valid_from:%Y-%m-%d %H:%M} UTC, since when the present value holds",
+                    f"is before {record.valid_from:%Y-%m-%d %H:%M} UTC, when the present value began",
                 )
             changed = replace(changed, valid_from=start)
         if isinstance(changed, Fact) and changed.tier == "archive" and changed.status == "active":
@@ -204,14 +202,14 @@ class Write:
         return Updated(message=f"Updated: {updated.text}", record=updated, previous=record)
 
     def forget(self, record: Record, *, reason: str | None = None, replaced_by: str | None = None) -> Outcome:
-        """Out of recall, into the archive."""
+        """Archive a record, so that search no longer finds it."""
         if record.status != "active":
             raise NotFoundError(
                 f"{record.id} is already {'forgotten' if record.status == 'archived' else 'superseded'}"
             )
         if replaced_by is not None:
             if self.tx.get(replaced_by) is None:
-                raise NotFoundError(f"there is no record {replaced_by} to take its place")
+                raise NotFoundError(f"there is no record {replaced_by} to replace it")
             changed = replace(record, status="superseded", superseded_by=replaced_by, valid_until=self.now)
         else:
             changed = replace(record, status="archived")
@@ -219,11 +217,11 @@ class Write:
         return Forgotten(message=f"Forgotten: {record.text}", record=forgotten)
 
     def merge(self, records: Sequence[Record], merged: Record, *, reason: str | None = None) -> Outcome:
-        """Several records become one; they stay as superseded."""
+        """Merge several records into one; they stay as superseded."""
         merged = self._clean(merged)
         if refused := self.refusal(merged):
             return refused
-        merged = moved(merged, joint(records))
+        merged = move_to_chat(merged, common_chat(records))
         run = self.acting.run or new_id("run")
         gone = []
         for record in records:  # first, so that undoing the run in reverse frees the key before it is needed
@@ -237,11 +235,11 @@ class Write:
             run=run,
         )
 
-    # what the verbs are made of
+    # building blocks of the verbs
 
     @contextmanager
     def inside(self, acting: Acting) -> Iterator[Write]:
-        """See and change for a while what the chat of this one may, and note it as said there."""
+        """Limit reads and writes to what this actor's chat may see, and record changes as made there."""
         before = self.tx, self._chat
         self.tx, self._chat = transaction_in(self._whole, acting.chat, acting.session), acting.chat
         try:
@@ -251,29 +249,29 @@ class Write:
 
     @property
     def is_walled(self) -> bool:
-        """Whether not everything may be seen."""
-        return seen_by(self.tx) is not None
+        """True if not everything may be seen."""
+        return visible_chats(self.tx) is not None
 
     def shows(self, record: Record) -> bool:
-        """Whether a record may be seen."""
-        chats = seen_by(self.tx)
+        """Return True if a record may be seen."""
+        chats = visible_chats(self.tx)
         return chats is None or record.chat in chats
 
     def likely(self, statement: Statement, kind: str) -> list[tuple[Record, Statement]]:
-        """The few records of a kind that could say the same as a statement, of those that may be seen."""
+        """Return the few visible records of a kind that could say the same as a statement."""
         return self.known.likely(statement, kind, self.shows if self.is_walled else None)
 
     def archived_copy(self, fact: Fact) -> Fact | None:
-        """The same fact, word for word, where pruning put it, if it may be seen."""
+        """Return the same fact, word for word, from the archive, if it may be seen."""
         return self.known.archived_copy(fact, self.shows if self.is_walled else None)
 
     def as_person(self) -> AbstractContextManager[None]:
-        """Changes that come from a file are the person's, whoever caused it to be read."""
+        """Attribute changes that come from a file to the person, whoever caused it to be read."""
         return self.on_behalf(Acting(actor="person", run=new_id("run")))
 
     @contextmanager
     def on_behalf(self, acting: Acting) -> Iterator[None]:
-        """Changes are this one's for a while."""
+        """Attribute changes to another actor for a while."""
         acting, self.acting = self.acting, acting
         try:
             yield
@@ -291,18 +289,18 @@ class Write:
         undoes: int | None = None,
         written: bool = False,
     ) -> Record:
-        """One change of one record: store it and its journal entry."""
+        """Store one change of one record and its journal entry."""
         entry = self._entry(op, before, after, reason, run, undoes)
         assert entry.after is not None
         self.tx.put(entry.after)
         self.tx.log([entry])
         self.known.note(entry.after)
-        # the person's own file does not have yet what was written into the part of it that a chat sees
+        # the person's own file does not have yet what was written into the view that a chat has of it
         self.changes.append(Change(before, entry.after, written and not self.is_walled))
         return entry.after
 
     def apply_all(self, op: str, pairs: Sequence[tuple[Record, Record]], *, reason: str, run: str) -> None:
-        """`apply` for many records at once."""
+        """Apply many changes at once."""
         entries = [self._entry(op, before, after, reason, run, None) for before, after in pairs]
         changed = [entry.after for entry in entries if entry.after is not None]
         self.tx.put_many(changed)
@@ -314,12 +312,11 @@ class Write:
     def _entry(
         self, op: str, before: Record | None, after: Record, reason: str | None, run: str | None, undoes: int | None
     ) -> JournalEntry:
-        """The journal entry of a change, with the record's next version in it."""
         self.last_seq = self.tx.next_seq()
         version, updated = (before.version + 1, self.now) if before else (after.version, after.updated_at)
         after = replace(after, seq=self.last_seq, version=version, updated_at=updated)
-        if op != "undo":  # what was is as it was
-            after = belonging(before, after, self._chat)
+        if op != "undo":  # undo restores the past as it was
+            after = keep_chat(before, after, self._chat)
         return JournalEntry(
             seq=self.last_seq,
             at=self.now,
@@ -328,7 +325,7 @@ class Write:
             record_id=after.id,
             before=before,
             after=after,
-            reason=None if reason is None else _masked_label(reason),
+            reason=None if reason is None else _mask_label(reason),
             source=after.source,
             run=run or self.acting.run,
             call=self.acting.call,
@@ -336,7 +333,7 @@ class Write:
         )
 
     def mark(self, op: str, record_id: str, *, reason: str | None = None) -> None:
-        """A journal entry about something that is not a change of a record's text: a pause, an erasure."""
+        """Add a journal entry about something other than a record's text: a pause, an erasure."""
         self.last_seq = self.tx.next_seq()
         entry = JournalEntry(
             seq=self.last_seq,
@@ -344,64 +341,66 @@ class Write:
             actor=self.acting.actor,
             op=op,
             record_id=record_id,
-            reason=None if reason is None else _masked_label(reason),
+            reason=None if reason is None else _mask_label(reason),
             run=self.acting.run,
             call=self.acting.call,
         )
         self.tx.log([entry])
 
     def consent(self, name: str) -> None:
-        """Note that the person consents to something, in the journal too."""
+        """Record a consent, also in the journal."""
         self.tx.set_consent(name, True, self.now)
         self.mark("consent", "", reason=name)
 
     def withdraw(self, name: str) -> None:
-        """Note that they no longer do."""
+        """Record the withdrawal of a consent."""
         self.tx.set_consent(name, False, self.now)
         self.mark("withdraw", "", reason=name)
 
     def tombstone_hash(self, record: Record) -> str:
-        """What recognises an erased record without telling what it said: with its key, if it has one."""
+        """Return the hash that recognises an erased record without revealing it: with its key, if it has one."""
         return tombstone_hashes(record, self.state.secret)[0]
 
     def buried_hashes(self, record: Record) -> list[str]:
-        """The tombstones that recognise this record, with its key or without."""
+        """Return the tombstones that recognise this record, with its key or without."""
         return [one for one in tombstone_hashes(record, self.state.secret) if one in self.known.buried]
 
     def know_tombstones(self) -> None:
-        """Recognise from here on what this write has erased. Call it after the tombstones were stored."""
+        """Recognise from now on what this write has erased. Call it after storing the tombstones."""
         self.known.buried = {tombstone.hash for tombstone in self.tx.tombstones()}
         self.has_buried = True
 
     def _clean(self, record: Record) -> Record:
-        """Messages and what surrounds a record are masked; the record itself is refused if it holds a secret."""
+        """Mask secrets in messages and around a record; a secret in the text itself is refused later."""
         changes: dict[str, Any] = {}
         if record.kind == "message" and (cleaned := mask(record.content)) != record.content:
             changes["content"] = cleaned
         if record.excerpt and (cleaned := mask(record.excerpt)) != record.excerpt:
             changes["excerpt"] = cleaned
-        if (cleaned := _masked_label(record.source)) != record.source:
+        if (cleaned := _mask_label(record.source)) != record.source:
             changes["source"] = cleaned
-        if record.metadata and (hidden := masked(record.metadata)) != record.metadata:
+        if record.metadata and (hidden := mask_data(record.metadata)) != record.metadata:
             changes["metadata"] = hidden
         return replace(record, **changes) if changes else record
 
     def paused(self) -> Refused | None:
-        """Why nobody but the person may store anything now, or None."""
-        return pause_of(self.state.mode, self.config)
+        """Return the refusal of everybody but the person while memory is off, or None."""
+        return refusal_if_paused(self.state.mode, self.config)
 
     def refusal(self, record: Record) -> Refused | None:
-        """Why the policy would not have this record, or None."""
+        """Return the policy's refusal of this record, or None."""
         by_person = record.source == USER_EDIT and self.acting.is_person
         if not by_person and (paused := self.paused()):
             return paused
         text = record.text
-        beside = _margin(record)
-        if refused := secret_in(f"{text}\n{beside}" if beside else text):
+        beside = _side_text(record)
+        if refused := refusal_of_secret(f"{text}\n{beside}" if beside else text):
             return refused
-        if record.session and (refused := _secret_in_name(record.session)):
+        if record.session and (refused := _refusal_of_secret_name(record.session)):
             return refused
-        if record.kind in _PROSE and (refused := code_in(text) or (code_in(record.content) if record.key else None)):
+        if record.kind in _PROSE and (
+            refused := refusal_of_code(text) or (refusal_of_code(record.content) if record.key else None)
+        ):
             return refused
         told = by_person or record.source.partition(":")[0] == "explicit"
         if self.known.buried and not told and self.buried_hashes(record):
@@ -409,7 +408,7 @@ class Write:
         return None
 
     def was_erased(self, record: Record) -> bool:
-        """Whether the person had this erased after it was made, even if they had asked to remember it then."""
+        """Return True if the person had this erased after it was made, even if they had asked to remember it then."""
         if not self.known.buried or not (known := self.buried_hashes(record)):
             return False
         return any(tombstone.at >= record.created_at for tombstone in self.tx.tombstones(known))
@@ -457,7 +456,7 @@ class Write:
         return replace(fact, category=found[0].category) if len(found) == 1 else fact
 
     def same_key(self, fact: Fact) -> Fact | None:
-        """The active fact that this one would stand beside under the same key."""
+        """Return the active fact that has the same key, if any."""
         if fact.key is None:
             return None
         query = Query(kinds=("fact",), key=fact.key, alive_at=self.now, limit=_FEW)
@@ -472,7 +471,7 @@ class Write:
     def _known_key(self, fact: Fact, known: Fact) -> Outcome:
         if relation(statement_of(fact), statement_of(known)) is Relation.SAME:
             return Duplicate(message=f"Already known: {known.text}", record=known)
-        return Conflict(message=_conflict(known), record=known)
+        return Conflict(message=_conflict_message(known), record=known)
 
     def _compare(self, record: Record) -> tuple[Record | None, list[Record]]:
         statement = statement_of(record)
@@ -488,8 +487,8 @@ class Write:
         return None, similar
 
 
-def pause_of(mode: str, config: Config) -> Refused | None:
-    """The refusal of whatever is to be stored while memory is off, or None while it is on."""
+def refusal_if_paused(mode: str, config: Config) -> Refused | None:
+    """Return the refusal of anything to be stored while memory is off, or None while it is on."""
     if mode == "incognito":
         return Refused(reason="incognito", message="Not stored: this conversation is incognito.")
     if mode == "paused" or not config.enabled:
@@ -497,8 +496,8 @@ def pause_of(mode: str, config: Config) -> Refused | None:
     return None
 
 
-def secret_in(text: str) -> Refused | None:
-    """The refusal of a text that holds a secret; it does not repeat the secret."""
+def refusal_of_secret(text: str) -> Refused | None:
+    """Return the refusal of a text that holds a secret, without repeating the secret."""
     secrets = find_secrets(text)
     if not secrets:
         return None
@@ -507,22 +506,22 @@ def secret_in(text: str) -> Refused | None:
 
 
 @lru_cache(maxsize=256)
-def _secret_in_name(session: str) -> Refused | None:
-    """The refusal of a session whose name holds a secret. Many are named by a number, which may look like a card's."""
+def _refusal_of_secret_name(session: str) -> Refused | None:
+    """Return the refusal of a session whose name holds a secret. Numbers, which may look like a card's, are allowed."""
     kinds = [secret.kind for secret in find_secrets(session) if secret.kind != "card number"]
     if not kinds:
         return None
-    told = f"Not stored: the name of the session seems to hold a secret ({kinds[0]}). Name the session otherwise."
+    told = f"Not stored: the name of the session seems to hold a secret ({kinds[0]}). Choose another name."
     return Refused(reason="secret", message=told)
 
 
-def masked_session(session: str | None) -> str | None:
-    """The name of a session without a secret in it, for what is logged beside the memory and not refused."""
-    return mask(session) if session and _secret_in_name(session) else session
+def mask_session(session: str | None) -> str | None:
+    """Return the name of a session with secrets masked, for logs, which are not refused."""
+    return mask(session) if session and _refusal_of_secret_name(session) else session
 
 
-def code_in(text: str) -> Refused | None:
-    """The refusal of a text that is code."""
+def refusal_of_code(text: str) -> Refused | None:
+    """Return the refusal of a text that is code."""
     code = looks_like_code(text)
     if not code:
         return None
@@ -530,7 +529,7 @@ def code_in(text: str) -> Refused | None:
 
 
 def section_of_day(fact: Record) -> str:
-    """The section of a daily note where something belongs, by where it came from."""
+    """Return the section of a daily note for a record, by its source."""
     origin = fact.source.partition(":")[0]
     if fact.category == "reading_history" or origin == "reaction":
         return "Reading Activity"
@@ -541,7 +540,7 @@ def section_of_day(fact: Record) -> str:
     return "Extracted Insights"
 
 
-def _conflict(known: Fact) -> str:
+def _conflict_message(known: Fact) -> str:
     return f"{known.key} is already known as {known.content!r}. Update it if that has changed."
 
 
@@ -553,7 +552,7 @@ def tombstone_hashes(record: Record, secret: bytes) -> list[str]:
     """
     key = record.key if record.kind == "fact" else None
     hashes = [_hash(record.content, key, secret)]
-    if len(words(record.content)) > 1:
+    if len(folded_words(record.content)) > 1:
         return [*hashes, _hash(record.content, None, secret)] if key else hashes
     return hashes if key or record.kind not in _PROSE else [*hashes, _hash(record.content, None, secret, _LONE_WORD)]
 
@@ -571,22 +570,21 @@ def _hash(content: str, key: str | None, secret: bytes, purpose: bytes = b"") ->
     return hashlib.blake2b(said, key=secret, person=purpose, digest_size=16).hexdigest()
 
 
-def _margin(record: Record) -> str:
-    """What is written beside the text: the title of a note, and the tags."""
+def _side_text(record: Record) -> str:
     return "\n".join([*filter(None, [getattr(record, "title", None)]), *record.tags])
 
 
-def _masked_label(text: str) -> str:
-    """A source or a reason without secrets; most are too short to hold one."""
+def _mask_label(text: str) -> str:
+    """Return a source or a reason without secrets; most are too short to hold one."""
     return mask(text) if len(text) > _SHORT_LABEL else text
 
 
-def masked(value: Any) -> Any:
-    """The same data without the secrets in its texts."""
+def mask_data(value: Any) -> Any:
+    """Return the same data with the secrets in its texts masked."""
     if isinstance(value, str):
         return mask(value)
     if isinstance(value, dict):
-        return {key: masked(item) for key, item in value.items()}
+        return {key: mask_data(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [masked(item) for item in value]
+        return [mask_data(item) for item in value]
     return value

@@ -1,8 +1,7 @@
-"""What a write must know of everything stored: which records could be the same as a new one, which facts MEMORY.md
-shows, and what was erased.
+"""Everything a write must know of the stored records: possible duplicates, the facts in MEMORY.md, and what was erased.
 
-Candidates come from the user's index, under marks that each record was put with: its signature, and its words as
-they are compared. What the open write itself changed is kept apart, until it is stored or given up. Knows no files.
+Candidates come from the user's index, by the marks of each record: its signature, and its words as they are compared.
+Changes of the open write are kept apart until it commits or rolls back.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from heapq import nsmallest
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from recollect.memory.user_index import Catalogue
+from recollect.memory.user_index import UserIndex
 from recollect.policy.duplicates.comparison import Statement
 from recollect.records import Fact, Record
 from recollect.store.contract import Query, Reader, State
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
     from recollect.search.index.index import Index
 
 COMPARED = frozenset({"fact", "note"})
-"""The kinds of which the same is not stored twice, however it is said."""
-_EXACT = frozenset({"observation", "episode"})  # compared by their very words, and only when they are imported
+"""The kinds that are never stored twice, however they are worded."""
+_EXACT = frozenset({"observation", "episode"})  # compared word for word, and only when imported
 
 _MOST_POSTINGS = 32
 _MOST_CANDIDATES = 6
@@ -36,46 +35,46 @@ def _statement(content: str, key: str | None) -> Statement:
 
 
 def statement_of(record: Record) -> Statement:
-    """A record as it is compared; a new one is looked up first and marked then, so it is kept for a while."""
+    """Return a record for comparison. It is cached, because a new one is looked up first and marked later."""
     return _statement(record.content, record.key if record.kind == "fact" else None)
 
 
 def marks_of(record: Record) -> Sequence[str]:
-    """What a record is found by when a new one is compared."""
+    """Return the marks under which a record is found when a new one is compared."""
     if record.kind in COMPARED:
         statement = statement_of(record)
-        return [_signed(statement), *map(_worded, statement.terms)]
+        return [_signature_mark(statement), *map(_word_mark, statement.terms)]
     return [f"!{record.content}"] if record.kind in _EXACT else ()
 
 
-def _signed(statement: Statement) -> str:
+def _signature_mark(statement: Statement) -> str:
     return f"={statement.signature}"
 
 
-def _worded(term: str) -> str:
+def _word_mark(term: str) -> str:
     return f"~{term}"
 
 
-class Known:
-    """Use it under the user's write lock."""
+class WriteCache:
+    """The cache of one user. Use it under the user's write lock."""
 
-    def __init__(self, catalogue: Catalogue) -> None:
-        self._life: object = None  # of the user's lives; another one begins when they are erased or rebuilt
+    def __init__(self, catalogue: UserIndex) -> None:
+        self._life: object = None  # another life begins when the user is erased or rebuilt
         self._seq = -1
         self.in_file: dict[str, Fact] = {}
         self.buried: set[str] = set()
         self._catalogue = catalogue
         self._state: State | None = None
         self._reader: Reader | None = None
-        self._changed: dict[str, Record | None] = {}  # by this write; None is gone
-        self._marks: dict[str, dict[str, None]] = {}  # of what it changed, as far as somebody asked
+        self._changed: dict[str, Record | None] = {}  # by this write; None if removed
+        self._marks: dict[str, dict[str, None]] = {}  # of its changes, as far as requested
         self._unmarked: dict[str, Record] = {}  # changed since then
-        self._has_archived: bool | None = None  # until somebody asks
+        self._has_archived: bool | None = None  # None until requested
         self._before: tuple[dict[str, Fact], set[str]] | None = None
-        self._dirty = False  # the write has changed something, of whatever kind
+        self._dirty = False  # the write has changed something, of any kind
 
     def begin(self, reader: Reader, state: State) -> None:
-        """A write begins: know everything up to here. From here on `roll_back` can return to it."""
+        """Begin a write with everything stored so far; `roll_back` returns to this state."""
         life = (state.secret, state.created_at)
         if (self._life, self._seq) != (life, state.seq):
             shown = reader.find(Query(kinds=("fact",), tier="file"))
@@ -86,13 +85,13 @@ class Known:
         self._before = dict(self.in_file), self.buried
 
     def roll_back(self) -> None:
-        """Know again what was known at `begin`; nothing happens if there was none since `commit`."""
+        """Return to the state at `begin`, if there was no `commit` since."""
         if self._before is not None:
             self.in_file, self.buried = self._before
             self._end()
 
     def commit(self, seq: int) -> None:
-        """What was taken in since `begin` is stored."""
+        """Keep the changes since `begin`, which are now stored."""
         self._seq = seq
         self._end()
 
@@ -102,7 +101,7 @@ class Known:
         self._before = self._reader = self._state = None
 
     def note(self, record: Record) -> None:
-        """Take in a new version of a record."""
+        """Add a new version of a record."""
         self._dirty = True
         if isinstance(record, Fact) and record.tier == "file" and record.status == "active":
             self.in_file[record.id] = record
@@ -118,7 +117,7 @@ class Known:
             self._unmarked[record.id] = record
 
     def drop(self, record_id: str) -> None:
-        """Let go of a record."""
+        """Remove a record."""
         self._dirty = True
         self.in_file.pop(record_id, None)
         self._unmark(record_id)
@@ -131,14 +130,14 @@ class Known:
                 self._marks[mark].pop(record_id, None)
 
     def _mark(self) -> None:
-        """Make what this write changed findable. Only now that somebody asks: a file that is taken over never does."""
+        """Make this write's changes findable. Done on request only: merging a file never needs it."""
         for record in self._unmarked.values():
             for mark in marks_of(record):
                 self._marks.setdefault(mark, {})[record.id] = None
         self._unmarked = {}
 
     def archived_copy(self, fact: Fact, fits: Callable[[Record], bool] | None = None) -> Fact | None:
-        """The same fact, word for word, where pruning put it."""
+        """Return the same fact, word for word, from the archive."""
         if self._has_archived is None and self._reader is not None:
             self._has_archived = bool(self._reader.find(Query(kinds=("fact",), tier="archive", limit=1)))
         if not self._has_archived:
@@ -152,10 +151,10 @@ class Known:
     def likely(
         self, statement: Statement, kind: str, fits: Callable[[Record], bool] | None = None
     ) -> list[tuple[Record, Statement]]:
-        """The few records of a kind, of those that fit, that could say the same as a statement, the likeliest first."""
+        """Return the few fitting records of a kind that could say the same as a statement, the likeliest first."""
         self._mark()
-        words = frozenset(map(_worded, statement.terms))
-        signed = _signed(statement)
+        words = frozenset(map(_word_mark, statement.terms))
+        signed = _signature_mark(statement)
         found = self._likely_stored(signed, words, kind, _MOST_CANDIDATES if fits is None else _MOST_SEEN_THROUGH)
         found += [self._changed[record_id] for record_id in self._likely_changed(signed, words)]
         likely = [
@@ -163,11 +162,11 @@ class Known:
             for record in found
             if record is not None and record.kind == kind and (fits is None or fits(record))
         ]
-        shared = [(-len(words.intersection(map(_worded, theirs.terms))), n) for n, (_, theirs) in enumerate(likely)]
+        shared = [(-len(words.intersection(map(_word_mark, theirs.terms))), n) for n, (_, theirs) in enumerate(likely)]
         return [likely[place] for _, place in nsmallest(_MOST_CANDIDATES, shared)]
 
     def has_exactly(self, record: Record) -> bool:
-        """Whether the very same is there: the same kind with the same words."""
+        """Return True if a record of the same kind with the same words exists."""
         self._mark()
         mark = f"!{record.content}"
         if any(other.kind == record.kind for other in map(self._changed.get, self._marks.get(mark, ())) if other):
@@ -199,11 +198,10 @@ class Known:
                 yield record_id
 
     def _index(self) -> Index:
-        """The index with all that was stored when the write began."""
         assert self._reader is not None and self._state is not None
         return self._catalogue.caught_up(self._reader, self._state, in_write=self._dirty)
 
 
 def forget_statements() -> None:
-    """Keep nothing of what was said in memory; after an erasure."""
+    """Clear cached texts, after an erasure."""
     _statement.cache_clear()

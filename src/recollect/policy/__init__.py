@@ -1,5 +1,4 @@
-"""What may become a memory: questions asked of a text before it is written.
+"""The policy: checks of a text before it becomes a memory.
 
-Each module answers one of them by rules alone: is it a duplicate, is it code, does it hold a secret. They
-know nothing about stores, users or models.
+Each module does one of them by rules alone: duplicates, code, secrets.
 """

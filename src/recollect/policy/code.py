@@ -1,8 +1,8 @@
-"""Is this text program code rather than something worth remembering about a person?
+"""Detection of program code, which is not worth remembering about a person.
 
-`looks_like_code` refuses code blocks, snippets, stack traces, diffs and shell lines, and says which it saw.
-Prose that names a technology, a file, a function or a command passes. It knows the shapes in which code is
-pasted, line by line; it has no parser and does not know what the text is for.
+`looks_like_code` recognises code blocks, snippets, stack traces, diffs and shell lines, and says which. Prose that
+names a technology, a file, a function or a command passes. It matches the shapes in which code is pasted, line by line;
+it is not a parser.
 """
 
 from __future__ import annotations
@@ -12,16 +12,15 @@ from functools import lru_cache
 
 __all__ = ["looks_like_code"]
 
-# Line by line only this much is read, half of it from the end, and so much of each line: enough to know code
-# when
-# one sees it, and the time it takes stays bounded whatever is pasted.
+# Only this much is read, half of it from the end, and this much of each line: enough to recognise code, and the time
+# stays bounded whatever is pasted.
 _READ = 40_000
 _LINE = 300
 
 _NAME = r"[A-Za-z_$][\w$]*"
 _PATH = rf"{_NAME}(?:\.{_NAME})*"
 _ARGS = r"\([^()\n]*(?:\([^()\n]*\)[^()\n]*){0,3}\)"  # one level of brackets inside
-_VALUE = (  # what stands to the right of "=" in code and never in a sentence
+_VALUE = (  # what stands to the right of "=" in code but never in a sentence
     rf"(?:(?:await |new )?{_PATH}{_ARGS}(?:\.\w+{_ARGS})*|\[[^\]\n]*\]|\{{[^}}\n]*\}}|['\"][^'\"\n]*['\"]"
     rf"|await \w.*|new \w.*|lambda .*|None|True|False|true|false|null|-?\d[\d._]*)\s*[,;]?\s*(?:(?:#|//).*)?$"
 )
@@ -48,7 +47,7 @@ _DIFFS = (
     r"--- \S[^\n]{0,200}\n\+\+\+ \S",
 )
 
-# Commands people paste. The name alone is only a word: it takes an option, a path or a second command.
+# Commands people paste. The name alone is only a word: it needs an option, a path or a second command.
 _COMMANDS = (
     "sudo|apt|apt-get|yum|dnf|brew|pacman|apk|pip3?|pipx|uv|uvx|poetry|conda|npm|npx|pnpm|yarn|bun|deno"
     "|cargo|rustup"
@@ -162,7 +161,7 @@ _CONFIG = (
     r"\[[\w.\"-]+\]\s*\n[\w.-]+ ?= ?\S",
     r"FROM [\w./-]+(?::[\w.-]+|@sha256:\w+)(?: AS \w+)?\s*\n",
 )
-_INLINE = (  # in the middle of a line, where no sentence has them
+_INLINE = (  # in the middle of a line, where sentences never have them
     r"\bfor ?\(\s*(?:int |let |var |auto |const |size_t )\w+ ?(?:[=:]|of |in )",
     r"=>\s*\{|\)\s*\{\s*(?:return\b|$)|;\s*\}|\}\s*(?:else|catch|finally)\s*[{(]",
     r"\bfunction\s?\w*\([\w, ]*\)\s*\{",
@@ -174,7 +173,7 @@ _INLINE = (  # in the middle of a line, where no sentence has them
     r"<(div|span|script|button|table|ul)\b[^<>\n]{0,120}>[^\n]{0,200}</\1>",
 )
 
-# A sentence without any of these is prose: most are, and need no further look.
+# Sentences without any of these are prose: most are, and need no further checks.
 _SUSPECT = re.compile(r"[`{}=<>$;\\@|~\"#\n]|:\d|\w\(|(?:^| )--?[A-Za-z]")
 _OPENING = frozenset(_COMMANDS.replace("?", "").replace("\\", "").split("|")) | {"pip", "python", "npx"}
 _OPENING |= {
@@ -202,7 +201,7 @@ _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{2,}=\S*$")
 
 @lru_cache(maxsize=1)
 def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
-    """Compiled at first use: they would make importing this slow."""
+    """Compile the patterns at first use: otherwise importing this would be slow."""
 
     def opening(*shapes: str, indent: str = r"[ \t]*") -> re.Pattern[str]:
         return re.compile(rf"{indent}(?:{'|'.join(f'(?:{shape})' for shape in shapes)})", re.M)
@@ -218,7 +217,7 @@ def _opens_as_prose(text: str) -> bool:
 
 
 def looks_like_code(text: str) -> str | None:
-    """None for prose, else what the text is, in words a person understands: "a stack trace"."""
+    """Return None for prose, otherwise what the text is, in everyday words: "a stack trace"."""
     if _SUSPECT.search(text) is None and _opens_as_prose(text):
         return None
     if ("```" in text or "~~~" in text) and _FENCE.search(text):

@@ -1,10 +1,8 @@
-"""Text from memory is data. On its way into a prompt it must not look like anything else.
+"""Neutralising text from memory: in a prompt, it must not look like anything but data.
 
-`neutral` makes one line of any text: what is invisible is taken out, and whatever could open a section, close the
-block it stands in, or pass for somebody else's turn is escaped or replaced, visibly, so that it can still be read.
-It does not judge what a text says: "ignore all previous instructions" stays, as the words that somebody stored.
-
-Pure functions; knows nothing about records.
+`neutral` makes one line of any text: invisible characters are removed, and whatever could open a section, close the
+enclosing block, or pass for somebody else's turn is escaped or replaced, visibly, so that it can still be read. It does
+not judge the content: "ignore all previous instructions" stays, as the words that somebody stored.
 """
 
 from __future__ import annotations
@@ -17,20 +15,20 @@ _INVISIBLE = (
     "\u202a-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3"
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff\\ud800-\\udfff"
 )
-"""Control characters, zero-width ones, marks of direction, fillers, tags: seen by a model and by nobody else."""
+"""Control characters, zero-width ones, direction marks, fillers, tags: visible to a model but not to people."""
 
 _BREAK = r"[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]"
 _ROLES = r"system|assistant|user|human|developer|tool|function|model|ai|bot|instructions?|prompt"
 _FENCED = rf"inst|sys|bos|eos|{_ROLES}|(?:begin|end|start|user|of|the|my|memory|context|profile|\s)*(?:memory|context)"
 _LT, _GT, _BAR, _COLON = "<＜﹤", ">＞﹥", "|｜", ":：﹕"
 
-_PLAIN = r"[A-Za-z](?: ?[A-Za-z0-9,.'()/&%?!;])*"  # most of what people write; nothing in it needs care
+_PLAIN = r"[A-Za-z](?: ?[A-Za-z0-9,.'()/&%?!;])*"  # most of what people write, which needs no care
 
 _compiled = lru_cache(maxsize=16)(re.compile)
 
 
 def neutral(text: str) -> str:
-    """The text on one line, with nothing in it that could be taken for a part of the prompt around it."""
+    """Return the text on one line, with nothing that could be taken for a part of the prompt around it."""
     if _compiled(_PLAIN).fullmatch(text):
         return text
     plain = _compiled(rf"[{_INVISIBLE}]+|(?<=\ufe0f)\ufe0f+").sub("", text)
@@ -50,9 +48,9 @@ def neutral(text: str) -> str:
 
 
 def without_markup(text: str) -> str:
-    """The text as it is, lines and all, without what is invisible and what models take for marks of a prompt.
+    """Return the text with its lines, without invisible characters and what models take for marks of a prompt.
 
-    For answers of tools, which stand apart from the prompt by themselves.
+    For answers of tools, which are already separate from the prompt.
     """
     if _compiled(_PLAIN).fullmatch(text):
         return text
@@ -62,7 +60,7 @@ def without_markup(text: str) -> str:
 
 
 def _without_tags(text: str) -> str:
-    """Tags, comments and special tokens with other brackets: ``</memory>`` becomes ``‹/memory›``."""
+    """Replace the brackets of tags, comments and special tokens: ``</memory>`` becomes ``‹/memory›``."""
     if not _compiled(f"[{_LT}{_GT}]").search(text):
         return text
     tag = rf"[^\W\d]|\s?[/!?{_BAR}]|\s[^\W\d][\w-]*\s?[{_GT}]"
@@ -72,7 +70,7 @@ def _without_tags(text: str) -> str:
 
 
 def _shorter(run: re.Match[str]) -> str:
-    """A rule of two characters rules nothing off. Within a word it is part of a name."""
+    """Shorten a rule to two characters, which separate nothing. Within a word it is part of a name."""
     before, after = run.string[max(run.start() - 1, 0) : run.start()], run.string[run.end() : run.end() + 1]
     return run[0] if before.isalnum() and after.isalnum() else f"\\{run[1] * 2}"
 

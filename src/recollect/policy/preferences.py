@@ -1,11 +1,9 @@
-"""What a statement says its person likes, dislikes or is busy with: `likings`.
+"""Likes, dislikes and occupations that a statement expresses: `likings`.
 
-A statement is read clause by clause. Words for liking and disliking give a clause its sign, a negation turns it
-("not interested in crypto") or takes it away ("does not dislike Java"), and what is left are the things it is
-about. Order does not matter, so that "mag Kaffee nicht" is read as well. Something that is only denied ("has no car")
-says nothing of either.
-
-Pure functions over tables for some fifteen languages; knows nothing about records and ranking.
+A statement is read clause by clause. Words for liking and disliking give a clause its sign, a negation reverses it
+("not interested in crypto") or cancels it ("does not dislike Java"), and what is left are the things it is about. Order
+does not matter, so that "mag Kaffee nicht" is read as well. Something that is only denied ("has no car") says nothing
+either way. The tables cover some fifteen languages.
 """
 
 from __future__ import annotations
@@ -72,7 +70,7 @@ projects work works working using reading writing doing playing trying developin
 lernt lerne arbeitet arbeite apprend travaille aprende trabaja uczy pracuje вчить вивчає працює учит изучает работает"""
 _DENYING = """never neither nor nie nicht pas jamais plus nunca jamas mai nooit nigdy ніколи никогда değil degil
 لا ليس غير नहीं δεν hardly barely"""
-# What stands beside a thing without being one.
+# Words beside a thing that are not things.
 _GENERAL = """article articles post posts news story stories content topic topics thing things stuff anything everything
 something all any kind kinds type types sort sorts lot lots really very much new newest latest best good great more most
 about especially mostly mainly also only still currently often always usually sometimes generally particularly
@@ -140,20 +138,20 @@ _compiled = lru_cache(maxsize=16)(re.compile)
 
 
 class Liking(NamedTuple):
-    """One thing a statement is about. ``sign`` is 1 if it is liked, -1 if disliked, 0 if it is only spoken of."""
+    """One thing a statement is about. ``sign`` is 1 if it is liked, -1 if disliked, 0 if it is only mentioned."""
 
     thing: str
     sign: int
 
 
 def speaks_against(value: str | None) -> bool:
-    """Whether a reaction, such as 👎, says that somebody did not like something."""
+    """Return True if a reaction, such as 👎, expresses dislike."""
     return value is not None and _compiled(_TONES).sub("", value.strip().lower()).strip(":") in _DOWN
 
 
 @lru_cache(maxsize=1)
-def _signs() -> dict[str, str]:
-    """What each word does in a clause. Of a word in several tables the last one says."""
+def _word_roles() -> dict[str, str]:
+    """Return the role of each word in a clause. For a word in several tables, the last one wins."""
     found: dict[str, str] = {}
     denying = {word for code in _LANGUAGES for word, kind in grammar(code).kinds.items() if kind == NEGATION}
     tables = (
@@ -167,8 +165,8 @@ def _signs() -> dict[str, str]:
 
 @lru_cache(maxsize=1)
 def against_words() -> frozenset[str]:
-    """Folded words without one of which hardly anything is said against a thing, in scripts that have spaces."""
-    return frozenset(word for word, role in _signs().items() if role in ("against", "denies"))
+    """Return folded words one of which occurs in nearly every statement against a thing, in scripts with spaces."""
+    return frozenset(word for word, role in _word_roles().items() if role in ("against", "denies"))
 
 
 @lru_cache(maxsize=1)
@@ -177,18 +175,18 @@ def _general() -> frozenset[str]:
 
 
 def is_general(word: str) -> bool:
-    """Whether a folded word is no topic by itself: "article", "new", "latest"."""
+    """Return True if a folded word is not a topic by itself: "article", "new", "latest"."""
     return word in _general()
 
 
 def sign_of(label: str) -> int:
-    """What the label of a fact says of its value: -1 for "Dislikes", 1 for "Interests", else 0."""
+    """Return the sign that the label of a fact gives its value: -1 for "Dislikes", 1 for "Interests", else 0."""
     found = likings(f"{label} zzz")
     return found[-1].sign if found else 0
 
 
 def likings(statement: str, code: str = "") -> list[Liking]:
-    """The things a statement is about, each with what it says of them. ``code`` is its language, if that is known."""
+    """Return the things a statement is about, with its opinion of each. ``code`` is its language, if known."""
     found: list[Liking] = []
     for sentence in _compiled(_SENTENCE).split(text.clean(statement.replace("\n", ". "))):
         if not sentence or _compiled(_NO_OPINION, re.IGNORECASE).search(sentence):
@@ -199,19 +197,19 @@ def likings(statement: str, code: str = "") -> list[Liking]:
         if _compiled(_HINTS, re.IGNORECASE).search(sentence):
             for pattern, said in _SAID_OTHERWISE:
                 sentence = _compiled(pattern, re.IGNORECASE).sub(said, sentence)
-        found += _read(sentence, code)
+        found += _read_sentence(sentence, code)
     return list(dict.fromkeys(found))[:_MOST_THINGS]
 
 
-def _read(sentence: str, code: str) -> list[Liking]:
-    """The clauses of a sentence: a new one begins where the sign turns."""
+def _read_sentence(sentence: str, code: str) -> list[Liking]:
+    """Read the clauses of a sentence: a new one begins where the sign changes."""
     tokens = text.tokens(sentence)
-    code = code or text.language([token.lower() for token in tokens])
-    kinds, signs = grammar(code).kinds, _signs()
+    code = code or text.detect_language([token.lower() for token in tokens])
+    kinds, signs = grammar(code).kinds, _word_roles()
     found: list[Liking] = []
-    clause = _Clause()
+    clause = _PreferenceClause()
     for place, token in enumerate(tokens):
-        pieces = text.cut(token)
+        pieces = text.token_words(token)
         word = pieces[-1] if pieces else ""
         role = "denies" if word.endswith("n't") else signs.get(word, "")
         if role == "busy" and clause.things[-1]:
@@ -220,19 +218,19 @@ def _read(sentence: str, code: str) -> list[Liking]:
             clause.denied = True  # n'aime
         if role == "turns" or (role in ("for", "against") and clause.has_things and clause.is_whole):
             found += clause.things_liked()
-            clause = _Clause(denied=clause.denied_last, verb=clause.verb if role == "turns" else "")
+            clause = _PreferenceClause(denied=clause.denied_last, verb=clause.verb if role == "turns" else "")
         clause.denied_last = False
         if clause.ended or role == "turns":
             continue
         if role == "ends" and clause.has_things:
             clause.ended = True
         elif role == "denies":
-            clause.bare = word in _words_of(_BARE) and not clause.has_things and not clause.verb
+            clause.bare = word in _word_table(_BARE) and not clause.has_things and not clause.verb
             clause.denied = clause.denied_last = True
             clause.next_thing()  # neither tea nor coffee
         elif role:
             clause.note(role)
-        elif not pieces or word in _words_of(_JOINING) or kinds.get(word) == JOIN:
+        elif not pieces or word in _word_table(_JOINING) or kinds.get(word) == JOIN:
             if token in ",/&" or pieces:
                 clause.next_thing()
         elif not clause.things[-1] and kinds.get(word) in _SMALL:
@@ -244,12 +242,12 @@ def _read(sentence: str, code: str) -> list[Liking]:
 
 
 @lru_cache(maxsize=4)
-def _words_of(table: str) -> frozenset[str]:
+def _word_table(table: str) -> frozenset[str]:
     return frozenset(map(text.fold, table.split()))
 
 
 def _trimmed(thing: str, code: str) -> str:
-    """A thing without the small words around it: "in crypto", "le café"."""
+    """Return a thing without the small words around it: "in crypto", "le café"."""
     tokens = thing.split(" ")
     begin, end = 0, len(tokens)
     while begin < end and _is_small(tokens[begin], code):
@@ -261,19 +259,16 @@ def _trimmed(thing: str, code: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _is_small(token: str, code: str) -> bool:
-    """Whether search leaves a word out."""
     return text.terms(f"{token} zzz", code) == ("zzz",)
 
 
-class _Clause:
-    """A clause while it is read."""
-
+class _PreferenceClause:
     def __init__(self, *, denied: bool = False, verb: str = "") -> None:
         self.things: list[list[str]] = [[]]
         self.denied = self.denied_last = denied
-        self.bare = False  # denied by a word such as "no", and nothing went before
+        self.bare = False  # denied by a word such as "no", and nothing came before
         self.ended = False
-        self.verb = verb  # "likes Rust but not crypto": it need not be said again
+        self.verb = verb  # "likes Rust but not crypto": it need not be repeated
 
     @property
     def has_things(self) -> bool:
@@ -281,7 +276,7 @@ class _Clause:
 
     @property
     def is_whole(self) -> bool:
-        """Whether another sign would be one of its own: "vegan, avoids dairy"."""
+        """True if another sign would belong to a new clause: "vegan, avoids dairy"."""
         return bool(self.verb) or not self.things[-1]
 
     def note(self, role: str) -> None:
@@ -318,7 +313,7 @@ def _unspaced(sentence: str) -> list[Liking]:
         said = _compiled(f"{_UNSPACED_AGAINST}|{_UNSPACED_FOR}").sub(" ", said)
     found = []
     for part in re.split(r"[,、，和与與や及]|そして|그리고", said):
-        # possessive, as these endings can be read in more than one way
+        # possessive, because these endings can be read in more than one way
         rest = _compiled(f"(?:{_UNSPACED_REST})++(?=\\s|$)|^(?:{_UNSPACED_REST})++").sub("", part.strip())
         thing = " ".join(_compiled(_PARTICLE).sub("", word) for word in rest.split())
         if thing and len(thing) > 1:

@@ -1,4 +1,4 @@
-"""How long things are kept, and what leaves MEMORY.md first when it grows too long. Pure functions."""
+"""Retention, and the order in which facts leave MEMORY.md when it grows too long."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from recollect.errors import InvalidInputError
 from recollect.records import USER_EDIT, Record
 
 IMPORTANT_DAYS = {"high": 60, "critical": 365}
-"""How long a message marked important is kept."""
+"""The days for which a message marked important is kept."""
 
 _HALF_LIFE_DAYS = 90.0
 
 
 def daily_expiry(day: date, retention_days: int) -> datetime:
-    """When an entry of this day's note expires: whole days, so that a note expires at once."""
+    """Return when an entry of this day's note expires: whole days, so that a note expires at once."""
     return datetime.combine(day, time(), timezone.utc) + timedelta(days=retention_days + 1)
 
 
@@ -29,17 +29,17 @@ def check_kept(day: date, now: datetime, retention_days: int) -> date:
 
 
 def message_expiry(stored_at: datetime, retention_days: int) -> datetime:
-    """When a message expires, counted from when it was stored, so that an imported old chat is kept too."""
+    """Return when a message expires, counted from when it was stored, so that an imported old chat is kept too."""
     return stored_at + timedelta(days=retention_days)
 
 
 def may_be_pruned(record: Record) -> bool:
-    """Whether it may leave MEMORY.md: never what the person wrote or pinned."""
+    """Return True if it may leave MEMORY.md: never what the person wrote or pinned."""
     return not record.pinned and record.source != USER_EDIT
 
 
 def value(record: Record, now: datetime, last_recalled: datetime | None) -> float:
-    """What a fact is worth in MEMORY.md, from 0 to 1: how sure, how important, how recently it mattered."""
+    """Return the value of a fact in MEMORY.md, from 0 to 1: confidence, importance, and how recently it was used."""
     used = max(record.updated_at, last_recalled) if last_recalled else record.updated_at
     age = max((now - used).total_seconds() / 86_400, 0.0)
     freshness = 0.5 ** (age / _HALF_LIFE_DAYS)

@@ -1,9 +1,9 @@
-"""Does this text hold a secret, and where?
+"""Detection of secrets in a text.
 
-`find_secrets` knows keys and tokens by their shape, passwords by the words around them, card numbers and bank
-accounts by their check digits. `mask` takes them out. A text that merely talks about passwords, tokens or
-keys passes. It works on one text at a time, keeps nothing, and never puts what it found into an error, a
-log or a `repr`. It cannot know a secret that looks like an ordinary word in an ordinary sentence.
+`find_secrets` knows keys and tokens by their shape, passwords by the words around them, card numbers and bank accounts
+by their check digits. `mask` removes them. A text that merely mentions passwords, tokens or keys passes. It keeps
+nothing, and never puts what it found into an error, a log or a `repr`. It cannot recognise a secret that looks like an
+ordinary word in an ordinary sentence.
 """
 
 from __future__ import annotations
@@ -19,16 +19,15 @@ __all__ = ["Secret", "find_secrets", "mask"]
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """Where a secret stands in a text, and of what kind it is. It does not hold the secret itself."""
+    """The position and kind of a secret in a text, without the secret itself."""
 
     kind: str
     start: int
     end: int
 
 
-# What services hand out, each behind a piece of text without which the shape cannot be there. The first
-# group,
-# where there is one, is the secret.
+# What services issue, each with a piece of text without which the shape cannot occur. The first group, if there is one,
+# is the secret.
 _SHAPES = (
     ("API key", "sk-", r"\bsk-(?=[\w-]{0,80}\d)[A-Za-z0-9_-]{20,}"),
     ("API key", "_live_", r"\b(?:sk|rk|pk)_live_[A-Za-z0-9]{16,}"),
@@ -111,13 +110,13 @@ _LINK = (
 
 
 @lru_cache(maxsize=64)
-def _compiled(shape: str) -> re.Pattern[str]:
+def _compile_pattern(shape: str) -> re.Pattern[str]:
     return re.compile(shape)
 
 
 @lru_cache(maxsize=1)
-def _given() -> re.Pattern[str]:
-    """A word for a password and what follows it."""
+def _password_pattern() -> re.Pattern[str]:
+    """Match a word for a password and what follows it."""
     return re.compile(
         rf"(?:(?<!\w)|(?<=[\u3040-\u9fff\uac00-\ud7af]))(?:{_CALLED})(?![a-zа-яіїєё-])"
         rf"(?:{_FOR}(?:{_LINK})|(?P<none>\s+))"
@@ -141,7 +140,7 @@ def _codes() -> re.Pattern[str]:
 
 @lru_cache(maxsize=1)
 def _phrase() -> re.Pattern[str]:
-    """Twelve words or more that open a wallet, and passphrases of several words."""
+    """Match twelve words or more that open a wallet, and passphrases of several words."""
     return re.compile(
         r"\b(?:(?:seed|recovery|mnemonic|secret|backup)(?: recovery)?[ -]phrase|mnemonic"
         r"|seed)\b[^\n:=]{0,30}?"
@@ -154,7 +153,7 @@ def _phrase() -> re.Pattern[str]:
 
 @lru_cache(maxsize=1)
 def _assigned() -> re.Pattern[str]:
-    """A name for a credential with a value that no sentence would hold."""
+    """Match a name for a credential with a value that no sentence would contain."""
     return re.compile(
         r"(?<![A-Za-z])(?:api[_ -]?key|access[_ -]?key(?:[_ -]?id)?|secret[_ -]?(?:access[_ -]?)?key"
         r"|private[_ -]?key|client[_ -]?secret|auth[_ -]?token|access[_ -]?token|refresh[_ -]?token"
@@ -182,7 +181,7 @@ def _set(table: str) -> frozenset[str]:
     return frozenset(table.split())
 
 
-# What follows "password is" when no password is told.
+# Words that follow "password is" when it is not given.
 _ABOUT = _set("""weak strong long short safe secure insecure expired wrong correct incorrect old new same
 different forgotten required optional reset changed encrypted hashed stored saved hidden known unknown
 needed important mandatory missing empty blank none null true false the that this not too very in on at kept
@@ -193,7 +192,7 @@ policy recovery field prompt n/a tbd redacted removed sicher falsch vergessen ge
 abgelaufen schwach stark nicht zu sehr correcto seguro oublié faible fort trop pas perdu changé olvidada
 débil segura perdida segura esquecida fraca забутий складний простий слабкий надійний забыт сложный простой
 слабый надежный не у в дуже очень зберігає хранит słabe silne zapomniane niet zwak sterk""")
-# In several words after "passphrase is", any of these makes a sentence of them.
+# Any of these after "passphrase is" makes it a sentence.
 _TALK = _set("the a in is are by to for and with of my too not stored long kept same as on it")
 _TOOLS = ("1password", "sha", "bcrypt", "argon", "pbkdf", "scrypt", "md5", "oauth", "2fa", "base64")
 _EDGES = "\"'«»“”`([{<"
@@ -201,8 +200,8 @@ _TAIL = ".,;:)]}>\"'»”`"
 
 
 def find_secrets(text: str) -> list[Secret]:
-    """The secrets in a text, in order and without overlaps."""
-    found = _all(text)
+    """Return the secrets in a text, in order and without overlaps."""
+    found = _detect_all(text)
     if len(found) < 2:
         return found
     found.sort(key=lambda secret: (secret.start, -secret.end))
@@ -216,7 +215,7 @@ def find_secrets(text: str) -> list[Secret]:
 
 
 def mask(text: str) -> str:
-    """The text with each secret replaced by what it was: "[password removed]"."""
+    """Return the text with each secret replaced by its kind: "[password removed]"."""
     parts: list[str] = []
     at = 0
     for secret in find_secrets(text):
@@ -225,38 +224,38 @@ def mask(text: str) -> str:
     return "".join((*parts, text[at:])) if parts else text
 
 
-def _all(text: str) -> list[Secret]:
-    """Every detector, behind a plain search for what it needs: most texts pass them all at once."""
+def _detect_all(text: str) -> list[Secret]:
+    """Run every detector, each after a plain search for what it needs: most texts pass them all at once."""
     lower = text.lower()
     found: list[Secret] = []
-    if _compiled(_DIGITS).search(text):
+    if _compile_pattern(_DIGITS).search(text):
         found += _cards(text)
         found += _accounts(text)
     for kind, hint, shape in _SHAPES:
         if hint in lower:
-            for match in _compiled(shape).finditer(text):
+            for match in _compile_pattern(shape).finditer(text):
                 found.append(Secret(kind, *match.span(match.lastindex or 0)))
     foreign = not text.isascii()
     if "-----begin" in lower:
         found += _key_blocks(text)
     if "akia" in lower or "aws" in lower:
-        for match in _compiled(_AWS_SECRET).finditer(text):
+        for match in _compile_pattern(_AWS_SECRET).finditer(text):
             if _is_random(match[0]):
                 found.append(Secret("API key", *match.span()))
-    if _has(lower, _CODES) or (foreign and _has(lower, _CODES_ELSEWHERE)):
+    if _contains_any(lower, _CODES) or (foreign and _contains_any(lower, _CODES_ELSEWHERE)):
         found += [Secret("PIN", *match.span("value")) for match in _codes().finditer(text)]
-    if _has(lower, _PHRASES):
+    if _contains_any(lower, _PHRASES):
         found += _phrases(text)
-    if _has(lower, _PASSWORDS) or (foreign and _has(lower, _PASSWORDS_ELSEWHERE)):
-        for match in _given().finditer(text):
+    if _contains_any(lower, _PASSWORDS) or (foreign and _contains_any(lower, _PASSWORDS_ELSEWHERE)):
+        for match in _password_pattern().finditer(text):
             if span := _password(text, match):
                 found.append(Secret("password", *span))
-    if _has(lower, _CREDENTIALS) or (foreign and _has(lower, _CREDENTIALS_ELSEWHERE)):
+    if _contains_any(lower, _CREDENTIALS) or (foreign and _contains_any(lower, _CREDENTIALS_ELSEWHERE)):
         found += _credentials(text)
     return found
 
 
-def _has(lower: str, hints: tuple[str, ...]) -> bool:
+def _contains_any(lower: str, hints: tuple[str, ...]) -> bool:
     for hint in hints:  # noqa: SIM110 - a generator would cost as much as the search
         if hint in lower:
             return True
@@ -280,22 +279,22 @@ def _credentials(text: str) -> Iterator[Secret]:
 
 
 def _accounts(text: str) -> Iterator[Secret]:
-    for match in _compiled(_IBAN).finditer(text):
+    for match in _compile_pattern(_IBAN).finditer(text):
         if _is_iban(match[0].replace(" ", "")):
             yield Secret("bank account", *match.span())
 
 
 def _key_blocks(text: str) -> Iterator[Secret]:
     at = 0
-    while begin := _compiled(_KEY_BLOCK).search(text, at):
-        end = _compiled(_KEY_END).search(text, begin.end())
-        # A block that was cut off still gives the key away.
+    while begin := _compile_pattern(_KEY_BLOCK).search(text, at):
+        end = _compile_pattern(_KEY_END).search(text, begin.end())
+        # A block that was cut off still reveals the key.
         at = end.end() if end else len(text)
         yield Secret("private key", begin.start(), at)
 
 
 def _password(text: str, match: re.Match[str]) -> tuple[int, int] | None:
-    """Where the password is that the words announce; None if they only talk about one."""
+    """Return the position of the password that the words announce; None if they only talk about one."""
     start, end = match.span("value")
     raw = match["value"]
     quoted = raw[0] in _EDGES and len(raw) > 2 and raw[-1] in _TAIL and raw[0] not in "([{<"
@@ -321,7 +320,7 @@ def _password(text: str, match: re.Match[str]) -> tuple[int, int] | None:
 
 
 def _is_mixed(value: str) -> bool:
-    """More than letters of one case: nobody writes hunter2 in a sentence about something else."""
+    """Return True for more than letters of one case, such as hunter2, which no ordinary sentence contains."""
     if any(c.isdigit() for c in value) and any(c.isalpha() or c in "!@#$%^&*_+=" for c in value):
         return True
     if any(c in "!@#$%^&*_+=" for c in value[:-1]):
@@ -330,7 +329,7 @@ def _is_mixed(value: str) -> bool:
 
 
 def _is_random(value: str) -> bool:
-    """Whether a value assigned to a credential can be one rather than a word, a number or a name."""
+    """Return True if a value assigned to a credential can be one, rather than a word, a number or a name."""
     letters = sum(c.isalpha() for c in value)
     digits = sum(c.isdigit() for c in value)
     if len(value) < 8 or not letters or not digits:
@@ -341,12 +340,12 @@ def _is_random(value: str) -> bool:
 
 
 def _cards(text: str) -> Iterator[Secret]:
-    for match in _compiled(_NUMBER).finditer(text):
+    for match in _compile_pattern(_NUMBER).finditer(text):
         digits = re.sub(r"\D", "", match[0])
         if not _is_card(digits, re.split(r"[ -]", match[0])):
             continue
         before = text[max(0, match.start() - 30) : match.start()]
-        if match[0].isdigit() and _compiled(_NUMBERED).search(before):
+        if match[0].isdigit() and _compile_pattern(_NUMBERED).search(before):
             continue  # one order number in ten has the check digit of a card
         yield Secret("card number", *match.span())
 

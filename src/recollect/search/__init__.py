@@ -1,1 +1,1 @@
-"""Finding what fits a question: the user's own index of words. Knows no database; takes records and a path."""
+"""Search over a user's own index of words. Takes records and a path, no database."""

@@ -1,10 +1,7 @@
-"""Which other words may say what a search term says: a small thesaurus for search without a model.
+"""Words related to a search term: a small thesaurus for search without a model.
 
-A person asks for siblings, the memory speaks of a sister. The table is written by hand in `concepts.txt`; what is
-loaded, at the first question, is `concepts.json`, which `recollect.search.thesaurus` makes of it.
-
-It knows nothing about queries, facts or ranking: it gives words and weights, the search decides what to do
-with them.
+A person asks for siblings, the memory mentions a sister. The table is written by hand in `concepts.txt`; at the first
+question, `concepts.json` is loaded, which `recollect.search.thesaurus` makes from it.
 """
 
 from __future__ import annotations
@@ -15,7 +12,7 @@ from pathlib import Path
 
 
 def related(stem: str, language: str = "en") -> list[tuple[str, float]]:
-    """Other stems for a stem as `text.terms` gives it, each with a weight up to 1, strongest first.
+    """Return other stems for a stem of `text.terms`, each with a weight up to 1, strongest first.
 
     >>> related("physician")
     [('doctor', 0.8), ('dr', 0.8), ...]

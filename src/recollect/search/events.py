@@ -1,6 +1,6 @@
-"""Questions that tell the time by an event: "the day before my birthday party".
+"""Questions that give a time by an event: "the day before my birthday party".
 
-The event is looked for like anything else; when it was is when the best match says it was, or when that was said.
+The event is searched for like anything else; its time is the one that the best match mentions, or when that was said.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from recollect.search import dates
 from recollect.search.dates import Span
 from recollect.search.index.index import Index
 from recollect.search.question import Question
-from recollect.search.ranking import moved, rank
+from recollect.search.ranking import rank_documents, shift_within_calendar
 from recollect.search.weights import Weights
 
 _DISTANCE = re.compile(
@@ -30,7 +30,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 def with_event(
     index: Index, question: Question, fits: NDArray[np.bool_], now: datetime, weights: Weights, code: str = ""
 ) -> Question:
-    """The question with the time its event tells; as it was if it has none, or the event is not known."""
+    """Return the question with the time of its event; unchanged if it has none, or the event is unknown."""
     if not _SIDE.search(question.text):
         return question
     found = dates.relative(question.text)
@@ -39,7 +39,7 @@ def with_event(
     distance, event = found
     place = question.text.find(event)
     sought = Question.of(event, now, index.names(), code)
-    best = rank(index, sought, fits, 1, weights=weights).numbers
+    best = rank_documents(index, sought, fits, 1, weights=weights).numbers
     if not len(best) or not sought.words or index.matching(best, sought.words).mean() < 0.5:
         return question
     begin, end = _time_of(index, int(best[0]))
@@ -51,12 +51,12 @@ def with_event(
 
 
 def _stretch(begin: datetime, end: datetime, distance: timedelta) -> tuple[datetime, datetime]:
-    """The time that far from an event: all of the day or week next to it, and about then if it is farther."""
+    """Return the time at a distance from an event: the whole day or week next to it, approximate if farther."""
     near = timedelta(0) if abs(distance) <= timedelta(days=7) else distance * 0.6
     far = distance if not near else distance * 1.2
     if distance < timedelta(0):
-        return moved(begin, far), moved(begin, near)
-    return moved(end, near), moved(end, far)
+        return shift_within_calendar(begin, far), shift_within_calendar(begin, near)
+    return shift_within_calendar(end, near), shift_within_calendar(end, far)
 
 
 def _time_of(index: Index, number: int) -> tuple[datetime, datetime]:
@@ -65,4 +65,4 @@ def _time_of(index: Index, number: int) -> tuple[datetime, datetime]:
         return _EPOCH + timedelta(microseconds=first), _EPOCH + timedelta(microseconds=last)
     said = _EPOCH + timedelta(microseconds=int(index.said_at[number]))
     day = said.replace(hour=0, minute=0, second=0, microsecond=0)
-    return day, moved(day, timedelta(days=1))
+    return day, shift_within_calendar(day, timedelta(days=1))

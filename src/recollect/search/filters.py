@@ -1,4 +1,4 @@
-"""Which documents a search is about, besides what they say."""
+"""Filters of a search, besides the query."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """Which documents fit. Empty means any; by default only active ones."""
+    """Selects documents. Empty means any; by default only active ones."""
 
     kinds: Sequence[str] = ()
     statuses: Sequence[str] = ("active",)
@@ -17,15 +17,15 @@ class Filter:
     types: Sequence[str] = ()
     tier: str | None = None
     source: str | None = None
-    """The source itself, or what it begins with up to a colon: "discussion" finds "discussion:42"."""
+    """The source itself, or its part before a colon: "discussion" finds "discussion:42"."""
     session: str | None = None
     chats: Sequence[str | None] | None = None
     """Only documents of these chats; None among them stands for documents of no chat."""
     speakers: Sequence[str] = ()
     tags: Sequence[str] = ()
-    """Documents that carry all of these."""
+    """Only documents with all of these tags."""
     said_from: datetime | None = None
     said_until: datetime | None = None
-    """Said from the one moment on, and before the other."""
+    """Said from this moment on, and before that one."""
     alive_at: datetime | None = None
     """Leave out what has expired at this moment."""

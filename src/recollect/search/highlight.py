@@ -1,9 +1,7 @@
-"""Where in a text the words of a query stand, for whoever shows what was found.
+"""Highlighting: where the words of a query are in a text.
 
-The text is taken apart as for the index, so that what matched there is marked here, but every position is one of
-the text as it is: with its accents, its typographic quotes and its invisible characters.
-
-Knows nothing about indexes, records, scores or terminals.
+The text is split as for the index, so that what matched there is marked here, but positions refer to the original text:
+with its accents, typographic quotes and invisible characters.
 """
 
 from __future__ import annotations
@@ -14,34 +12,34 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 
 from recollect.search.concepts import related
-from recollect.text import clean, cut, fold, language, stem, terms, tokens, unspaced, words
+from recollect.text import clean, detect_language, fold, folded_words, stem, terms, token_words, tokens, unspaced
 
 __all__ = ["excerpt", "marks"]
 
 Spans = list[tuple[int, int]]
 
 _compiled = lru_cache(maxsize=4)(re.compile)
-_SAMPLE = 30  # words that tell the language; guessing costs more than all the rest
+_SAMPLE = 30  # words that give the language; detection costs more than all the rest
 _PART = r"[^\W\d_]+|\d+(?:[.:]\d+)*"
-# Besides combining marks these may change or join the character before them: vowels and finals of old Hangul, the
-# voicing marks of narrow Kana, and what is invisible.
+# Besides combining marks, these may change or join the character before them: vowels and finals of old Hangul, the
+# voicing marks of narrow Kana, and invisible characters.
 _STICKING = r"[\u1160-\u11ff\uff9e\uff9f\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]"
 
 
 def marks(text: str, query: str, code: str = "") -> Spans:
-    """The spans of the text whose words the query has, or something related to them; in order, without overlaps.
+    """Return the spans of the text with words of the query, or related ones; in order, without overlaps.
 
-    ``code`` is the language of both, if it is known.
+    ``code`` is the language of both, if known.
 
     >>> marks("Her sister drinks tea.", "siblings and teas")
     [(4, 10), (18, 21)]
     """
-    asked_in = code or language(words(query))
+    asked_in = code or detect_language(folded_words(query))
     wanted = _wanted(query, asked_in)
     if not wanted:
         return []
     found = list(_located(text))
-    codes = {asked_in, code or language([word for word, _, _ in found[:_SAMPLE]])}
+    codes = {asked_in, code or detect_language([word for word, _, _ in found[:_SAMPLE]])}
     spans: Spans = []
     for word, begin, end in found:
         if any(stem(word, each) in wanted for each in codes):
@@ -53,9 +51,9 @@ def marks(text: str, query: str, code: str = "") -> Spans:
 
 
 def excerpt(text: str, spans: Spans, most: int) -> tuple[str, Spans]:
-    """At most ``most`` characters of a text around the first of the spans, and the spans in it.
+    """Return at most ``most`` characters of a text around the first span, and the spans in it.
 
-    It is cut between words where it can be, and "…" stands for what is left out.
+    It is cut between words where possible, and "…" stands for what is left out.
     """
     if len(text) <= most:
         return text, spans
@@ -65,7 +63,7 @@ def excerpt(text: str, spans: Spans, most: int) -> tuple[str, Spans]:
     end = begin + room
     if begin and (blank := text.find(" ", begin, first)) >= 0:
         begin = blank + 1
-    # not at a blank before the first of the spans: nothing of it would be left
+    # not at a blank before the first span: nothing of it would be left
     if end < len(text) and (blank := text.rfind(" ", max(begin, after, end - 20), end)) > begin:
         end = blank
     lead = "…" if begin else ""
@@ -75,24 +73,23 @@ def excerpt(text: str, spans: Spans, most: int) -> tuple[str, Spans]:
 
 
 def _wanted(query: str, code: str) -> Collection[str]:
-    """The search terms of a query, and those that mean nearly the same."""
+    """Return the search terms of a query, and those that mean nearly the same."""
     asked = frozenset(terms(query, code, asked=True) or terms(query, code))
     return asked.union(other for word in asked for other, _ in related(word, code))
 
 
 def _located(text: str) -> Iterator[tuple[str, int, int]]:
-    """The folded words of a text, each with its span."""
     cleaned, starts, ends = _aligned(text)
     here = 0
     for token in tokens(cleaned):
         here = cleaned.index(token, here)
-        for word, begin, end in _within(token):
+        for word, begin, end in _words_in_token(token):
             yield word, starts[here + begin], ends[here + end - 1]
         here += len(token)
 
 
 def _aligned(text: str) -> tuple[str, Sequence[int], Sequence[int]]:
-    """A text in the form of `clean`, and where what each of its characters was made of begins and ends."""
+    """Return a text in the form of `clean`, and the source span of each of its characters."""
     cleaned = clean(text)
     if _in_place(text, cleaned):
         return cleaned, range(len(text)), range(1, len(text) + 1)
@@ -118,7 +115,7 @@ def _aligned(text: str) -> tuple[str, Sequence[int], Sequence[int]]:
 
 
 def _in_place(text: str, cleaned: str) -> bool:
-    """Whether each character of the cleaned text stands for the one at the same place."""
+    """Return True if each character of the cleaned text corresponds to the one at the same place."""
     return len(text) == len(cleaned) and (text.isascii() or unicodedata.is_normalized("NFKC", text))
 
 
@@ -126,10 +123,10 @@ def _sticks(character: str) -> bool:
     return unicodedata.category(character)[0] == "M" or _compiled(_STICKING).match(character) is not None
 
 
-def _within(token: str) -> Iterator[tuple[str, int, int]]:
-    """The words a token is indexed by, folded, each with its span in the token."""
+def _words_in_token(token: str) -> Iterator[tuple[str, int, int]]:
+    """Yield the words a token is indexed by, folded, each with its span in the token."""
     size = len(token)
-    folded = cut(token)
+    folded = token_words(token)
     if not folded:
         return
     if unspaced(token):
@@ -148,6 +145,6 @@ def _within(token: str) -> Iterator[tuple[str, int, int]]:
         word = folded[0]
         yield word.replace(",", ""), 0, size
         if not word.isalpha() and "'" not in word and any(map(str.isalpha, word)):
-            for part in _compiled(_PART).finditer(token):  # gpt-4 is found by gpt as well
+            for part in _compiled(_PART).finditer(token):  # gpt-4 is also found by gpt
                 if len(part[0]) > 1 or part[0].isdigit():
                     yield fold(part[0]), part.start(), part.end()

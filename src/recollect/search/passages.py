@@ -1,7 +1,4 @@
-"""Where a long text is cut, so that a word counts for the part it stands in and not for a whole book.
-
-Knows nothing about words beyond where they end: what a word means to search is `recollect.text`'s business.
-"""
+"""Cutting long texts into passages, so that a word counts for its part and not for a whole book."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from itertools import pairwise
 from recollect.records import Note, Record
 
 MOST_WORDS = 200
-"""A passage has at most so many words."""
+"""The maximum number of words of a passage."""
 
 # Scripts written without spaces: each character counts as a word. Their marks stay with the character.
 _UNSPACED = (
@@ -37,17 +34,17 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
 
 
 def indexed_text(record: Record) -> str:
-    """What a record is found by: its text, and the title of a note."""
+    """Return the text a record is found by: its text, and the title of a note."""
     if isinstance(record, Note) and record.title:
         return f"{record.title}\n{record.content}"
     return record.text
 
 
 def passages(text: str, most_words: int = MOST_WORDS) -> list[tuple[int, int]]:
-    """The spans of a text that are searched one by one; together they are the whole text, in order.
+    """Return the spans of a text that are searched separately; together they are the whole text, in order.
 
-    Each has at most ``most_words`` words, all about as many. They end where a paragraph ends, else a sentence,
-    else a word, and never within one.
+    Each has at most ``most_words`` words, all about as many. They end at a paragraph, else at a sentence, else between
+    words.
     """
     whole = [(0, len(text))]
     if len(text) <= most_words or (text.isascii() and len(text.split()) <= most_words):
@@ -61,18 +58,18 @@ def passages(text: str, most_words: int = MOST_WORDS) -> list[tuple[int, int]]:
     cuts = [0]
     while (left := len(starts) - cuts[-1]) > most_words:
         even = -(-left // -(-left // most_words))
-        cuts.append(_cut(cuts[-1], even, min(most_words, even * 3 // 2), (paragraphs, sentences)))
+        cuts.append(_choose_cut(cuts[-1], even, min(most_words, even * 3 // 2), (paragraphs, sentences)))
     borders = [0, *(starts[cut] for cut in cuts[1:]), len(text)]
     return list(pairwise(borders))
 
 
 def _words_after(starts: list[int], pattern: re.Pattern[str], text: str) -> list[int]:
-    """The numbers of the words that stand right after what the pattern finds."""
+    """Return the numbers of the words right after each match of the pattern."""
     return [bisect_left(starts, found.end()) for found in pattern.finditer(text)]
 
 
-def _cut(begin: int, even: int, most: int, boundaries: tuple[list[int], ...]) -> int:
-    """The word before which to cut: at the best kind of boundary, and there the nearest to an even share."""
+def _choose_cut(begin: int, even: int, most: int, boundaries: tuple[list[int], ...]) -> int:
+    """Return the word before which to cut: at the best kind of boundary, nearest to an even share."""
     ideal = begin + even
     least, last = begin + max(1, (even + 1) // 2), begin + most
     for places in boundaries:

@@ -1,10 +1,8 @@
-"""What a query asks: its words, and whom, when and what kind of answer it is about.
+"""Parsing a query: its words, and whom, when and what kind of answer it is about.
 
-A query is taken apart once. Names of people who speak in the memory say whose words are wanted, and time
-expressions say when; both are left out of the words, because what somebody said rarely holds their own name or the
-date it was said on. Words that mean nearly the same are added with a smaller weight.
-
-Knows nothing about indexes, records or scores.
+Names of people who speak in the memory say whose words are wanted, and time expressions say when. Both are removed from
+the words, because what somebody said rarely contains their own name or the date it was said on. Words that mean nearly
+the same are added with a smaller weight.
 """
 
 from __future__ import annotations
@@ -18,15 +16,15 @@ from functools import lru_cache
 from recollect.search import dates
 from recollect.search.concepts import related
 from recollect.search.dates import Span
-from recollect.text import clean, fold, language, stem, stems, terms, words
+from recollect.text import clean, detect_language, fold, folded_words, stem, stems, terms
 
 _MOST_TEXT = 10_000
 """A longer query is a document; its beginning says what it is about."""
 _RELATED = 0.5
-"""How much of a related word's weight counts."""
+"""The share of a related word's weight that counts."""
 
 _MOST_OTHERWISE = 16
-"""A longer question tells its language."""
+"""A longer question reveals its language."""
 
 _ROLES = frozenset({"user", "assistant", "system", "tool"})
 _ALSO_WORDS = frozenset(
@@ -46,15 +44,15 @@ _compiled = lru_cache(maxsize=8)(re.compile)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """One query, taken apart."""
+    """A parsed query."""
 
     text: str
     words: tuple[str, ...]
     """The search terms of what it is about."""
     related: tuple[tuple[str, float, str], ...] = ()
-    """Terms that mean nearly the same as one of the words: their weights, and which word."""
+    """Terms that mean nearly the same as one of the words, with weight and word."""
     otherwise: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Each word as other languages would stem it: a few words do not tell theirs."""
+    """Each word as other languages would stem it: a few words do not reveal their language."""
     spelled: Mapping[str, str] = field(default_factory=dict)
     """The word of the query that a term came from."""
     names: tuple[str, ...] = ()
@@ -64,14 +62,14 @@ class Question:
     spans: tuple[Span, ...] = ()
     asks_when: bool = False
     of_assistant: bool = False
-    """Whether it asks for something the assistant said."""
+    """True if it asks for something the assistant said."""
     wants_latest: bool = False
 
     @classmethod
     def of(cls, text: str, now: datetime, speakers: Collection[str] = (), code: str = "") -> Question:
-        """Take a query apart. ``speakers`` are the folded names, word by word, of everyone who speaks."""
+        """Parse a query. ``speakers`` are the folded names, word by word, of all speakers."""
         text = text[:_MOST_TEXT]
-        code = code or language(words(text))
+        code = code or detect_language(folded_words(text))
         spans = tuple(dates.spans(text, now))
         about = text
         for at, length in sorted({(span.at, len(span.text)) for span in spans}, reverse=True):
@@ -88,7 +86,7 @@ class Question:
             words=asked,
             related=_related(asked, code),
             otherwise=_otherwise(asked, about),
-            spelled={stem(word, code): word for word in reversed(words(text))},
+            spelled={stem(word, code): word for word in reversed(folded_words(text))},
             names=names,
             name_words=terms(" ".join(names), code) if names else (),
             spans=spans,
@@ -98,7 +96,7 @@ class Question:
         )
 
     def in_first_person(self) -> str:
-        """The question as the one speaker it names would put it: "Ann's job" becomes "my job"."""
+        """Return the question as the one speaker it names would put it: "Ann's job" becomes "my job"."""
         if len(self.names) != 1:
             return self.text
         text = clean(self.text)
@@ -121,7 +119,7 @@ _PRONOUNS = (
 
 
 def _without_names(text: str, speakers: Collection[str]) -> tuple[str, tuple[str, ...]]:
-    """The text without the names of speakers, and these names."""
+    """Return the text without the names of speakers, and these names."""
     if not speakers:
         return text, ()
     names: dict[str, None] = {}
@@ -137,7 +135,7 @@ def _without_names(text: str, speakers: Collection[str]) -> tuple[str, tuple[str
 
 def _otherwise(asked: tuple[str, ...], about: str) -> dict[str, tuple[str, ...]]:
     found = {}
-    for word in words(about)[:_MOST_OTHERWISE]:
+    for word in folded_words(about)[:_MOST_OTHERWISE]:
         if word.isalpha() and (own := [term for term in asked if term in stems(word)]):
             found[own[0]] = tuple(stems(word) - {own[0]})
     return found

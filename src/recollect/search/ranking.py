@@ -1,11 +1,9 @@
-"""Which documents answer a question best: the signals, and how they are added up.
+"""Ranking of documents: the signals, and how they are added up.
 
-Words come first: the BM25 score of a document, plus half of what was said right before and after it. Every other
-signal is a number from 0 to 1 with a weight, in units of the best score by words, so that a weight of 0.5 means
-half as much as the best match. All of them are added; none multiplies, because a factor would bury what an old or
-unimportant memory alone knows. Where nothing but words speaks, the sum is plain BM25.
-
-Knows nothing about databases and embedders: it takes an index, a question, and similarities if there are any.
+Words come first: the BM25 score of a document, plus half of what was said right before and after it. Every other signal
+is a number from 0 to 1 with a weight, in units of the best score by words, so that a weight of 0.5 means half as much
+as the best match. All of them are added; none multiplies, because a factor would bury what only an old or unimportant
+memory knows. Where only words match, the sum is plain BM25.
 """
 
 from __future__ import annotations
@@ -28,27 +26,27 @@ Floats = NDArray[np.float32]
 Numbers = NDArray[np.intp]
 
 _MOST_WORDS = 64
-"""Of a longer query only the rarest words count."""
+"""The number of words of a query that count: the rarest."""
 _DAY = 86_400_000_000
 _NOTHING = 1e-9
 _POOR = 0.2
-"""A session whose best match is less than that of the best of all has nothing to say."""
+"""A session whose best match is below this share of the best of all is ignored."""
 _FAR = 0.05
 """Closeness in time below this is none."""
 _ALIKE = 0.5
-"""A similarity above this speaks for a document that has none of the words."""
+"""A similarity above this counts for a document that has none of the words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The best documents, best first: their numbers, their sums, and what each signal gave to each."""
+    """The best documents, best first: their numbers, their totals, and the value of each signal."""
 
     numbers: Numbers
     totals: Floats
     signals: dict[str, Floats]
 
 
-def rank(
+def rank_documents(
     index: Index,
     question: Question,
     fits: NDArray[np.bool_],
@@ -58,9 +56,9 @@ def rank(
     usual: float | None = None,
     weights: Weights | None = None,
 ) -> Ranking:
-    """The best ``most`` of the documents that fit. ``similarity`` is NaN where a document has no vector.
+    """Return the best ``most`` of the matching documents. ``similarity`` is NaN where a document has no vector.
 
-    ``usual`` is the similarity of any document, if those in the index do not tell it.
+    ``usual`` is the similarity of an average document, if those in the index are not representative.
     """
     weights = Weights() if weights is None else weights
     lexical = _lexical(index, question)
@@ -73,7 +71,7 @@ def rank(
         around *= fits
     unit = float(around.max(initial=0.0)) or 1.0
     base, content = _about_content(index, question, fits, around, unit, similarity, usual, weights)
-    beside = _Beside(index, question, lexical, unit, weights, talks)
+    beside = _ContextSignals(index, question, lexical, unit, weights, talks)
     rows = _contenders(base, most, beside)
     found = {"words": lexical[rows]}
     if talks:
@@ -96,7 +94,7 @@ def _about_content(
     usual: float | None,
     weights: Weights,
 ) -> tuple[Floats, dict[str, Floats]]:
-    """What speaks for the content of each document: the sum, 0 where nothing does, and the signals beside words."""
+    """Return the content score of each document, 0 where nothing matches, and the signals other than words."""
     signals: dict[str, Floats] = {}
     if not question.spans and similarity is None:
         return around, signals
@@ -110,7 +108,7 @@ def _about_content(
     if similarity is not None:
         near = _relative(similarity, fits, usual)
         speaks |= near > _ALIKE
-        # what has no vector yet must not lose against what has one: its words stand in for it
+        # a document without a vector yet must not lose against one that has it: its words stand in for it
         missing = np.isnan(near)
         signals["vector"] = np.where(missing, np.float32(0), near) * np.float32(weights.vector * unit)
         signals["unembedded"] = np.where(missing, around, np.float32(0)) * np.float32(weights.vector)
@@ -120,8 +118,8 @@ def _about_content(
     return base * (speaks & fits), signals
 
 
-class _Beside:
-    """The signals beside content: who said it, where, and how much it matters. Worked out only where it counts."""
+class _ContextSignals:
+    """The signals other than content: who said it, where, and how much it matters. Computed only where needed."""
 
     def __init__(
         self, index: Index, question: Question, lexical: Floats, unit: float, weights: Weights, talks: bool
@@ -134,7 +132,7 @@ class _Beside:
 
     @property
     def most(self) -> float:
-        """More than this they never add."""
+        """The maximum that they can add."""
         weights, question = self._weights, self._question
         active = [weights.importance / 2]
         if self._talks:
@@ -144,7 +142,6 @@ class _Beside:
         return self._unit * sum(max(weight, 0.0) for weight in active)
 
     def signals(self, rows: Numbers) -> dict[str, Floats]:
-        """What they add to some documents."""
         index, question, weights, unit = self._index, self._question, self._weights, self._unit
         signals = self._of_conversation(rows) if self._talks else {}
         if question.asks_when:
@@ -156,7 +153,7 @@ class _Beside:
         return signals
 
     def _of_conversation(self, rows: Numbers) -> dict[str, Floats]:
-        """What the conversation says of its messages. Any other record stands for itself."""
+        """Return the signals of the conversation for its messages. Any other record stands for itself."""
         index, question, weights, unit = self._index, self._question, self._weights, self._unit
         signals: dict[str, Floats] = {}
         best = self._best_of_sessions()
@@ -174,7 +171,7 @@ class _Beside:
         return signals
 
     def _best_of_sessions(self) -> Floats:
-        """The best score by words in each session, 0 for a poor one; the last, for none, is not used."""
+        """Return the best score by words in each session, 0 for a poor one; the last, for none, is not used."""
         if self._best_of is None:
             found = np.flatnonzero(self._lexical > _POOR * self._lexical.max(initial=0.0))
             self._best_of = np.zeros(self._index.sessions + 1, dtype=np.float32)
@@ -182,8 +179,8 @@ class _Beside:
         return self._best_of
 
 
-def _contenders(base: Floats, most: int, beside: _Beside) -> Numbers:
-    """The documents that can be among the best: no signal beside content could lift another one above them."""
+def _contenders(base: Floats, most: int, beside: _ContextSignals) -> Numbers:
+    """Return the documents that can be among the best: no other signal could lift another one above them."""
     best = float(base.max(initial=0.0))
     least = best / 2
     while np.count_nonzero(base >= least) < most and least > best / 64:
@@ -200,13 +197,13 @@ def _contenders(base: Floats, most: int, beside: _Beside) -> Numbers:
 
 
 def _lexical(index: Index, question: Question) -> Floats:
-    """The score by words. A name that is a speaker's counts where nobody speaks: there it is only a word."""
+    """Return the score by words. A speaker's name counts for records other than messages, where it is only a word."""
     words = list(question.words)
     if len(words) > _MOST_WORDS:
         rarest = sorted(zip(index.idf(words), words, strict=True), reverse=True)
         words = list(dict.fromkeys(word for _, word in rarest))[:_MOST_WORDS]
     if question.otherwise:
-        # a word that nobody said so is tried as other languages would stem it
+        # an unknown word is tried as other languages would stem it
         words += [other for word in index.unknown(words) for other in question.otherwise.get(word, ())]
     gains = [1.0] * len(words) + [weight for _, weight, _ in question.related]
     scores = index.scores([*words, *(word for word, _, _ in question.related)], gains)
@@ -216,7 +213,7 @@ def _lexical(index: Index, question: Question) -> Floats:
 
 
 def _closeness(spans: Sequence[Span], first: NDArray[np.int64], last: NDArray[np.int64]) -> Floats:
-    """From 0 to 1: how near times, from a first to a last moment, are to the nearest of the spans."""
+    """Return from 0 to 1 how near times, from a first to a last moment, are to the nearest span."""
     closest = np.zeros(len(first), dtype=np.float32)
     for span in spans:
         begin, end, slack = microseconds(span.start), microseconds(span.end), _slack(span)
@@ -229,18 +226,18 @@ def _closeness(spans: Sequence[Span], first: NDArray[np.int64], last: NDArray[np
 
 
 def _slack(span: Span) -> float:
-    """What is said soon after may still be about it; a day more or less hardly matters for a month."""
+    """Return the tolerance of a span: what is said soon after may be about it; for a month a day hardly matters."""
     return min(max((microseconds(span.end) - microseconds(span.start)) / 4, _DAY), 30 * _DAY)
 
 
 def reach(span: Span) -> tuple[datetime, datetime]:
-    """The time outside of which nothing is close to a span any more."""
+    """Return the time outside of which nothing is close to a span any more."""
     far = timedelta(microseconds=-math.log(_FAR) * _slack(span))
-    return moved(span.start, -far), moved(span.end, far)
+    return shift_within_calendar(span.start, -far), shift_within_calendar(span.end, far)
 
 
-def moved(moment: datetime, distance: timedelta) -> datetime:
-    """A moment that far away, or the end of the calendar."""
+def shift_within_calendar(moment: datetime, distance: timedelta) -> datetime:
+    """Return a time at a distance, or the end of the calendar."""
     try:
         return moment + distance
     except OverflowError:
@@ -248,14 +245,14 @@ def moved(moment: datetime, distance: timedelta) -> datetime:
 
 
 def _recency(said_at: NDArray[np.int64], rows: Numbers) -> Floats:
-    """From 0, for the oldest of all, to 1, for the newest."""
+    """Return from 0, for the oldest of all, to 1, for the newest."""
     oldest, newest = int(said_at.min()), int(said_at.max())
     recent: Floats = ((said_at[rows] - oldest) / max(newest - oldest, 1)).astype(np.float32)
     return recent
 
 
 def _relative(similarity: Floats, fits: NDArray[np.bool_], usual: float | None) -> Floats:
-    """Similarities from 0, for the usual one, to 1, for the best."""
+    """Scale similarities from 0, for the usual one, to 1, for the best."""
     known = similarity[fits & ~np.isnan(similarity)]
     if not len(known):
         return np.full_like(similarity, np.nan)
@@ -265,7 +262,7 @@ def _relative(similarity: Floats, fits: NDArray[np.bool_], usual: float | None) 
 
 
 def _best(index: Index, rows: Numbers, totals: Floats, most: int) -> Numbers:
-    """The places of the highest totals; of equals the later one said, then the smaller id."""
+    """Return the places of the highest totals; of equals the later one said, then the smaller id."""
     if len(rows) > most:
         least = np.partition(totals, len(rows) - most)[len(rows) - most]
         places = np.flatnonzero(totals >= least)

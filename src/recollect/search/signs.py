@@ -1,7 +1,4 @@
-"""What a text shows besides its words: whether it asks, whether it tells when, and the time it speaks of.
-
-Knows nothing about records and indexes.
-"""
+"""Properties of a text besides its words: whether it asks, whether it gives a time, and the time it is about."""
 
 from __future__ import annotations
 
@@ -16,8 +13,6 @@ _LONGEST = timedelta(days=366)
 
 
 class Signs(NamedTuple):
-    """What one text shows."""
-
     asks: bool = False
     tells_when: bool = False
     event: tuple[datetime, datetime] | None = None

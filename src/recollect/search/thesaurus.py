@@ -1,6 +1,6 @@
-"""Makes `concepts.json` of `concepts.txt`: the thesaurus as it is written, to the one that is quick to load.
+"""Makes `concepts.json` from `concepts.txt`: from the thesaurus as written to one that loads quickly.
 
-The text has one group of words a line; its head explains the forms of a line. The JSON has for each language and
+The text has one group of words per line; its head explains the forms of a line. The JSON has for each language and
 each stem the related stems with their weights, strongest first. Run this module after changing the text:
 
     python -m recollect.search.thesaurus
@@ -27,7 +27,7 @@ COMPANION = 0.25
 GENERAL = 0.25
 """From an instance back to the general word: sister, sibling."""
 MOST = 24
-"""No term gets more related words than this."""
+"""The maximum number of related words per term."""
 
 LANGUAGES = ("en", "de", "fr", "es", "uk")
 _HERE = Path(__file__).parent
@@ -36,13 +36,11 @@ _Group = tuple[str, list[str], list[str]]
 """A line of the table: its sign, and the stems on either side of it."""
 
 
-class _Table(NamedTuple):
-    """The lines of one language."""
-
+class _LanguageTable(NamedTuple):
     forms: dict[str, list[str]]
     """All the forms of a word, by each of them; other groups know only the first."""
     groups: dict[str, list[_Group]]
-    """The groups a word stands in."""
+    """The groups a word is in."""
 
     def forms_of(self, word: str) -> list[str]:
         return self.forms.get(word) or [word]
@@ -51,7 +49,7 @@ class _Table(NamedTuple):
         return (other for sign, _, others in self.groups.get(word, ()) if sign == "=" for other in others)
 
     def under(self, word: str, which: str) -> Iterator[str]:
-        """The instances or the companions of a word."""
+        """Yield the instances or the companions of a word."""
         for sign, heads, others in self.groups.get(word, ()):
             if sign == which and word in heads:
                 yield from others
@@ -62,8 +60,8 @@ class _Table(NamedTuple):
                 yield from heads
 
 
-def relations(table: _Table, stem: str) -> list[tuple[str, float]]:
-    """Other stems for a stem, each with a weight up to 1, strongest first."""
+def relations(table: _LanguageTable, stem: str) -> list[tuple[str, float]]:
+    """Return other stems for a stem, each with a weight up to 1, strongest first."""
     weights: dict[str, float] = {}
 
     def add(words: Iterable[str], weight: float) -> None:
@@ -88,12 +86,12 @@ def relations(table: _Table, stem: str) -> list[tuple[str, float]]:
     return sorted(list(weights.items())[:MOST], key=lambda pair: -pair[1])
 
 
-def compiled() -> str:
-    """The content of concepts.json."""
+def compile_concepts() -> str:
+    """Return the content of concepts.json."""
     content = (_HERE / "concepts.txt").read_text(encoding="utf-8")
     found: dict[str, dict[str, list[tuple[str, float]]]] = {}
     for language in LANGUAGES:
-        table = parsed(content, language)
+        table = parse_language(content, language)
         stems = sorted({*table.forms, *table.groups, *(form for forms in table.forms.values() for form in forms)})
         found[language] = {stem: rounded for stem in stems if (rounded := _rounded(relations(table, stem)))}
     return json.dumps(found, ensure_ascii=False, separators=(",", ":")) + "\n"
@@ -107,16 +105,16 @@ def _rounded(pairs: list[tuple[str, float]]) -> list[tuple[str, float]]:
 
 
 class _Stems(dict[str, str]):
-    """The stem of a word of the file, found once."""
+    """The stem of a word of the file, computed once."""
 
     def __init__(self, language: str) -> None:
         self.language = language
 
     def __missing__(self, word: str) -> str:
-        # Most words are plain letters, and folding and cutting them would cost more than all the rest.
+        # Most words are plain letters, and folding and splitting them would cost more than all the rest.
         if not (word.isascii() and word.isalpha() and word.islower()):
             folded = text.fold(word)
-            if text.words(word) != [folded] or word != word.lower():
+            if text.folded_words(word) != [folded] or word != word.lower():
                 raise ValueError(f"{word!r} is not one word in lower case")
             self[word] = found = text.stem(folded, self.language)
         else:
@@ -124,8 +122,8 @@ class _Stems(dict[str, str]):
         return found
 
 
-def parsed(content: str, language: str) -> _Table:
-    """The table of one language. A line that cannot be meant so is a ValueError naming it."""
+def parse_language(content: str, language: str) -> _LanguageTable:
+    """Return the table of one language. An invalid line is a ValueError naming it."""
     forms: dict[str, list[str]] = {}
     groups: dict[str, list[_Group]] = defaultdict(list)
     read: list[_Group] = []
@@ -152,7 +150,7 @@ def parsed(content: str, language: str) -> _Table:
                 side[:] = [forms[word][0] if word in forms else word for word in side]
             for word in side:
                 groups[word].append(group)
-    return _Table(forms, dict(groups))
+    return _LanguageTable(forms, dict(groups))
 
 
 def _group(body: str, stemmed: Callable[[str], str]) -> _Group:
@@ -175,9 +173,9 @@ def _group(body: str, stemmed: Callable[[str], str]) -> _Group:
 def _unite(forms: dict[str, list[str]], words: list[str]) -> None:
     for word in words:
         if word in forms:
-            raise ValueError(f"{word!r} is a form of {forms[word][0]!r} already")
+            raise ValueError(f"{word!r} is already a form of {forms[word][0]!r}")
         forms[word] = words
 
 
 if __name__ == "__main__":
-    (_HERE / "concepts.json").write_text(compiled(), encoding="utf-8")
+    (_HERE / "concepts.json").write_text(compile_concepts(), encoding="utf-8")

@@ -1,9 +1,9 @@
-"""How many tokens a model makes of a text, from above and offline.
+"""An upper bound for the number of tokens a model makes of a text, computed offline.
 
-`count` never says fewer than the tokenizers of today's models do (byte-pair and SentencePiece ones with byte
-fallback, WordPiece), so that a budget kept by it is kept for each of them; for English and Markdown it stays
-close. It knows no vocabulary: frequent words and frequent parts of words count as one, any other letter as one
-each, a digit as one, and whatever is not ASCII as what its bytes may cost.
+`count` never returns fewer than the tokenizers of today's models (byte-pair and SentencePiece ones with byte fallback,
+WordPiece), so a budget kept by it is kept for each of them; for English and Markdown it stays close. It has no
+vocabulary: frequent words and frequent parts of words count as one, any other letter as one, a digit as one, and
+anything else outside ASCII as what its bytes may cost.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ why wide wife wild will willing win wind window wine winter wish with within wit
 word words work worked working works world worry worth would write writing written wrong yard yeah year years yellow
 yes yesterday yet yoga you young your yourself
 """
-# Those of them that stay whole at the beginning of a line and with a capital as well.
+# Those that also stay whole at the beginning of a line and with a capital.
 _EVERYWHERE = """
 a about add all an and any are as at back be best but by can check city create data date day do email end error event
 file find first for free from get go good group has have he her here his home how i if image in info into is it item
@@ -118,7 +118,7 @@ video view was water we web week well what when where which while who why will w
 """
 _NAMES = """January February March April May June July August September October November December Monday Tuesday
 Wednesday Thursday Friday Saturday Sunday American English French Christmas"""
-# Parts that may stand anywhere in a word.
+# Parts that may occur anywhere in a word.
 _PARTS = """
 ab able ac ace ack act ad ade ag age aid ail ain air ak ake al all ally am ame an ance and ane ant ap ape ar ard are
 ark arm arr art as ase ast at ate ation att aut av ave ay ba back ball ban bar bas bat be bel ben ber bi bl ble bo
@@ -146,7 +146,7 @@ wh wi win wind wise with wo work world writ ya ye year yo za ze zi
 
 
 @lru_cache(maxsize=1)
-def _words() -> frozenset[str]:
+def _common_words() -> frozenset[str]:
     return frozenset(_WORDS.split())
 
 
@@ -157,12 +157,12 @@ def _everywhere() -> frozenset[str]:
 
 
 @lru_cache(maxsize=1)
-def _names() -> frozenset[str]:
+def _common_names() -> frozenset[str]:
     return frozenset(_NAMES.split())
 
 
 @lru_cache(maxsize=1)
-def _parts() -> frozenset[str]:
+def _word_parts() -> frozenset[str]:
     return frozenset(_PARTS.split())
 
 
@@ -176,14 +176,14 @@ _PIECE = r"( ?)([A-Z]?[a-z]+|[A-Z]+(?![a-z]))|[A-Z]|( +)|(([-=*#_.~])\5+)|[\x00-
 
 
 def count(text: str) -> int:
-    """The most tokens that a common tokenizer makes of a text.
+    """Return the most tokens that a common tokenizer makes of a text.
 
-    What is put together from parts is to be counted as a whole: a join may cost a token more or less. Only whole
-    lines can be counted one by one: if `a` ends with a line break, `a + b` has exactly one less than both apart.
+    Count a combined text as a whole: a join may cost a token more or less. Only whole lines can be counted separately:
+    if `a` ends with a line break, `a + b` has exactly one less than both apart.
     """
     if not text:
         return 0
-    spaced, anywhere, names = _words(), _everywhere(), _names()
+    spaced, anywhere, names = _common_words(), _everywhere(), _common_names()
     total = 1  # some put a mark before the text
     for match in _compiled(_PIECE).finditer(text):
         kind = match.lastindex
@@ -208,14 +208,14 @@ def count(text: str) -> int:
 
 @lru_cache(maxsize=8192)
 def _letters(word: str, spaced: bool) -> int:
-    """The fewest known parts that make up a word, unknown letters being parts of their own.
+    """Return the fewest known parts that make up a word, unknown letters being parts of their own.
 
     `spaced` for a word of small letters after a space: the form in which tokenizers know most words.
     """
     length = len(word)
     if length < 3 and not word.islower():
         return length
-    words, parts = _words(), _parts()
+    words, parts = _common_words(), _word_parts()
     word = word.lower() if word[1:].islower() else word
     least = [0]
     for end in range(1, length + 1):
@@ -223,21 +223,21 @@ def _letters(word: str, spaced: bool) -> int:
         for start in range(max(0, end - _LONGEST_PART), end - 1):
             if least[start] + 1 < best and word[start:end] in parts:
                 best = least[start] + 1
-        if 3 < end <= _LONGEST_WORD and word[:end] in words:  # a word, to which an ending may come
+        if 3 < end <= _LONGEST_WORD and word[:end] in words:  # a word, to which an ending may be added
             best = 1 if spaced else min(best, 2 if end < 5 else 3 if end < 8 else 4)
         least.append(best)
-    # Few words are as long as that, and what is glued together from parts is not always cut where it was glued.
+    # Few words are that long, and compounds are not always split where they were joined.
     glued = 1 if least[-1] > 2 and word.islower() and not spaced else 0
     return min(length, least[-1] + glued + max(0, length - 10) // 4)
 
 
-# Letters beyond ASCII, and marks of ordinary typing, that cost no more than one.
+# Letters beyond ASCII, and marks of ordinary typing, that cost at most one.
 _ONE = frozenset("áâãçéíóßàäåæèêëìîïðñòôõöøùúûüýÁÂÃÇÉÍÓÜ’‘“”–—…•абвгдежзийклмнопрстуфхцчшщъыьэюяіё")
 _AFTER_SPACE = frozenset("([\"'-*#$&")
 
 
 def _bytes(character: str) -> int:
-    """What one character beyond ASCII may cost: its bytes, less for the letters that all know."""
+    """Return the cost of one character beyond ASCII: its bytes, less for letters that all tokenizers know."""
     if character in _ONE:
         return 1
     code = ord(character)

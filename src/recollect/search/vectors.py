@@ -1,10 +1,8 @@
-"""Vectors of many texts, and how similar each is to one more.
+"""Vectors of many texts, and their similarity to a query.
 
-They are kept as half-precision rows, and each also as its signs, a bit a dimension. For a few thousand rows the
+They are stored as half-precision rows, and also as their signs, one bit per dimension. For a few thousand rows the
 similarity is the exact cosine. For more it is estimated from the signs, which is a hundred times less to read, and
 computed exactly for the rows that look best.
-
-Knows nothing about records, embedders and databases.
 """
 
 from __future__ import annotations
@@ -16,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 EXACT = 8192
-"""So many rows are compared exactly."""
+"""The number of rows that are compared exactly."""
 
 
 class Vectors:
-    """Rows of one embedder, each of length 1. A row has a number; it is never changed."""
+    """Rows of one embedder, each of length 1. A row has a number and never changes."""
 
     def __init__(self, dimensions: int) -> None:
         self.dimensions = dimensions
@@ -29,14 +27,14 @@ class Vectors:
         self._signs = np.zeros((0, -(-dimensions // 64)), dtype=np.uint64)
 
     def add(self, rows: NDArray[np.float32]) -> int:
-        """Add rows; the number of the first."""
+        """Add rows; return the number of the first."""
         first, needed = self.size, self.size + len(rows)
         if needed > len(self._rows):
             self._rows, self._signs = (
                 self._grown(array, max(256, needed * 3 // 2)) for array in (self._rows, self._signs)
             )
         self._rows[first:needed] = rows
-        self._signs[first:needed] = _signs(rows)
+        self._signs[first:needed] = _sign_bits(rows)
         self.size = needed
         return first
 
@@ -46,12 +44,12 @@ class Vectors:
         return grown
 
     def similarity(self, query: NDArray[np.float32]) -> NDArray[np.float32]:
-        """The cosine of every row with a vector of length 1, exact for those nearest to it."""
+        """Return the cosine of every row with a vector of length 1, exact for the nearest."""
         rows = self._rows[: self.size]
         if self.size <= EXACT:
             return rows.astype(np.float32) @ query
         differing = np.zeros(self.size, dtype=np.uint16)
-        for column, own in zip(self._signs[: self.size].T, _signs(query[None])[0], strict=True):
+        for column, own in zip(self._signs[: self.size].T, _sign_bits(query[None])[0], strict=True):
             differing += np.bitwise_count(column ^ own)
         angles = np.arange(self.dimensions + 1) * (math.pi / self.dimensions)
         estimated: NDArray[np.float32] = np.cos(angles).astype(np.float32)[differing]
@@ -60,8 +58,7 @@ class Vectors:
         return estimated
 
 
-def _signs(rows: NDArray[np.float32]) -> NDArray[np.uint64]:
-    """The sign of each number as a bit, in words of 64."""
+def _sign_bits(rows: NDArray[np.float32]) -> NDArray[np.uint64]:
     padded = np.zeros((len(rows), -(-rows.shape[1] // 64) * 64), dtype=np.bool_)
     padded[:, : rows.shape[1]] = rows > 0
     return np.packbits(padded, axis=1).view(np.uint64)

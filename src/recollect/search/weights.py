@@ -1,4 +1,4 @@
-"""How much each signal of search counts. The numbers are measured: see docs/recall.md."""
+"""The weights of the search signals. The numbers are measured: see docs/recall.md."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from recollect.errors import ConfigError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
-    """How much each signal counts beside the best match by words, which counts 1."""
+    """The weight of each signal relative to the best match by words, which counts 1."""
 
     neighbours: float = 0.4
-    """What was said right before and after it in the conversation, as a share of its score."""
+    """The messages right before and after it, as a share of their score."""
     session: float = 0.5
     """The best match in its conversation."""
     vector: float = 1.0
-    """Similar in meaning, as the embedder sees it."""
+    """The similarity of its vector."""
     speaker: float = 0.6
     """It was said by the one speaker the question names."""
     person: float = 0.75
-    """It is the person's own, and not the assistant's, unless the question asks for what the assistant said."""
+    """It is the person's own, not the assistant's, unless the question asks for what the assistant said."""
     date: float = 0.75
     """It was said at the time the question names."""
     event: float = 0.5
-    """It speaks of that time."""
+    """It is about that time."""
     when: float = 0.5
-    """It tells when, and the question asks when."""
+    """It gives a time, and the question asks when."""
     asks: float = -0.15
     """It only asks something."""
     latest: float = 0.25
@@ -42,5 +42,5 @@ class Weights:
         unknown = set(changes) - {f.name for f in fields(self)}
         if unknown:
             known = ", ".join(f.name for f in fields(self))
-            raise ConfigError(f"weights: there is no weight {sorted(unknown)[0]!r}; there are {known}")
+            raise ConfigError(f"weights: there is no weight {sorted(unknown)[0]!r}; use one of {known}")
         return replace(self, **changes)

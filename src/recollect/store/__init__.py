@@ -1,1 +1,1 @@
-"""Where records and the journal live: one contract, two databases. Knows no policy and no Markdown."""
+"""Storage of records and the journal: one contract, two databases."""

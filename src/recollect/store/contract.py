@@ -1,11 +1,11 @@
-"""What a store promises. SQLite, PostgreSQL and the in-memory store of `recollect.testing` keep it alike.
+"""The contract of a store. SQLite, PostgreSQL and the in-memory store of `recollect.testing` all fulfil it.
 
-A `Store` holds many users; a `UserStore` is the part of it that belongs to one of them and can reach nobody
-else's. Reading happens in a `Reader`: one consistent view. Writing happens in a `Transaction`: it sees its
-own changes, it is all or nothing, and it is durable once it ended. At most one transaction of a user is open
-at a time, in all processes together; what was registered with `after_commit` runs before the next may begin.
+A `Store` holds many users; a `UserStore` is the part that belongs to one of them and cannot reach others. Reads use a
+`Reader`: one consistent view. Writes use a `Transaction`: it sees its own changes, is all or nothing, and is durable
+once it has ended. At most one transaction of a user is open at a time, in all processes together; `after_commit` hooks
+run before the next may begin.
 
-Failures are the `StoreError`s of `recollect.errors`, the same ones for every store.
+Failures are the `StoreError`s of `recollect.errors`, the same for every store.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, Required, TypedDict, Unpack
 
 from recollect.records import ExtractionRun, Interaction, JournalEntry, Record, Session, Spending, ToolCall
 from recollect.usage_metrics import Tally
@@ -23,7 +23,7 @@ from recollect.usage_metrics import Tally
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """Which records to find. Empty means any; by default only the latest versions of active records."""
+    """A search for records. Empty means any; by default only the latest versions of active records."""
 
     ids: Sequence[str] | None = None
     kinds: Sequence[str] = ()
@@ -33,15 +33,15 @@ class Query:
     statuses: Sequence[str] = ("active",)
     tier: str | None = None
     source: str | None = None
-    """The source itself, or what it begins with up to a colon: "discussion" finds "discussion:42"."""
+    """The source itself, or its part before a colon: "discussion" finds "discussion:42"."""
     session: str | None = None
     chats: Sequence[str | None] | None = None
     """Only records of these chats; None among them stands for records of no chat."""
     tags: Sequence[str] = ()
-    """Records that carry all of these."""
+    """Only records with all of these tags."""
     said_from: datetime | None = None
     said_until: datetime | None = None
-    """From this moment on and before that one, by when it was said or has held since."""
+    """From this moment on and before that one, by when it was said or began to hold."""
     changed_after: int | None = None
     """Only what changed after this sequence number."""
     alive_at: datetime | None = None
@@ -49,27 +49,28 @@ class Query:
     expired_at: datetime | None = None
     """Only what has expired at this moment."""
     valid_at: datetime | None = None
-    """What held at this moment: of each record the highest version valid then, unless the record is
-    archived by now. Overrides `statuses`."""
+    """Only what held at this moment: the highest version valid then, unless the record is archived by now. Overrides
+    `statuses`.
+    """
     newest_first: bool = False
     after: tuple[datetime, str] | None = None
-    """The time of creation and the id of the last record seen: only what comes behind it, in the order asked for."""
+    """The creation time and id of the last record seen: only what comes after it, in the requested order."""
     limit: int | None = None
     offset: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """What a store keeps about one user besides records."""
+    """The state of one user besides records."""
 
     user_id: str
     created_at: datetime
     seq: int = 0
     mode: str = "on"
     secret: bytes = b""
-    """Keys the hashes of tombstones, so that they cannot be compared between users."""
+    """The key for the hashes of tombstones, so that they cannot be compared between users."""
     place: int = field(default=0, compare=False)
-    """The file it was read from, if it is in one: another number says that the file was replaced."""
+    """The file it was read from, if any: another number means that the file was replaced."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,13 +84,14 @@ class FileState:
     previous_seq: int = 0
     boot: str = ""
     versions: tuple[tuple[int, ...], ...] = ()
-    """The versions somebody may have open in an editor, the oldest first; `memory.files.versions` says how each is
-    written. Numbers only: what a version said is in the journal, and an erasure takes it out there."""
+    """The versions somebody may have open in an editor, the oldest first, written as in `memory.files.versions`. They
+    are numbers only: the text of a version is in the journal, and an erasure removes it there.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tombstone:
-    """All that stays of an erased record."""
+    """All that remains of an erased record."""
 
     hash: str
     record_id: str
@@ -97,210 +99,222 @@ class Tombstone:
 
 
 LOST = "lost"
-"""The operation of a journal entry that stands for one that could not be read when a database was repaired."""
+"""The operation of a journal entry that stands for one lost in a repair."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Salvage:
-    """What a repair could not read. Everything else is in the new database."""
+    """The data that a repair could not read. Everything else is in the new database."""
 
     aside: Path | None = None
-    """The damaged data, whole."""
+    """The damaged data, complete."""
     lost: bool = False
-    """There was data, but nothing of it is left."""
+    """True if there was data, but nothing of it is left."""
     mode: str | None = None
     has_secret: bool = False
-    """Whether what the hashes of the tombstones are keyed with could be read; without it they recognise nothing."""
+    """True if the key of the tombstones' hashes could be read; without it they recognise nothing."""
     all_tombstones: bool = False
     all_consents: bool = False
     missing: dict[str, int] = field(default_factory=dict)
-    """How many rows are lost, by kind of record or by table."""
+    """The number of lost rows, by kind of record or by table."""
     uncounted: tuple[str, ...] = ()
     """Tables of which more may be missing than could be counted."""
     older: dict[str, int] = field(default_factory=dict)
     """Records of which only an earlier state may be left, by kind."""
     gaps: tuple[tuple[int, int], ...] = ()
-    """Journal entries that are lost, from number to number."""
+    """Ranges of lost journal entries."""
     pages: int = 0
     frames: int = 0
-    """Pages of the database, and entries of its write-ahead log, that could not be read."""
+    """Pages of the database, and frames of its write-ahead log, that could not be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class VectorRow:
-    """What an embedder made of one version of a record. Derived: never exported, computed again if it is gone."""
+    """The vectors of one version of a record. Derived: never exported, computed again if lost."""
 
     number: int
-    """Ascending for each user, and never given twice: what came later has a higher one."""
+    """Ascending for each user and never reused: later rows have higher numbers."""
     record_id: str
     version: int
     data: bytes
-    """The passages one after another, each as many float16 numbers, little-endian, as the embedder has dimensions."""
+    """The vectors of the passages, one after another, each as little-endian float16."""
+
+
+class EntryFilter(TypedDict, total=False):
+    """Selects journal entries by sequence number, after ``after`` and before ``before``."""
+
+    record_id: str | None
+    run: str | None
+    call: str | None
+    undoes: int | None
+    after: int
+    before: int | None
+    newest_first: bool
+    limit: int | None
+    offset: int
+
+
+class CallFilter(TypedDict, total=False):
+    """Selects tool calls from ``since`` on and before ``until``, by time and then id; ``call`` is an id."""
+
+    since: datetime | None
+    until: datetime | None
+    tool: str | None
+    session: str | None
+    call: str | None
+    after: tuple[datetime, str] | None
+    newest_first: bool
+    limit: int | None
+
+
+class InteractionFilter(TypedDict, total=False):
+    """Selects interactions from ``since`` on and before ``until``, by time and then id.
+
+    ``after`` is the time and id of the last one seen: only what comes after it, in the requested order.
+    """
+
+    since: datetime | None
+    until: datetime | None
+    kinds: Sequence[str]
+    session: str | None
+    ids: Sequence[str] | None
+    after: tuple[datetime, str] | None
+    reported_after: datetime | None
+    newest_first: bool
+    limit: int | None
+
+
+class RunFilter(TypedDict, total=False):
+    """Selects extraction runs from a day on, by day and then kind."""
+
+    since: date | None
+    kind: str | None
+    newest_first: bool
+    limit: int | None
+
+
+class SessionPage(TypedDict, total=False):
+    """Selects sessions after the one with this end and id; only what was stored at ``as_of`` counts."""
+
+    limit: Required[int]
+    offset: int
+    after: tuple[datetime, str] | None
+    as_of: datetime | None
 
 
 class Reader(Protocol):
     """One consistent view of one user's memory."""
 
     def state(self) -> State:
-        """The user's state; for a user never written to, a fresh one with ``seq`` 0."""
+        """Return the user's state; for a user never written to, a fresh one with ``seq`` 0."""
         ...
 
     def get(self, record_id: str) -> Record | None:
-        """The latest version of a record, whatever its status."""
+        """Return the latest version of a record, whatever its status."""
         ...
 
     def find(self, query: Query) -> list[Record]:
-        """The records that fit, by time of creation and then id, oldest first unless asked otherwise."""
+        """Return matching records by creation time and then id, by default oldest first."""
         ...
 
     def scan(self) -> Iterator[Record]:
-        """Every record at its latest version, whatever its status, one after another; never all in memory."""
+        """Iterate over every record at its latest version, whatever its status, without loading all of them."""
         ...
 
     def changed(self, after: int) -> list[tuple[int, str]]:
-        """Sequence number and record id of every change after this one, without what changed."""
+        """Return sequence number and record id of every change after this one."""
         ...
 
     def count(self) -> dict[tuple[str, str], int]:
-        """How many records there are, by kind and status; latest versions only."""
+        """Count records by kind and status; latest versions only."""
         ...
 
     def versions(self, record_id: str) -> list[Record]:
-        """Every kept version of a record, oldest first; the last one is the latest."""
+        """Return every kept version of a record, oldest first; the last one is the latest."""
         ...
 
     def ids_ending(self, ending: str) -> list[str]:
-        """Ids that end so; at most ten."""
+        """Return at most ten ids with this ending."""
         ...
 
     def entry(self, seq: int) -> JournalEntry | None:
-        """One journal entry."""
+        """Return one journal entry."""
         ...
 
-    def entries(
-        self,
-        *,
-        record_id: str | None = None,
-        run: str | None = None,
-        call: str | None = None,
-        undoes: int | None = None,
-        after: int = 0,
-        before: int | None = None,
-        newest_first: bool = False,
-        limit: int | None = None,
-        offset: int = 0,
-    ) -> list[JournalEntry]:
-        """Journal entries by sequence number, behind ``after`` and before ``before``."""
+    def entries(self, **wanted: Unpack[EntryFilter]) -> list[JournalEntry]:
+        """Return journal entries by sequence number."""
         ...
 
     def numbers(self, record_ids: Sequence[str]) -> dict[str, int]:
-        """The sequence number of the first journal entry of each of these records: an integer that stays theirs.
+        """Return the sequence number of each record's first journal entry: an integer that stays the same.
 
-        A record that never was is not in it.
+        Records that never existed are left out.
         """
         ...
 
     def file(self, name: str) -> FileState | None:
-        """The last rendering of a file."""
+        """Return the last rendering of a file."""
         ...
 
     def files(self) -> list[FileState]:
-        """The last rendering of every file, by name."""
+        """Return the last rendering of every file, by name."""
         ...
 
     def tombstones(self, hashes: Sequence[str] | None = None) -> list[Tombstone]:
-        """The tombstones with these hashes, or all of them."""
+        """Return the tombstones with these hashes, or all."""
         ...
 
     def recalled(self) -> dict[str, datetime]:
-        """When each record was last recalled; records never recalled are not in it."""
+        """Return when each record was last found by a search; others are left out."""
         ...
 
-    def sessions(
-        self, *, limit: int, offset: int = 0, after: tuple[datetime, str] | None = None, as_of: datetime | None = None
-    ) -> list[Session]:
-        """Conversations with active messages, by when the last of them was said, the latest first, and then by id.
-
-        ``after`` is when the last one seen ended, and its id. Only what was stored at ``as_of`` counts.
-        """
+    def sessions(self, **page: Unpack[SessionPage]) -> list[Session]:
+        """Return sessions with active messages, the latest first, by the time of their last message and then id."""
         ...
 
-    def calls(
-        self,
-        *,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        tool: str | None = None,
-        session: str | None = None,
-        call: str | None = None,
-        after: tuple[datetime, str] | None = None,
-        newest_first: bool = False,
-        limit: int | None = None,
-    ) -> list[ToolCall]:
-        """The log of tool calls from ``since`` on and before ``until``, by time and then id; ``call`` is an id."""
+    def calls(self, **wanted: Unpack[CallFilter]) -> list[ToolCall]:
+        """Return logged tool calls."""
         ...
 
     def spending(self, *, since: date | None = None, until: date | None = None) -> list[Spending]:
-        """What was spent from one day to another, both included, by day and then operation."""
+        """Return spending from one day to another, both included, by day and then operation."""
         ...
 
     def consents(self) -> dict[str, datetime]:
-        """What the person consented to, and when. What they withdrew is not in it."""
+        """Return the consents given and when. Withdrawn ones are left out."""
         ...
 
-    def interactions(
-        self,
-        *,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        kinds: Sequence[str] = (),
-        session: str | None = None,
-        ids: Sequence[str] | None = None,
-        after: tuple[datetime, str] | None = None,
-        reported_after: datetime | None = None,
-        newest_first: bool = False,
-        limit: int | None = None,
-    ) -> list[Interaction]:
-        """Interactions from ``since`` on and before ``until``, by time and then id.
-
-        ``after`` is the time and id of the last one seen: only what comes behind it, in the order asked for.
-        """
+    def interactions(self, **wanted: Unpack[InteractionFilter]) -> list[Interaction]:
+        """Return interactions."""
         ...
 
     def last_reported(self) -> datetime | None:
-        """The latest ``reported_at`` of all interactions, if there are any. One look-up."""
+        """Return the latest ``reported_at`` of all interactions, if any. A single look-up."""
         ...
 
     def run(self, day: date, kind: str) -> ExtractionRun | None:
-        """The extraction run of a day."""
+        """Return the extraction run of a day."""
         ...
 
-    def runs(
-        self,
-        *,
-        since: date | None = None,
-        kind: str | None = None,
-        newest_first: bool = False,
-        limit: int | None = None,
-    ) -> list[ExtractionRun]:
-        """Extraction runs from a day on, by day and then kind, or of one kind."""
+    def runs(self, **wanted: Unpack[RunFilter]) -> list[ExtractionRun]:
+        """Return extraction runs."""
         ...
 
     def vectors(self, embedder: str, *, after: int = 0, limit: int | None = None) -> list[VectorRow]:
-        """The vectors of this embedder with a higher number than ``after``, by number."""
+        """Return the vectors of this embedder with a number above ``after``, by number."""
         ...
 
     def last_vector(self, embedder: str) -> int:
-        """The highest number a vector of this embedder was ever given, 0 if none. One look-up: each search asks."""
+        """Return the highest number ever given to a vector of this embedder, or 0. Each search asks, so it is fast."""
         ...
 
     def unembedded(self, embedder: str, *, kinds: Sequence[str], limit: int) -> list[Record]:
-        """Active records of these kinds whose current version has no vector of this embedder, oldest first."""
+        """Return active records of these kinds whose current version has no vector of this embedder, oldest first."""
         ...
 
 
 class Transaction(Reader, Protocol):
-    """A view that can change things."""
+    """A view that can change data."""
 
     def next_seq(self) -> int:
         """Take the next sequence number. Each number taken must be logged with one journal entry."""
@@ -311,7 +325,7 @@ class Transaction(Reader, Protocol):
         ...
 
     def put_many(self, records: Iterable[Record]) -> None:
-        """`put` for many records at once."""
+        """Store many records at once, as `put` does."""
         ...
 
     def keep(self, record: Record) -> None:
@@ -327,95 +341,95 @@ class Transaction(Reader, Protocol):
         ...
 
     def set_state(self, state: State) -> None:
-        """Take over a whole state; only for importing into an empty memory."""
+        """Replace the whole state; only for importing into an empty memory."""
         ...
 
     def set_file(self, state: FileState) -> None:
-        """Note what a file is about to be."""
+        """Record the next rendering of a file."""
         ...
 
     def drop_file(self, name: str) -> None:
-        """Forget about a file that is no longer there."""
+        """Remove the state of a file that no longer exists."""
         ...
 
     def bury(self, tombstones: Iterable[Tombstone]) -> None:
-        """Keep tombstones."""
+        """Store tombstones."""
         ...
 
     def set_recalled(self, moments: Mapping[str, datetime]) -> None:
-        """Note when records were last recalled. No journal entry: it changes nothing about them."""
+        """Record when searches last found these records. No journal entry: the records do not change."""
         ...
 
     def log_calls(self, calls: Iterable[ToolCall]) -> None:
-        """Append to the log of tool calls; one whose id is there already takes its place.
+        """Append to the log of tool calls, replacing calls with the same id.
 
         Like the ledger and the consents it takes no sequence numbers.
         """
         ...
 
     def drop_calls(self, before: datetime | None = None, *, ids: Sequence[str] | None = None) -> int:
-        """Remove the calls before a moment, those with these ids, or all; return how many there were."""
+        """Remove calls before a moment, those with these ids, or all; return their number."""
         ...
 
     def charge(self, spendings: Iterable[Spending]) -> None:
-        """Add to what the ledger has for these days and operations."""
+        """Add to the ledger for these days and operations."""
         ...
 
     def set_consent(self, name: str, given: bool, at: datetime) -> None:
-        """Note that the person consents to something, or no longer does."""
+        """Record that the person gives or withdraws a consent."""
         ...
 
     def put_interactions(self, interactions: Iterable[Interaction]) -> None:
-        """Store interactions; one whose id is there already stays as it is. They take no sequence numbers."""
+        """Store interactions; one whose id is known stays as it is. They take no sequence numbers."""
         ...
 
     def drop_interactions(self, before: datetime | None = None, *, ids: Sequence[str] | None = None) -> int:
-        """Remove the interactions before a moment, those with these ids, or all; return how many there were."""
+        """Remove interactions before a moment, those with these ids, or all; return their number."""
         ...
 
     def put_run(self, run: ExtractionRun) -> None:
-        """Store an extraction run in place of the one of its day and kind, and of one that has its id."""
+        """Store an extraction run, replacing that of its day and kind, and one with its id."""
         ...
 
     def drop_runs(self) -> int:
-        """Remove all extraction runs, and say how many it were."""
+        """Remove all extraction runs; return their number."""
         ...
 
     def put_vectors(self, embedder: str, rows: Iterable[tuple[str, int, bytes]]) -> None:
-        """Store vectors (record id, version, data), each in place of the one the record had of this embedder.
+        """Store vectors (record id, version, data), each replacing the record's previous one of this embedder.
 
-        A record that is no longer there is passed over: it may have been erased while its vector was computed.
+        Records that no longer exist are skipped: they may have been erased while their vector was computed.
         """
         ...
 
     def drop_vectors(self, *, keep: str | None) -> int:
-        """Remove the vectors of all embedders but this one, and say how many it were."""
+        """Remove the vectors of all embedders but this one; return their number."""
         ...
 
     def erase(self, record_ids: Sequence[str]) -> dict[str, int]:
-        """Remove all versions of these records, their vectors, and the text of their journal entries, beyond recovery.
+        """Remove all versions of these records, their vectors, and the text of their journal entries, irrecoverably.
 
-        Returns how many versions and journal entries it was.
+        Returns the numbers of versions and journal entries.
         """
         ...
 
     def redact(self, entries: Iterable[JournalEntry]) -> None:
-        """Store journal entries again with less text than before, beyond recovery. They count as erased."""
+        """Store journal entries again with less text than before, irrecoverably. They count as erased."""
         ...
 
     def drop_versions(self, versions: Iterable[tuple[str, int]]) -> int:
         """Remove closed versions (record id, version) of records that stay, and the vectors of these records.
 
-        Returns how many versions it was. Vectors are made again.
+        Returns the number of versions. Vectors are made again.
         """
         ...
 
     def after_commit(self, hook: Callable[[], None]) -> None:
-        """Run this once the transaction is durable, before another one of this user may begin."""
+        """Run a hook once the transaction is durable, before another one of this user may begin."""
         ...
 
     pending: bool
-    """Once it ended: whether what it erased is still in a log of the store, which is emptied as soon as possible."""
+    """After the end: True if a log of the store still holds what was erased, until it is emptied."""
 
 
 class UserStore(Protocol):
@@ -424,62 +438,61 @@ class UserStore(Protocol):
     user_id: str
 
     def exists(self) -> bool:
-        """Whether anything was ever written for this user."""
+        """Return True if anything was ever written for this user."""
         ...
 
     def read(self) -> AbstractContextManager[Reader]:
-        """A consistent view. Never waits for a writer, never creates anything."""
+        """Open a consistent view. Never waits for a writer, never creates anything."""
         ...
 
     def write(self) -> AbstractContextManager[Transaction]:
-        """The one open transaction of this user; an exception inside rolls it back."""
+        """Open this user's only transaction; an exception inside rolls it back."""
         ...
 
     def check(self) -> list[str]:
-        """What is wrong with the stored data itself, as far as the database can tell."""
+        """Return problems of the stored data itself, as far as the database can tell."""
         ...
 
     def lost(self) -> list[str]:
-        """What was acknowledged and is no longer stored, as far as the store can tell."""
+        """Return what was acknowledged and is no longer stored, as far as the store can tell."""
         ...
 
     def repair(self) -> Salvage:
-        """Move damaged data out of the way, whole, and begin with all of it that can be read. Not every store can."""
+        """Move damaged data aside, complete, and start with everything readable. Not every store can."""
         ...
 
     def close(self) -> None:
-        """Let go of files and connections; the next use opens them again."""
+        """Release files and connections; the next use opens them again."""
         ...
 
 
 class Store(Protocol):
-    """Where many users' memories live."""
+    """The memories of many users."""
 
     def user(self, user_id: str) -> UserStore:
-        """One user's part. The id has been checked by the caller."""
+        """Return one user's part. The caller has checked the id."""
         ...
 
     def users(
         self, *, tenant: str | None = None, begins: str = "", after: str = "", limit: int | None = None
     ) -> Iterator[str]:
-        """The ids of everyone who has a memory here, in the order of their code points.
+        """Iterate over the ids of all users who have a memory here, in the order of their code points.
 
-        Of all, or of a ``tenant``; only those that begin so (as the tenant knows them) and come ``after`` another.
+        ``tenant`` limits them to one tenant, ``begins`` to a prefix (as the tenant knows them), ``after`` to later
+        ones.
         """
         ...
 
     def tally(self, tenant: str | None, since: date, until: date, seconds: float | None = None) -> Tally:
-        """How memories were used from one day to another, both included: of a tenant's users, or of everyone's.
+        """Return usage from one day to another, both included: of a tenant's users, or of everyone's.
 
-        A store that has to look at each user may leave some for the next time after so many ``seconds``, and says how
-        many. Numbers of other days may be in it, too.
+        A store that must read each user may stop after ``seconds`` and report how many are left for the next time.
+        Numbers of other days may be included.
         """
         ...
 
     def erase_user(self, user_id: str, also: Callable[[], None] | None = None) -> dict[str, int]:
-        """Remove everything of a user, and say what it was, by place. ``also`` is done before others may write."""
+        """Remove everything of a user; return what it was, by place. ``also`` runs before others may write."""
         ...
 
-    def close(self) -> None:
-        """Let go of everything."""
-        ...
+    def close(self) -> None: ...

@@ -1,19 +1,19 @@
-"""Lets go of files before the process forks.
+"""Releasing files before the process forks.
 
-SQLite remembers for each process which files it has locked. A forked child inherits that memory, but not the
-locks: the parent would take itself for the last user of a database, and delete the log that the child writes.
-So nothing is open while the process forks; parent and child open it again when they need it. A transaction
-that is open in the forking thread itself stays the parent's; the child must not use that memory.
+SQLite remembers for each process which files it has locked. A forked child inherits that memory, but not the locks:
+the parent would consider itself the last user of a database and delete the log that the child writes. So nothing is
+open while the process forks; parent and child open it again when they need it. A transaction that is open in the
+forking thread itself stays the parent's; the child must not use that memory.
 
 The order in a fork, and why:
 
 1. Before it, in the forking thread: each store is held (its write guard, then its read guard, as everywhere) and
-   closed. All of them are held until the fork is over, or a thread would open one again in between.
-2. Who does not end within ``_SECONDS``, or is this very thread, is passed over: waiting longer could mean forever,
-   because the transaction may wait for something that the forking thread has.
-3. After it, in the parent and in the child: the guards are let go, by the thread that took them.
+   closed. All of them are held until the fork is over; otherwise a thread could open one again in between.
+2. A thread that does not finish within ``_SECONDS``, or is this very thread, is skipped: waiting longer could mean
+   forever, because its transaction may wait for something that the forking thread holds.
+3. After it, in the parent and in the child: the guards are released by the thread that took them.
 4. In the child only: every object with locks or threads of its own makes new ones. Another thread may have held the
-   old ones, and nobody would ever release them. An object that registers must not ask for a lock in its renewal.
+   old ones, and nothing would ever release them. A registered object must not take a lock in its renewal.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from weakref import WeakKeyDictionary, WeakSet
 
 _T = TypeVar("_T")
 _SECONDS = 5.0
-"""How long a fork waits for a transaction of another thread."""
+"""The longest that a fork waits for a transaction of another thread."""
 
 
-class Files(Protocol):
-    """Something with open files."""
+class OpenFiles(Protocol):
+    """An object with open files."""
 
     def hold(self, seconds: float) -> bool:
-        """Keep all threads out until `let_go`; False if one of them does not end in time, or it is this one."""
+        """Keep all threads out until `let_go`; False if one does not finish in time, or it is this one."""
         ...
 
     def close(self) -> None:
@@ -41,25 +41,25 @@ class Files(Protocol):
         ...
 
     def let_go(self) -> None:
-        """Let the threads in again."""
+        """Let threads in again."""
         ...
 
 
-_watched: WeakSet[Files] = WeakSet()
+_watched: WeakSet[OpenFiles] = WeakSet()
 _renewals: WeakKeyDictionary[Any, Callable[[Any], None]] = WeakKeyDictionary()
-_held: list[Files] = []
+_held: list[OpenFiles] = []
 
 
-def close_before_forks(files: Files) -> None:
-    """Close these whenever the process forks, for as long as they exist."""
+def close_before_forks(files: OpenFiles) -> None:
+    """Close these whenever the process forks, as long as they exist."""
     _watched.add(files)
     _register()
 
 
 def renew_after_forks(threaded: _T, renew: Callable[[_T], None]) -> None:
-    """Call this for the object in every forked child, for as long as it exists.
+    """Call ``renew`` on the object in every forked child, as long as it exists.
 
-    The threads that held its locks, or worked for it, do not exist there.
+    The threads that held its locks or worked for it do not exist there.
     """
     _renewals[threaded] = renew
     _register()
@@ -68,10 +68,10 @@ def renew_after_forks(threaded: _T, renew: Callable[[_T], None]) -> None:
 @cache
 def _register() -> None:
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(before=_close, after_in_parent=_let_go, after_in_child=_begin_child)
+        os.register_at_fork(before=_close_watched, after_in_parent=_let_go, after_in_child=_begin_child)
 
 
-def _close() -> None:
+def _close_watched() -> None:
     for files in list(_watched):
         if files.hold(_SECONDS):
             files.close()

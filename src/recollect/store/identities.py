@@ -1,6 +1,6 @@
-"""What is stored about identities and links: one row a link, the codes only as hashes, the same in both databases.
+"""Storage of identities and links: one row per link, codes only as hashes, the same in both databases.
 
-Links are made rarely, so writers take turns. Knows no policy: what a state means is decided in `recollect.identity`.
+Links are rare, so writers take turns. `recollect.identity` decides what a state means.
 """
 
 from __future__ import annotations
@@ -25,37 +25,36 @@ IDENTITIES = Tables(
     queries={name: sql.format(columns=_COLUMNS) for name, sql in _SQL.items()},
     versions="memory_identity_versions",
     lock=0x4944454E54495459,
-    if_lost="nobody is joined any more",
+    if_lost="all links are lost",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One attempt to join two identities, from the code that was shown to the joined memory. Its id is its run's."""
+    """One attempt to link two identities, from the code shown to the joined memory. Its id is that of its run."""
 
     id: str
     state: str
-    """shown, entered, joining, joined, unlinking; or over: replaced, declined, unlinked."""
+    """shown, entered, joining, joined, unlinking; or finished: replaced, declined, unlinked."""
     made_at: datetime
     until: datetime
-    """How long the code is good, or may be confirmed; once joined, how long that can be undone."""
+    """When the code or its confirmation expires; once joined, until when it can be undone."""
     shown: tuple[str, str]
     entered: tuple[str, str] | None
     agreed: tuple[bool, bool]
-    """Whether the side that showed the code has confirmed, and the side that entered it."""
+    """The confirmations of the side that showed the code and the side that entered it."""
     survivor: str
     joined: str
     merged: bool
-    """All of the joined memory is in the surviving one, and may be removed where it was."""
+    """True if all of the joined memory is in the surviving one and may be removed from its old place."""
     undoable: bool
     secret: str
-    """What the tombstones of the joined memory are keyed with; empty if there was no memory."""
+    """The key of the joined memory's tombstones; empty if there was no memory."""
     details: dict[str, Any] = field(default_factory=dict)
 
 
 @readable
 def link_from_row(row: tuple[Any, ...]) -> Link:
-    """The link of a row."""
     (link_id, state, made, until, shown_channel, shown_name, _, shown_ok, channel, name, _, entered_ok, *rest) = row
     survivor, joined, merged, undoable, secret, details = rest
     return Link(
@@ -76,11 +75,10 @@ def link_from_row(row: tuple[Any, ...]) -> Link:
 
 
 def one_link(view: View, query: str, **values: Any) -> Link | None:
-    """The link a query gives, if it gives one."""
+    """Return the link a query finds, if any."""
     rows = view.rows(query, **values)
     return link_from_row(rows[0]) if rows else None
 
 
 def links(view: View, query: str, **values: Any) -> list[Link]:
-    """The links a query gives."""
     return [link_from_row(row) for row in view.rows(query, **values)]

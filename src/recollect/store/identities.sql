@@ -1,7 +1,7 @@
 -- Every statement about identities and links, for both databases; :name is a value.
 
 -- name: resolve
--- An identity's own user id, or the one it was bound to, and from there to whom its memory was joined.
+-- An identity's own user id, or the one it was bound to, and from there the user its memory was joined with.
 WITH RECURSIVE home (user_id, steps) AS (
     SELECT coalesce((SELECT user_id FROM memory_identities WHERE channel = :channel AND name = :name), :own), 0
     UNION ALL
@@ -36,13 +36,13 @@ SELECT {columns} FROM memory_links WHERE id = :id
 SELECT {columns} FROM memory_links WHERE code = :code ORDER BY made_at DESC, id DESC LIMIT 1
 
 -- name: enter
--- Only while the code is good: of two who enter it at once, one does.
+-- Only while the code is valid: if two enter it at once, one succeeds.
 UPDATE memory_links SET state = 'entered', until = :until, entered_channel = :channel, entered_name = :name,
     entered_user = :user_id
 WHERE id = :id AND state = 'shown' AND until > :now
 
 -- name: open
--- What waits for an identity: confirmed by both sides but not completed, or still to be confirmed.
+-- The open links of an identity: confirmed by both sides but not complete, or still to be confirmed.
 SELECT {columns} FROM memory_links
 WHERE ((shown_channel = :channel AND shown_name = :name) OR (entered_channel = :channel AND entered_name = :name))
     AND (state = 'joining' OR (state = 'entered' AND until > :now))
@@ -54,7 +54,7 @@ WHERE shown_channel = :channel AND shown_name = :name AND state = 'shown' AND un
 ORDER BY made_at DESC, id DESC LIMIT 1
 
 -- name: close_open
--- Codes and unconfirmed links of an identity: another one takes their place, or it does not want them.
+-- Close the codes and unconfirmed links of an identity: they are replaced or declined.
 UPDATE memory_links SET state = :state
 WHERE ((shown_channel = :channel AND shown_name = :name) OR (entered_channel = :channel AND entered_name = :name))
     AND state IN ('shown', 'entered')
@@ -69,11 +69,11 @@ UPDATE memory_links SET entered_ok = 1 WHERE id = :id AND state = 'entered'
 UPDATE memory_links SET state = 'joining', survivor = :survivor, joined = :joined WHERE id = :id AND state = 'entered'
 
 -- name: unfinished
--- Begun by a process that was stopped: to be completed.
+-- Links begun by a process that was stopped, to be completed.
 SELECT {columns} FROM memory_links WHERE state IN ('joining', 'unlinking') ORDER BY made_at, id
 
 -- name: touching
--- Joinings that go on with one of these users.
+-- Joinings in progress with one of these users.
 SELECT {columns} FROM memory_links
 WHERE state = 'joining' AND (survivor IN (:one, :other) OR joined IN (:one, :other)) AND id <> :id
 ORDER BY made_at, id
@@ -103,7 +103,7 @@ ORDER BY made_at DESC, id DESC LIMIT 1
 SELECT {columns} FROM memory_links WHERE survivor = :user_id AND state IN ('joining', 'joined') ORDER BY made_at, id
 
 -- name: below
--- All links whose memories ended up with a user.
+-- All links whose memories were joined, directly or not, with a user.
 WITH RECURSIVE below (user_id) AS (
     SELECT CAST(:user_id AS TEXT)
     UNION
@@ -116,14 +116,14 @@ WHERE state IN ('joining', 'joined') AND survivor IN (SELECT user_id FROM below)
 SELECT copy FROM memory_links WHERE id = :id
 
 -- name: make_final
--- Nothing can be restored any more.
+-- Afterwards nothing can be restored.
 UPDATE memory_links SET copy = NULL, undoable = 0 WHERE id = :id
 
 -- name: begin_unlinking
 UPDATE memory_links SET state = 'unlinking' WHERE id = :id AND state = 'joined' AND undoable = 1
 
 -- name: call_off
--- The joined user is erased: what they brought goes, and nothing is restored.
+-- The joined user is erased: what they brought is removed, and nothing is restored.
 UPDATE memory_links SET state = 'unlinking', copy = NULL, undoable = 0 WHERE id = :id AND state IN ('joining', 'joined')
 
 -- name: set_unlinked
@@ -131,7 +131,7 @@ UPDATE memory_links SET state = 'unlinked', copy = NULL, undoable = 0, secret = 
 WHERE id = :id AND state = 'unlinking'
 
 -- name: outlived
--- Joined for so long that it cannot be undone any more.
+-- Joinings that are too old to be undone.
 SELECT id FROM memory_links WHERE state = 'joined' AND undoable = 1 AND until <= :now
 
 -- name: untidy
@@ -143,7 +143,7 @@ UNION ALL SELECT 1 FROM memory_link_failures WHERE at <= :failures_before
 LIMIT 1
 
 -- name: tidy_links
--- Codes of long ago; until then whoever enters one is told what became of it.
+-- Old codes; until then, entering one explains what became of it.
 DELETE FROM memory_links WHERE state IN ('shown', 'entered', 'replaced', 'declined', 'unlinked') AND until <= :before
 
 -- name: links_of

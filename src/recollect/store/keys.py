@@ -1,11 +1,10 @@
-"""Keys to the HTTP API, and answers kept for requests that are repeated: the same in both databases.
+"""API keys, and stored answers to requests that may be repeated: the same in both databases.
 
-Key
-    Lets a host application in. It belongs to a tenant, whose users are a world of their own, and may read, write or
-    administer. Of its text only a hash is stored: it is told once, when it is made.
+A key gives a host application access. It belongs to a tenant, whose users are separate from all others, and may read,
+write or administer. Only a hash of it is stored: its text is shown once, when it is created.
 
-An answer is kept encrypted: it can be read only with the idempotency key of the request, which is not stored. So what
-was erased from a memory does not live on here. Knows nothing about HTTP or users.
+Answers are stored encrypted with the idempotency key of the request, which is not stored. So what was erased from a
+memory does not survive here.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from recollect.errors import InvalidInputError, MissingExtraError, NotFoundError
 from recollect.store.rows import load_queries, readable
-from recollect.store.service_tables import Nowhere, ServiceTables, Tables
+from recollect.store.service_tables import NoServiceTables, ServiceTables, Tables
 from recollect.times import Clock, from_text, to_text, utc_now
 
 if TYPE_CHECKING:
@@ -32,15 +31,15 @@ KEYS = Tables(
     queries=load_queries(Path(__file__).with_name("keys.sql")),
     versions="memory_key_versions",
     lock=0x4B4559532D4B4559,
-    if_lost="there are no keys any more",
-    in_turns=False,  # each statement is about one row
+    if_lost="all keys are lost",
+    in_turns=False,  # each statement concerns one row
 )
 
 Scope = Literal["read", "write", "admin"]
 SCOPES: tuple[str, ...] = get_args(Scope)
 DEFAULT_TENANT = "default"
 KEPT = timedelta(hours=24)
-"""How long an answer is kept for a request that may be repeated."""
+"""The retention of the answer to a request, for repetitions."""
 
 _TENANT = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 _NONCE = 12
@@ -48,8 +47,8 @@ _WRITTEN = re.compile(r"rk_([0-9a-f]{16})_([0-9a-f]{48})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Key:
-    """A key, without what would let anybody in."""
+class ApiKey:
+    """An API key without its secret."""
 
     id: str
     tenant: str
@@ -59,33 +58,33 @@ class Key:
     revoked_at: datetime | None = None
 
     def may(self, scope: str) -> bool:
-        """Whether it is good for this: who may write may read, who administers may do both."""
+        """Return True if the key has this scope: write includes read, admin includes both."""
         return self.revoked_at is None and SCOPES.index(scope) <= SCOPES.index(self.scope)
 
 
 def check_tenant(tenant: str) -> str:
-    """The name of a tenant, if it can be one."""
+    """Return the name of a tenant, or raise an error if it is invalid."""
     if not _TENANT.fullmatch(tenant):
-        raise InvalidInputError("tenant", "must be 1 to 32 small letters, digits or -, such as acme")
+        raise InvalidInputError("tenant", "must be 1 to 32 lower-case letters, digits or -, such as acme")
     return tenant
 
 
-class Keys:
-    """The keys of a deployment. All is looked up anew each time: what is revoked lets nobody in any more."""
+class ApiKeys:
+    """The API keys of a deployment. Every check reads the store, so a revocation takes effect at once."""
 
     def __init__(self, store: ServiceTables, clock: Clock = utc_now) -> None:
         self._store = store
         self._clock = clock
         self._secret: bytes | None = None
 
-    def create(self, tenant: str = DEFAULT_TENANT, *, scope: str = "write", name: str = "") -> tuple[Key, str]:
-        """A new key, and its text, which is told here and never again."""
+    def create(self, tenant: str = DEFAULT_TENANT, *, scope: str = "write", name: str = "") -> tuple[ApiKey, str]:
+        """Create a key; return it with its text, which is never shown again."""
         check_tenant(tenant)
         if scope not in SCOPES:
             raise InvalidInputError("scope", f"must be one of {', '.join(SCOPES)}")
         if len(name) > 100 or not name.isprintable():
             raise InvalidInputError("name", "must be at most 100 printable characters")
-        key = Key(id=secrets.token_hex(8), tenant=tenant, name=name, scope=cast(Scope, scope), made_at=self._clock())
+        key = ApiKey(id=secrets.token_hex(8), tenant=tenant, name=name, scope=cast(Scope, scope), made_at=self._clock())
         secret = secrets.token_hex(24)
         with self._store.write() as view:
             view.run(
@@ -99,29 +98,29 @@ class Keys:
             )
         return key, f"rk_{key.id}_{secret}"
 
-    def all(self) -> list[Key]:
-        """Every key there ever was, the oldest first."""
+    def all(self) -> list[ApiKey]:
+        """Return every key ever created, the oldest first."""
         with self._store.read() as view:
-            return [] if view is None else [_key(row)[0] for row in view.rows("keys")]
+            return [] if view is None else [_key_from_row(row)[0] for row in view.rows("keys")]
 
     def any(self) -> bool:
-        """Whether there ever was a key: then nobody is let in without one."""
+        """Return True if a key was ever created: then access requires one."""
         with self._store.read() as view:
             return view is not None and bool(view.rows("any_key"))
 
     def revoke(self, key_id: str) -> None:
-        """Let nobody in with this key any more, nor with a token made by it, on any process."""
+        """Revoke a key and all tokens made with it, in every process."""
         with self._store.write() as view:
             if not view.rows("key", id=key_id):
                 raise NotFoundError(f"there is no key {key_id[:40]!r}")
             view.run("revoke_key", id=key_id, now=to_text(self._clock()))
 
-    def get(self, key_id: str) -> Key | None:
-        """The key with this id, revoked or not."""
+    def get(self, key_id: str) -> ApiKey | None:
+        """Return the key with this id, revoked or not."""
         return self._found(key_id)[0]
 
-    def named_by(self, text: str) -> Key | None:
-        """The key with this text, if there is one and it was not revoked."""
+    def named_by(self, text: str) -> ApiKey | None:
+        """Return the key with this text, unless it was revoked."""
         written = _WRITTEN.fullmatch(text)
         if written is None:
             return None
@@ -131,7 +130,7 @@ class Keys:
 
     @property
     def secret(self) -> bytes:
-        """What tokens are signed with: made once, the same for all processes."""
+        """The secret that tokens are signed with: created once, the same for all processes."""
         if self._secret is None:
             with self._store.read() as view:
                 rows = [] if view is None else view.rows("secret")
@@ -142,22 +141,22 @@ class Keys:
             self._secret = bytes.fromhex(rows[0][0])
         return self._secret
 
-    def _found(self, key_id: str) -> tuple[Key | None, str]:
+    def _found(self, key_id: str) -> tuple[ApiKey | None, str]:
         with self._store.read() as view:
             rows = [] if view is None else view.rows("key", id=key_id)
-        return _key(rows[0]) if rows else (None, _hash(""))
+        return _key_from_row(rows[0]) if rows else (None, _hash(""))
 
     # answers
 
     def renew_secret(self) -> None:
-        """Sign with another secret: tokens, links and visits of before end, in each process that begins anew."""
+        """Replace the signing secret: earlier tokens, links and sessions become invalid once a process restarts."""
         with self._store.write() as view:
             view.run("drop_secret")
             view.run("add_secret", secret=secrets.token_hex(32))
         self._secret = None
 
-    def answer(self, repeated: Repeated) -> tuple[str, int, bytes | None] | None:
-        """What was answered: the request it was made to, the status, and the body; None if that was forgotten."""
+    def answer(self, repeated: IdempotentRequest) -> tuple[str, int, bytes | None] | None:
+        """Return the request, the status and the body of a stored answer; None if there is none."""
         since = to_text(self._clock() - KEPT)
         with self._store.read() as view:
             rows = [] if view is None else view.rows("answer", id=repeated.id, since=since)
@@ -166,10 +165,10 @@ class Keys:
         request, status, encrypted = rows[0]
         return request, status, repeated.decrypt(bytes(encrypted)) if encrypted else None
 
-    def keep_answer(self, repeated: Repeated, request: str, status: int, body: bytes) -> None:
-        """Keep an answer for a day; durable when this returns."""
-        if isinstance(self._store, Nowhere):
-            return  # the journal alone has to tell what was done
+    def keep_answer(self, repeated: IdempotentRequest, request: str, status: int, body: bytes) -> None:
+        """Store an answer for a day; durable when this returns."""
+        if isinstance(self._store, NoServiceTables):
+            return  # only the journal records what was done
         now = self._clock()
         with self._store.write() as view:
             view.run("tidy_answers", before=to_text(now - KEPT))
@@ -184,7 +183,7 @@ class Keys:
             )
 
     def forget_answers(self, user: str) -> int:
-        """Something of this user was erased: keep no answer about them, encrypted or not. Returns how many it were."""
+        """Remove all answers about a user of whom something was erased; return their number."""
         with self._store.read() as view:
             if view is None or not view.rows("answers_of", user_id=user):
                 return 0
@@ -193,38 +192,37 @@ class Keys:
 
     @property
     def erasure_pending(self) -> bool:
-        """Whether an answer that was forgotten is still in a log."""
+        """True if a log still holds an answer that was removed."""
         return self._store.pending
 
     def close(self) -> None:
-        """Let go of files."""
         self._store.close()
 
 
 @dataclass(frozen=True, slots=True)
-class Repeated:
-    """A request that may be sent again, known by the idempotency key that its sender made up for it."""
+class IdempotentRequest:
+    """A request that may be sent again, identified by its idempotency key."""
 
     user: str
     key: str
 
     @property
     def id(self) -> str:
-        """What it is known by; tells nothing about the key."""
+        """The id it is stored under; reveals nothing about the key."""
         return self._derived("id").hex()[:48]
 
     @property
     def call(self) -> str:
-        """The call under which the journal has what it did, so that it is done once whatever happens in between."""
+        """The call id of its changes in the journal, so that they are made only once."""
         return f"http-{self._derived('call').hex()[:26]}"
 
     def encrypt(self, body: bytes) -> bytes:
-        """Encrypt an answer so that only who has the idempotency key can read it (AES-256-GCM)."""
+        """Encrypt an answer so that only the idempotency key can decrypt it (AES-256-GCM)."""
         nonce = secrets.token_bytes(_NONCE)
         return nonce + self._cipher().encrypt(nonce, body, self.user.encode())
 
     def decrypt(self, encrypted: bytes) -> bytes | None:
-        """The inverse of `encrypt`; None if it cannot be read with this key."""
+        """Invert `encrypt`; None if the key does not fit."""
         cipher = self._cipher()
         from cryptography.exceptions import InvalidTag
 
@@ -239,7 +237,7 @@ class Repeated:
             from cryptography.hazmat.primitives.hashes import SHA256
             from cryptography.hazmat.primitives.kdf.hkdf import HKDF
         except ImportError:
-            raise MissingExtraError("web", "keeping answers for requests that are repeated") from None
+            raise MissingExtraError("web", "storing answers to repeated requests") from None
         info = f"recollect answer {self.user}".encode()
         return AESGCM(HKDF(algorithm=SHA256(), length=32, salt=None, info=info).derive(self.key.encode()))
 
@@ -248,14 +246,14 @@ class Repeated:
 
 
 def _hash(secret: str) -> str:
-    # no slow hash: the secret is 192 random bits and cannot be guessed
+    # a slow hash is unnecessary: the secret has 192 random bits and cannot be guessed
     return hashlib.sha256(b"recollect key " + secret.encode()).hexdigest()
 
 
 @readable
-def _key(row: tuple[Any, ...]) -> tuple[Key, str]:
+def _key_from_row(row: tuple[Any, ...]) -> tuple[ApiKey, str]:
     key_id, tenant, name, scope, known, made, revoked = row
-    key = Key(
+    key = ApiKey(
         id=key_id,
         tenant=tenant,
         name=name,

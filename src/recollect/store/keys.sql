@@ -7,7 +7,7 @@ SELECT id, tenant, name, scope, hash, made_at, revoked_at FROM memory_keys ORDER
 SELECT id, tenant, name, scope, hash, made_at, revoked_at FROM memory_keys WHERE id = :id
 
 -- name: any_key
--- Revoked ones count: where there was a key once, nobody is let in without one.
+-- Revoked keys count: once there was a key, access requires one.
 SELECT 1 FROM memory_keys LIMIT 1
 
 -- name: add_key
@@ -21,7 +21,7 @@ UPDATE memory_keys SET revoked_at = :now WHERE id = :id AND revoked_at IS NULL
 SELECT secret FROM memory_key_secret
 
 -- name: add_secret
--- Of two processes that make one, the first one's stays.
+-- If two processes create one, the first stays.
 INSERT INTO memory_key_secret (id, secret) VALUES (1, :secret) ON CONFLICT (id) DO NOTHING
 
 -- name: drop_secret
@@ -31,7 +31,7 @@ DELETE FROM memory_key_secret
 SELECT request, status, sealed FROM memory_http_answers WHERE id = :id AND made_at > :since
 
 -- name: keep_answer
--- Of two who did the same, the first one's answer stays.
+-- If two made the same request, the first answer stays.
 INSERT INTO memory_http_answers (id, user_id, request, status, sealed, made_at)
 VALUES (:id, :user_id, :request, :status, :sealed, :now)
 ON CONFLICT (id) DO NOTHING
@@ -40,7 +40,7 @@ ON CONFLICT (id) DO NOTHING
 SELECT id FROM memory_http_answers WHERE user_id = :user_id LIMIT 1
 
 -- name: forget_answers
--- That there was one stays: what was erased must not be done again by a request that comes late.
+-- The row stays without the answer: a late request must not repeat what was erased.
 UPDATE memory_http_answers SET user_id = '', sealed = :nothing WHERE user_id = :user_id
 
 -- name: tidy_answers

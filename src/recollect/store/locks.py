@@ -1,4 +1,4 @@
-"""A lock between processes: a file that one of them holds at a time. The system releases it on death."""
+"""A lock between processes: a file that one of them holds at a time. The system releases it when the process dies."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ else:
 
 _T = TypeVar("_T")
 _NOTE, _NOTE_SIZE = 64, 64
-"""Where the note is in the file, and how long it can be."""
+"""The offset of the note in the file, and its maximum length."""
 
 
 class FileLock:
-    """Held from `acquire` to `release`. Not for several threads at once: guard it with a lock of theirs."""
+    """A lock held from `acquire` to `release`. Not thread-safe: guard it with a thread lock."""
 
     def __init__(self, path: Path, timeout: float) -> None:
         self.path = path
@@ -55,11 +55,11 @@ class FileLock:
 
     @property
     def held(self) -> bool:
-        """Whether this process is between `acquire` and `release`."""
+        """True if this process is between `acquire` and `release`."""
         return self._depth > 0 and self._pid == os.getpid()
 
     def acquire(self, timeout: float | None = None) -> None:
-        """Wait for the lock, at most for the time-out. Entering again while holding it is fine."""
+        """Wait for the lock, at most until the timeout. It is reentrant."""
         if self.held:
             self._depth += 1
             return
@@ -78,30 +78,29 @@ class FileLock:
             self.close()  # the folder was erased while we waited: lock the new one
 
     def release(self) -> None:
-        """Let the next one in."""
         self._depth -= 1
         if not self._depth:
             _unlock(self._fd)
 
     def note(self, text: str) -> None:
-        """Write a line into the file, in place of the last one, for whoever holds the lock next. Hold the lock."""
+        """Replace the line stored in the file for the next holder. Call it while holding the lock."""
         self._at(_NOTE, lambda: os.write(self._fd, text.encode("ascii").ljust(_NOTE_SIZE)[:_NOTE_SIZE]))
 
     def noted(self) -> str:
-        """The line that was noted last; empty if none was. Hold the lock."""
-        return _text(self._at(_NOTE, lambda: os.read(self._fd, _NOTE_SIZE)))
+        """Return the line stored last; empty if none was. Call it while holding the lock."""
+        return _decode_note(self._at(_NOTE, lambda: os.read(self._fd, _NOTE_SIZE)))
 
     def noted_by_others(self) -> str:
-        """`noted`, for who does not hold the lock; empty if it cannot be read."""
+        """Return the line without holding the lock; empty if it cannot be read."""
         try:
             with open(self.path, "rb") as file:
                 file.seek(_NOTE)
-                return _text(file.read(_NOTE_SIZE))
+                return _decode_note(file.read(_NOTE_SIZE))
         except OSError:
             return ""
 
     def _at(self, place: int, act: Callable[[], _T]) -> _T:
-        """Windows locks a byte where the file stands, so it goes back to where it stood."""
+        """Act at an offset and return to the start, because Windows locks a byte at the current position."""
         os.lseek(self._fd, place, os.SEEK_SET)
         try:
             return act()
@@ -109,7 +108,7 @@ class FileLock:
             os.lseek(self._fd, 0, os.SEEK_SET)
 
     def close(self) -> None:
-        """Let go of the file; the next `acquire` opens it again."""
+        """Close the file; the next `acquire` opens it again."""
         if self._fd >= 0 and self._pid == os.getpid():
             os.close(self._fd)
         self._fd, self._depth = -1, 0
@@ -117,14 +116,14 @@ class FileLock:
     def _open(self) -> None:
         if self._fd >= 0 and self._pid == os.getpid():
             return
-        # a forked child opens its own: a lock is shared with whoever inherited the open file
+        # a forked child opens its own: a lock is shared with every process that inherited the open file
         self._pid = os.getpid()
         while True:
             try:
                 self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
                 return
             except FileNotFoundError:
-                # a person's folder is for whoever runs this, and nobody else on the machine
+                # the folder is only for the user who runs this, not for others on the machine
                 self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def _is_at_path(self) -> bool:
@@ -135,5 +134,5 @@ class FileLock:
         return (there.st_ino, there.st_dev) == (here.st_ino, here.st_dev)
 
 
-def _text(note: bytes) -> str:
+def _decode_note(note: bytes) -> str:
     return note.decode("ascii", errors="replace").strip()

@@ -1,11 +1,10 @@
 """The PostgreSQL store: many users and many machines on one database, in the tables of the seeds.
 
-Tables live in the first schema of the search path, which a URL can set
-(``?options=-csearch_path%3Drecollect``) and which is made if it is not there. An advisory lock keyed by the
-user serialises writers of all processes and is held until the after-commit hooks are done; the server
-releases it when a connection dies, so a pooler between us and the server must keep sessions apart.
-Transactions run in pipeline mode: what is written waits for no answer until something is read or the
-transaction ends. Knows no policy and no Markdown.
+Tables live in the first schema of the search path, which a URL can set (``?options=-csearch_path%3Drecollect``) and
+which is created if missing. An advisory lock keyed by the user serialises writers of all processes and is held until
+the after-commit hooks are done. The server releases it when a connection dies, so a pooler between us and the server
+must use session pooling. Transactions run in pipeline mode: writes wait for no answer until something is read or the
+transaction ends.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _MIGRATION_LOCK = 0x5245434F4C4C4543
 
 
 class PostgresStore:
-    """All users of one database. Connects at the first use; ``pool_size`` bounds the connections in use."""
+    """All users of one database. Connects at the first use; ``pool_size`` limits the connections in use."""
 
     def __init__(self, url: str, *, pool_size: int = POOL_SIZE) -> None:
         self._pool = Pool(parse_url(url), pool_size)
@@ -55,7 +54,7 @@ class PostgresStore:
         others = ["users_of_no_tenant"] if tenant is not None and prefix_of(tenant) is None else []
         sql: Any = "\n".join(_SQL[part] for part in ("users", *before, *others, "users_in_order"))
         while limit is None or limit > 0:
-            # some at a time: however many there are, neither they nor a connection are held for long
+            # in pages: however many there are, neither they nor a connection are held for long
             values |= {"after": after, "limit": _USERS_PAGE if limit is None else min(limit, _USERS_PAGE)}
             with mapped_errors(), self.reading() as db:
                 rows = [] if db is None else db.execute(sql, values).fetchall()
@@ -87,29 +86,27 @@ class PostgresStore:
         self._pool.close()
 
     def here(self) -> Connections:
-        """The connections of this process."""
+        """Return the connections of this process."""
         return self._pool.here()
 
     @contextmanager
     def reading(self) -> Iterator[Connection | None]:
-        """A connection for reading; None if nothing was ever written, so that reading creates no tables."""
+        """Lend a connection for reading; None if nothing was ever written, so that reading creates no tables."""
         here = self.here()
         with here.lend() as db:
-            here.migrated = here.migrated or _migrate(db, reading=True)
+            here.migrated = here.migrated or _migrate_schema(db, reading=True)
             yield db if here.migrated else None
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """A connection to a database that has all its tables."""
+        """Lend a connection to a database that has all its tables."""
         here = self.here()
         with here.lend() as db:
-            here.migrated = here.migrated or _migrate(db, reading=False)
+            here.migrated = here.migrated or _migrate_schema(db, reading=False)
             yield db
 
 
 class PostgresUser:
-    """One user's rows."""
-
     def __init__(self, store: PostgresStore, user_id: str) -> None:
         self.user_id = user_id
         self._store = store
@@ -142,7 +139,7 @@ class PostgresUser:
 
     @contextmanager
     def write_if_free(self) -> Iterator[PostgresTransaction | None]:
-        """`write` for who must not wait: None if somebody else is writing, here or in another process."""
+        """Open a transaction without waiting; None if another thread or process is writing."""
         here = self._store.here()
         with mapped_errors(), here.turn(self.user_id, wait=False) as is_ours:
             if not is_ours:
@@ -162,7 +159,7 @@ class PostgresUser:
 
     @contextmanager
     def locked(self, hooks: list[Callable[[], None]]) -> Iterator[Connection]:
-        """A transaction that keeps all other writers of this user out, until the hooks ran after it."""
+        """Open a transaction that keeps all other writers of this user out until the hooks have run."""
         from psycopg import OperationalError
 
         with mapped_errors(), self._store.here().turn(self.user_id), self._store.writing() as db:
@@ -176,12 +173,12 @@ class PostgresUser:
             for hook in hooks:
                 hook()
             if hooks:
-                # a connection that broke by now has let go of the lock, and the write is done
+                # a connection that has broken by now has released the lock, and the write is done
                 with suppress(OperationalError):
                     db.execute(_SQL["unlock"], (self._lock,))
 
     def text_search(self, query: str, limit: int) -> list[Record]:
-        """Active records whose content has all words of the query, by PostgreSQL's own English search."""
+        """Return active records whose content has all words of the query, by PostgreSQL's own English search."""
         with mapped_errors(), self._store.reading() as db:
             rows = [] if db is None else db.execute(_SQL["text_search"], (query, self.user_id, limit)).fetchall()
         return [from_row(row) for row in rows]
@@ -198,14 +195,14 @@ class PostgresUser:
         return []
 
     def repair(self) -> Salvage:
-        raise StoreError("a user's rows in PostgreSQL cannot be set aside; restore the database from a backup")
+        raise StoreError("PostgreSQL data cannot be repaired for one user; restore the database from a backup")
 
     def close(self) -> None:
-        """Connections belong to the store."""
+        """Do nothing: connections belong to the store."""
 
 
-def _migrate(db: Connection, *, reading: bool) -> bool:
-    """Bring the schema forward, one numbered file after another. For reading, an empty schema stays empty."""
+def _migrate_schema(db: Connection, *, reading: bool) -> bool:
+    """Migrate the schema, one numbered file after another. For reading, an empty schema stays empty."""
     import psycopg
     from psycopg import sql
 
@@ -213,7 +210,7 @@ def _migrate(db: Connection, *, reading: bool) -> bool:
     schema, there, version = _schema(db, len(migrations))
     if version == len(migrations) or (reading and version == 0):
         return version > 0
-    # before the transaction: one that began earlier may still not see the tables another process made
+    # before the transaction: one that began earlier may not see the tables another process made
     db.execute(_SQL["lock"], (_MIGRATION_LOCK,))
     with db.transaction():
         if not there:
@@ -232,13 +229,13 @@ def _migrate(db: Connection, *, reading: bool) -> bool:
 
 
 def _schema(db: Connection, known: int) -> tuple[str, bool, int]:
-    """The schema for our tables, whether it is there, and the version of its tables."""
+    """Return the schema for our tables, whether it exists, and the version of its tables."""
     path, current, migrated = db.execute(_SQL["home"]).fetchone() or ("", None, False)
     schema = path.split(",")[0].strip().strip('"')
     if schema in ("$user", ""):
         schema = current
     if schema is None:
-        raise ConfigError(f"the search path of the database names no schema; {_OWN_SCHEMA}")
+        raise ConfigError(f"the search path of the database has no schema; {_OWN_SCHEMA}")
     if schema != current or not migrated:
         return schema, schema == current, 0
     [version] = db.execute(_SQL["version"]).fetchone() or (0,)
@@ -254,12 +251,14 @@ _OWN_SCHEMA = "give Recollect a schema of its own, by adding ?options=-csearch_p
 
 
 def _check_strangers(db: Connection, schema: str) -> None:
-    """Refuse to mix with tables of somebody else's, but for a table of users with text ids."""
+    """Refuse to share a schema with foreign tables, except a table of users with text ids."""
     for table, id_type in db.execute(_SQL["strangers"]).fetchall():
         if table != "users":
-            raise ConfigError(f"the database has a table {schema}.{table} that is not Recollect's; {_OWN_SCHEMA}")
+            raise ConfigError(
+                f"the database has a table {schema}.{table} that does not belong to Recollect; {_OWN_SCHEMA}"
+            )
         if id_type not in ("text", "character varying"):
             raise ConfigError(
-                f"the id of table {schema}.users is {id_type or 'missing'}, and Recollect's user ids are "
+                f"the id of table {schema}.users is {id_type or 'missing'}, but Recollect's user ids are "
                 f"text; {_OWN_SCHEMA}"
             )

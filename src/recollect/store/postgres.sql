@@ -1,7 +1,7 @@
 -- Every statement the PostgreSQL store runs on a user's data. Each names the user it is about.
 
 -- name: lock
--- Until the after-commit hooks are done; the server lets go of it when the connection dies.
+-- Held until the after-commit hooks are done; the server releases it when the connection dies.
 SELECT pg_advisory_lock(%s)
 
 -- name: lock_if_free
@@ -16,7 +16,7 @@ SELECT pg_advisory_unlock(%s)
 BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY
 
 -- name: home
--- Where tables are looked for and made: the first schema of the search path, if it is there.
+-- Where tables are searched for and created: the first schema of the search path, if it exists.
 SELECT current_setting('search_path'), current_schema(),
     to_regclass(quote_ident(current_schema()) || '.recollect_migrations') IS NOT NULL
 
@@ -27,7 +27,7 @@ SELECT coalesce(max(version), 0) FROM recollect_migrations
 INSERT INTO recollect_migrations (version) VALUES (%s)
 
 -- name: strangers
--- Before the first migration: tables that are in the way, and the type of the id of an existing table users.
+-- Before the first migration: conflicting tables, and the id type of an existing table users.
 SELECT c.relname, format_type(a.atttypid, NULL)
 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 LEFT JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = 'id' AND NOT a.attisdropped
@@ -38,7 +38,7 @@ WHERE n.nspname = current_schema() AND c.relname IN ('users', 'memory', 'memory_
 ORDER BY c.relname
 
 -- name: users
--- Everyone who has a memory; an application's table may hold others.
+-- All users who have a memory; an application's table may have others.
 SELECT id FROM users WHERE memory_secret IS NOT NULL AND id COLLATE "C" > %(after)s AND id COLLATE "C" >= %(first)s
 
 -- name: users_before
@@ -91,13 +91,13 @@ UPDATE users SET memory_mode = %(mode)s, memory_enabled = (%(mode)s = 'on') WHER
 DELETE FROM users WHERE id = %s AND only_memory
 
 -- name: clear_user
--- A row of the application's own stays, without a memory.
+-- An application's own row stays, without a memory.
 UPDATE users SET memory_last_extracted_at = NULL, memory_created_at = NULL, memory_seq = NULL,
     memory_mode = NULL, memory_secret = NULL
 WHERE id = %s AND memory_secret IS NOT NULL
 
 -- name: erase_user
--- All but the row in users, and how much it was.
+-- Everything except the row in users; returns the counts.
 WITH erased_records AS (DELETE FROM memory WHERE user_id = %(user_id)s RETURNING 1),
     erased_journal AS (DELETE FROM memory_journal WHERE user_id = %(user_id)s RETURNING 1),
     erased_files AS (DELETE FROM memory_files WHERE user_id = %(user_id)s RETURNING 1),
@@ -134,7 +134,7 @@ ON CONFLICT (user_id, id, version) DO UPDATE SET latest = excluded.latest, tags 
     expires_at = excluded.expires_at, extra = excluded.extra
 
 -- name: drop_latest
--- Before another version is put: the old row gives way; a closed copy of it is kept only by `keep`.
+-- Before another version is stored: removes the old row; only `keep` stores a closed copy of it.
 DELETE FROM memory WHERE user_id = %s AND id = %s AND version <> %s AND latest
 
 -- name: find
@@ -152,7 +152,7 @@ AND NOT EXISTS (SELECT 1 FROM memory AS gone
     WHERE gone.user_id = memory.user_id AND gone.id = memory.id AND gone.latest AND gone.status = 'archived')
 
 -- name: text_search
--- The simple fallback: stemmed English words, all of them. ts_rank looks at nothing but the text itself.
+-- The simple fallback: all words, stemmed as English. ts_rank considers only the text itself.
 SELECT id, version, seq, kind, status, key, type, fact_type, tier, session, source, content, confidence,
     created_at, updated_at, valid_from, valid_until, expires_at, extra
 FROM memory, plainto_tsquery('english', %s) AS wanted
@@ -163,14 +163,14 @@ ORDER BY ts_rank(to_tsvector('english', content), wanted) DESC, created_at DESC,
 SELECT kind, status, count(*) FROM memory WHERE user_id = %s AND latest GROUP BY kind, status
 
 -- name: ids_ending
-SELECT id FROM memory WHERE user_id = %s AND latest AND right(id, length(%s)) = %s ORDER BY id LIMIT 10
+SELECT id FROM memory WHERE user_id = %(user_id)s AND latest AND right(id, length(%(ending)s)) = %(ending)s ORDER BY id LIMIT 10
 
 -- name: entries
 SELECT seq, at, actor, op, record_id, before, after, reason, source, run, call, undoes, erased
 FROM memory_journal WHERE user_id = %s
 
 -- name: sessions
--- Each conversation by its last message: the one that no other follows.
+-- Each session by its last message: the one that no other follows.
 SELECT ended.session, said.messages, said.began, ended.valid_from
 FROM (SELECT session, valid_from FROM memory AS one
     WHERE user_id = %(user_id)s AND latest AND kind = 'message' AND status = 'active' AND session IS NOT NULL
@@ -187,7 +187,8 @@ FROM (SELECT session, valid_from FROM memory AS one
 ORDER BY ended.valid_from DESC, ended.session COLLATE "C"
 
 -- name: numbers
-SELECT record_id, min(seq) FROM memory_journal WHERE user_id = %s AND record_id = ANY(%s) GROUP BY record_id
+-- The rest is appended.
+SELECT record_id, min(seq) FROM memory_journal WHERE user_id = %s
 
 -- name: changed
 SELECT seq, record_id FROM memory_journal WHERE user_id = %s AND seq > %s ORDER BY seq
@@ -245,7 +246,7 @@ WITH dropped AS (DELETE FROM memory_calls WHERE user_id = %s AND at < %s RETURNI
 SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY
 
 -- name: tally_days
--- Of many users at once, as the next four; which, a condition tells.
+-- For many users at once, like the next four; a condition selects them.
 SELECT (at AT TIME ZONE 'UTC')::date::text, count(*) FROM memory_calls
 WHERE at >= %(since)s::date::timestamp AT TIME ZONE 'UTC' AND at < (%(until)s::date + 1)::timestamp AT TIME ZONE 'UTC'
     AND {whose}
@@ -260,7 +261,7 @@ WHERE at >= %(since)s::date::timestamp AT TIME ZONE 'UTC' AND at < (%(until)s::d
 GROUP BY (at AT TIME ZONE 'UTC')::date, 2, 3, 4, 5
 
 -- name: tally_talks
--- Conversations, each on every day it goes on, and the facts that were written in them.
+-- Sessions, each on every day it lasted, and the facts written in them.
 SELECT day::text, count(*), sum(facts)::bigint
 FROM (
     SELECT (at AT TIME ZONE 'UTC')::date AS day,
@@ -319,7 +320,7 @@ WHERE user_id = %s
 SELECT max(reported_at) FROM memory_interactions WHERE user_id = %s
 
 -- name: put_interaction
--- What is reported twice stays as it was reported first.
+-- Something reported twice stays as first reported.
 INSERT INTO memory_interactions (user_id, id, at, kind, item, title, value, topics, text, session, metadata,
     reported_at)
 VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
@@ -337,7 +338,7 @@ SELECT id, run_date::text, coalesce(interactions_processed, 0), coalesce(memorie
 FROM memory_extraction_runs WHERE user_id = %s
 
 -- name: drop_run
--- Before one is put: those that have its id, or its day and kind.
+-- Before one is stored: removes those with its id, or its day and kind.
 DELETE FROM memory_extraction_runs WHERE user_id = %s AND (id = %s OR (run_date = %s AND kind = %s))
 
 -- name: put_run
@@ -357,7 +358,7 @@ UPDATE users SET memory_last_extracted_at = ended.last FROM ended WHERE id = %(u
 
 -- name: vectors
 SELECT number, record_id, version, data FROM memory_vectors
-WHERE user_id = %s AND embedder = %s AND number > %s ORDER BY number LIMIT %s
+WHERE user_id = %s AND number > %s AND embedder = %s ORDER BY number LIMIT %s
 
 -- name: last_vector
 SELECT last FROM memory_embedders WHERE user_id = %s AND name = %s
@@ -379,9 +380,9 @@ ON CONFLICT (user_id, name) DO UPDATE SET last = excluded.last
 -- name: put_vector
 -- Unless the record was erased meanwhile.
 INSERT INTO memory_vectors (user_id, embedder, number, record_id, version, data)
-SELECT %(user_id)s::text, %(embedder)s::text, %(number)s::bigint, %(record_id)s::text, %(version)s::bigint,
-    %(data)s::bytea
-WHERE EXISTS (SELECT 1 FROM memory WHERE user_id = %(user_id)s AND id = %(record_id)s)
+SELECT one.* FROM (SELECT %s::text, %s::text, %s::bigint, %s::text, %s::bigint, %s::bytea)
+    AS one (user_id, embedder, number, record_id, version, data)
+WHERE EXISTS (SELECT 1 FROM memory WHERE memory.user_id = one.user_id AND memory.id = one.record_id)
 ON CONFLICT (user_id, record_id, embedder) DO UPDATE SET number = excluded.number, version = excluded.version,
     data = excluded.data
 
@@ -391,7 +392,7 @@ WITH dropped AS (DELETE FROM memory_vectors WHERE user_id = %s AND embedder IS D
 SELECT count(*) FROM dropped
 
 -- name: erase
--- Records with all versions, vectors and recalls. Of the journal, who, when and which record stay; what was said goes.
+-- Records with all versions, vectors and recalls. The journal keeps who, when and which record, but no content.
 WITH erased_records AS (
         DELETE FROM memory WHERE user_id = %(user_id)s AND id = ANY(%(ids)s) RETURNING 1),
     erased_recalls AS (
@@ -424,7 +425,7 @@ WITH dropped AS (DELETE FROM memory_interactions WHERE user_id = %s AND id = ANY
 SELECT count(*) FROM dropped
 
 -- name: check
--- What the keys and constraints of the tables cannot rule out.
+-- Checks what the keys and constraints of the tables cannot rule out.
 SELECT 'record ' || id || ': no version is marked as the latest' FROM memory WHERE user_id = %(user_id)s
 GROUP BY id HAVING NOT bool_or(latest)
 UNION ALL
@@ -445,13 +446,13 @@ SELECT life, seq, complete, records, passages, words FROM memory_large WHERE use
 INSERT INTO memory_large (user_id, life) VALUES (%s, %s)
 
 -- name: end_words
--- All that is kept of a user's words.
+-- Everything stored of a user's words.
 WITH dropped_words AS (DELETE FROM memory_words WHERE user_id = %(user_id)s),
     dropped_terms AS (DELETE FROM memory_terms WHERE user_id = %(user_id)s)
 DELETE FROM memory_large WHERE user_id = %(user_id)s
 
 -- name: drop_words
--- Of some records, with what they add to the statistics.
+-- The words of some records, with what they add to the statistics.
 WITH dropped AS (
         DELETE FROM memory_words WHERE user_id = %(user_id)s AND record_id = ANY(%(ids)s)
         RETURNING terms, length, passage, status = 'active' AS counted),
@@ -499,7 +500,7 @@ SELECT tsvector_to_array(terms), length FROM memory_words WHERE user_id = %s AND
     AND status = 'active'
 
 -- name: speakers
--- From each name to the next in the index, without a look at the rows in between.
+-- From each name to the next in the index, without reading the rows in between.
 WITH RECURSIVE names AS (
     SELECT min(speaker) AS name FROM memory_words WHERE user_id = %(user_id)s AND speaker IS NOT NULL
     UNION ALL
@@ -522,14 +523,14 @@ WHERE memory.user_id = %s AND memory_words.user_id = memory.user_id AND record_i
     AND memory.id = ANY(%s) AND latest ORDER BY memory.id, passage
 
 -- name: words_and_records
--- In the place of memory_words, where the conditions are of the records.
+-- Replaces memory_words where the conditions are on the records.
 (SELECT memory_words.user_id, record_id, passage, length, speaker, event_from, event_until, terms, memory.kind,
     memory.status, type, fact_type, tier, session, source, tags, extra, memory.valid_from, memory.expires_at
 FROM memory, memory_words
 WHERE memory_words.user_id = memory.user_id AND record_id = memory.id AND latest) AS words
 
 -- name: said_first_and_last
--- Of each kind the first and the last: the others are in between.
+-- The first and the last of each kind: the others are in between.
 SELECT said.record_id FROM unnest(%(kinds)s::text[]) AS sort,
     LATERAL ((SELECT record_id FROM memory_words WHERE user_id = %(user_id)s AND kind = sort AND passage = 0
         ORDER BY valid_from LIMIT 1)
@@ -537,7 +538,7 @@ SELECT said.record_id FROM unnest(%(kinds)s::text[]) AS sort,
         ORDER BY valid_from DESC LIMIT 1)) AS said
 
 -- name: neighbours
--- Of messages: the one said right before, and the one right after.
+-- For messages: the one said right before, and the one right after.
 SELECT id,
     (SELECT id FROM memory WHERE user_id = asked.user_id AND latest AND session = asked.session
         AND kind = 'message' AND status = 'active' AND (valid_from, id) < (asked.valid_from, asked.id)
@@ -571,7 +572,7 @@ EXISTS (SELECT 1 FROM memory_words WHERE memory_words.user_id = memory.user_id A
 SELECT coalesce(max(number), 0) FROM memory_meanings WHERE user_id = %s AND embedder = %s
 
 -- name: new_meanings
--- Vectors of this size that are not in it yet; those of another model under the same name are passed over.
+-- Vectors of this size that are not included yet; those of another model under the same name are skipped.
 SELECT number, record_id, data FROM memory_vectors
 WHERE user_id = %s AND embedder = %s AND number > %s AND octet_length(data) = %s ORDER BY number LIMIT %s
 

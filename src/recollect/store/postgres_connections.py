@@ -1,7 +1,7 @@
-"""Connections to PostgreSQL: how they are made, lent and given back, and what their errors mean.
+"""Connections to PostgreSQL: how they are made and lent, and how their errors are mapped.
 
-Made in the thread that needs one, so that a server that is down is known at once and in its own words; no
-threads in the background, nothing that a fork breaks. Knows nothing about tables.
+A connection is made in the thread that needs it, so that a server that is down is reported at once and in its own
+words. There are no background threads and nothing that a fork breaks.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _FULL = ("too many clients", "too many connections", "connection slots are reser
 _DEFAULTS = {
     "connect_timeout": "10",
     "fallback_application_name": "recollect",
-    # a server that vanished without a word is noticed in a minute
+    # a server that vanished silently is noticed within a minute
     "keepalives_idle": "30",
     "keepalives_interval": "10",
     "keepalives_count": "3",
@@ -48,30 +48,30 @@ _DEFAULTS = {
 }
 _SETTINGS = {
     "lock_timeout": f"{_BUSY_SECONDS}s",
-    # and a client that vanished by the server, which then lets go of the locks that it held
+    # likewise a vanished client by the server, which then releases its locks
     "tcp_keepalives_idle": "30",
     "tcp_keepalives_interval": "10",
     "tcp_keepalives_count": "3",
     "idle_in_transaction_session_timeout": "10min",
 }
-"""Of a session, unless the URL says otherwise."""
+"""Session settings, unless the URL says otherwise."""
 
 
 def parse_url(url: str) -> dict[str, str]:
-    """The parameters of a connection. Errors do not quote the URL: it holds a password."""
+    """Return the parameters of a connection. Errors do not quote the URL: it contains a password."""
     try:
         import psycopg
         from psycopg.conninfo import conninfo_to_dict
     except ImportError:
         raise MissingExtraError("postgres", "PostgreSQL") from None
-    problem = "the database URL cannot be read; use postgresql://user:password@host:5432/database"
+    problem = "the database URL is invalid; use postgresql://user:password@host:5432/database"
     try:
         given = {name: str(value) for name, value in conninfo_to_dict(url).items()}
     except psycopg.ProgrammingError:
         raise ConfigError(problem) from None
     if not re.fullmatch(r"[\d,]*", given.get("port", "")) or "@" in given.get("host", ""):
-        raise ConfigError(f"{problem}, with special characters of the password percent-encoded (@ is %40)")
-    # whoever waited for the lock must see what was committed meanwhile: no snapshot from before
+        raise ConfigError(f"{problem}, and percent-encode special characters in the password (@ is %40)")
+    # a writer that waited for the lock must see what was committed meanwhile: no earlier snapshot
     fixed = "-c TimeZone=UTC -c DateStyle=ISO -c default_transaction_isolation=read\\ committed"
     settings = " ".join(f"-c {name}={value}" for name, value in _SETTINGS.items())
     options = f"{settings} {given.get('options', '')} {fixed}"
@@ -80,7 +80,7 @@ def parse_url(url: str) -> dict[str, str]:
 
 @contextmanager
 def mapped_errors() -> Iterator[None]:
-    """PostgreSQL's errors as ours. Not chained: their details quote what was to be stored."""
+    """Map PostgreSQL's errors to ours. Not chained: their details quote the data."""
     import psycopg
 
     try:
@@ -100,7 +100,7 @@ def _mapped(error: Error) -> StoreError:
     if code == "25006":
         return StoreReadOnlyError()
     if code == "42501":
-        return StoreReadOnlyError("the database user may not do this; grant it rights on the tables and the schema")
+        return StoreReadOnlyError("the database user lacks permission; grant it rights on the tables and the schema")
     if code in ("XX001", "XX002"):
         return StoreCorruptError(f"PostgreSQL found damaged data ({code}); restore it from a backup")
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
@@ -110,8 +110,8 @@ def _mapped(error: Error) -> StoreError:
     return StoreError(f"PostgreSQL refused a statement: {type(error).__name__} {code} {where}".rstrip())
 
 
-class _Queue:
-    """So many at a time, first come, first served: a semaphore lets in whoever is quick, again and again."""
+class _FairSemaphore:
+    """A fair semaphore, first come, first served: a plain one may let the same quick thread in again and again."""
 
     def __init__(self, places: int) -> None:
         self._free = places
@@ -119,7 +119,7 @@ class _Queue:
         self._guard = threading.Lock()
 
     def enter(self, seconds: float) -> bool:
-        """Wait for a place; False if none was free in time."""
+        """Wait for a place; return False if none was free in time."""
         with self._guard:
             if self._free:
                 self._free -= 1
@@ -135,14 +135,12 @@ class _Queue:
             raise
 
     def enter_if_free(self) -> bool:
-        """Take a place if there is one."""
         with self._guard:
             is_free = self._free > 0
             self._free -= is_free
             return is_free
 
     def leave(self) -> None:
-        """Hand the place over to whoever waits longest."""
         with self._guard:
             if self._waiting:
                 self._waiting.popleft().release()
@@ -150,7 +148,7 @@ class _Queue:
                 self._free += 1
 
     def _withdraw(self, mine: threading.Lock) -> bool:
-        """Wait no longer; False if a place was handed over at the last moment."""
+        """Stop waiting; return False if a place was handed over at the last moment."""
         with self._guard:
             if mine not in self._waiting:
                 return False
@@ -158,8 +156,8 @@ class _Queue:
             return True
 
 
-class _Turn(_Queue):
-    """Writing for one user in this process: one thread at a time."""
+class _WriteTurn(_FairSemaphore):
+    """The turn to write for one user in this process: one thread at a time."""
 
     owner: int | None = None
 
@@ -173,22 +171,22 @@ class Pool:
         self._by_process: dict[int, Connections] = {}
 
     def here(self) -> Connections:
-        """Those of this process."""
+        """Return the connections of this process."""
         pid = os.getpid()
         return self._by_process.get(pid) or self._by_process.setdefault(pid, Connections(self._conninfo, self._size))
 
     def close(self) -> None:
-        """Close those of this process; the next use makes new ones."""
+        """Close the connections of this process; the next use makes new ones."""
         connections = self._by_process.pop(os.getpid(), None)
         if connections is not None:
             connections.close()
 
 
 class Connections:
-    """The connections of one process; ``size`` threads have one at a time, and as many are kept for the next use.
+    """The connections of one process; ``size`` threads may use one at a time, and as many are kept for reuse.
 
-    For a thread that needs a second one meanwhile there are half as many more, for a third a quarter, and so on: so
-    there are hardly ever more, never much more than twice as many, and nobody waits for somebody who waits for them.
+    A thread that needs a second connection at the same time draws from half as many more, for a third from a quarter,
+    and so on. So there are never many more than twice as many, and threads cannot wait for each other in a circle.
     """
 
     def __init__(self, conninfo: dict[str, str], size: int) -> None:
@@ -196,27 +194,27 @@ class Connections:
         self._conninfo = conninfo
         self._size = size
         self._idle: list[Connection] = []
-        self._places = [_Queue(max(size >> depth, 1)) for depth in range(_DEEPEST)]
+        self._places = [_FairSemaphore(max(size >> depth, 1)) for depth in range(_DEEPEST)]
         self._lent = threading.local()
-        self._turns: WeakValueDictionary[str, _Turn] = WeakValueDictionary()
+        self._turns: WeakValueDictionary[str, _WriteTurn] = WeakValueDictionary()
         self._guard = threading.Lock()
         self._closed = False
 
     @contextmanager
     def turn(self, user_id: str, *, wait: bool = True) -> Iterator[bool]:
-        """Let one thread at a time write for a user, so that those who wait need no connection for it.
+        """Let one thread at a time write for a user, so that waiting threads need no connection.
 
-        False if it is somebody else's turn and nobody is to ``wait``.
+        Yields False if another thread has the turn and ``wait`` is False.
         """
         with self._guard:
             turn = self._turns.get(user_id)
             if turn is None:
-                turn = self._turns[user_id] = _Turn(1)
+                turn = self._turns[user_id] = _WriteTurn(1)
         if not wait and not turn.enter_if_free():
             yield False
             return
         if wait and turn.owner == threading.get_ident():
-            raise StoreError("a transaction of this user is open in this thread already; end it first")
+            raise StoreError("this thread already has a transaction of this user open; end it first")
         if wait and not turn.enter(_BUSY_SECONDS):
             raise StoreBusyError()
         turn.owner = threading.get_ident()
@@ -228,11 +226,11 @@ class Connections:
 
     @contextmanager
     def lend(self) -> Iterator[Connection]:
-        """A connection for the time of a with block, clean before and after."""
+        """Lend a connection for a with block, clean before and after."""
         depth: int = getattr(self._lent, "depth", 0)
         places = self._places[depth]
         if not places.enter(_BUSY_SECONDS):
-            said = f"the {self._size} connections of this process to the database are in use (MEMORY_DATABASE_POOL)"
+            said = f"all {self._size} database connections of this process are in use (MEMORY_DATABASE_POOL)"
             raise StoreBusyError(f"{said}; try again")
         self._lent.depth = depth + 1
         try:
@@ -243,7 +241,7 @@ class Connections:
                 self._reset(db, error)
                 raise
             except BaseException:
-                db.close()  # interrupted anywhere, even between a question and its answer
+                db.close()  # interrupted anywhere, even between a request and its answer
                 raise
             finally:
                 self._give_back(db)
@@ -252,7 +250,7 @@ class Connections:
             places.leave()
 
     def close(self) -> None:
-        """Close what is idle now, and the rest as it comes back."""
+        """Close idle connections now, and the others when they come back."""
         self._closed = True
         self._drop_idle()
 
@@ -270,9 +268,9 @@ class Connections:
                     raise
             if time.monotonic() > until:
                 raise StoreBusyError(
-                    "PostgreSQL takes no more connections; raise its max_connections, or lower MEMORY_DATABASE_POOL"
+                    "PostgreSQL accepts no more connections; raise its max_connections, or lower MEMORY_DATABASE_POOL"
                 )
-            time.sleep(random.uniform(0.02, 0.1))  # until one of ours comes back, or another's is closed
+            time.sleep(random.uniform(0.02, 0.1))  # until one of ours comes back, or somebody else's is closed
 
     def _idle_one(self) -> Connection | None:
         while True:
@@ -286,7 +284,7 @@ class Connections:
         from psycopg.pq import TransactionStatus
 
         if db.closed:
-            self._drop_idle()  # they were made before, and are likely as dead
+            self._drop_idle()  # they are older, and likely as dead
         elif db.info.transaction_status is not TransactionStatus.IDLE:
             db.close()
         else:
@@ -306,7 +304,7 @@ class Connections:
         import psycopg
 
         if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
-            db.close()  # after a fail-over this was the old primary: look for the new one
+            db.close()  # after a failover this was the old primary: look for the new one
         if not db.closed:
             try:
                 db.execute("ROLLBACK; SELECT pg_advisory_unlock_all()")
@@ -318,14 +316,14 @@ class Connections:
         from psycopg.types.string import TextLoader
 
         db = psycopg.connect(**self._conninfo, autocommit=True)  # type: ignore[arg-type]
-        # moments and JSON stay text: `rows` reads them as it does for SQLite
+        # times and JSON stay text: `rows` reads them as it does for SQLite
         for kind in ("timestamptz", "json"):
             db.adapters.register_loader(kind, TextLoader)
         return db
 
 
 def _is_quiet(db: Connection) -> bool:
-    """Whether an idle connection still stands: a server that closed it, or wants to, has said something."""
+    """Return True if an idle connection is intact: a server that closed it has sent something."""
     if db.closed:
         return False
     if not hasattr(select, "poll"):  # pragma: no cover

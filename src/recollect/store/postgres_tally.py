@@ -1,7 +1,6 @@
-"""Counting what many users did, in PostgreSQL: a few queries for all users of a tenant.
+"""Usage statistics over many users in PostgreSQL: a few queries for all users of a tenant.
 
-Days before yesterday are counted anew only if they have more or fewer calls than when they were counted: how many
-there are, an index tells.
+Days before yesterday are counted again only if their number of calls changed, which an index tells.
 """
 
 from __future__ import annotations
@@ -30,9 +29,7 @@ _MOST_TENANTS = 64
 
 
 @dataclass(slots=True)
-class _Day:
-    """What was counted of one day."""
-
+class _DayCounts:
     number: int
     calls: dict[CallGroup, int] = field(default_factory=dict)
     talks: int = 0
@@ -40,16 +37,16 @@ class _Day:
 
 
 class PostgresTally:
-    """What was counted so far in one process. Any number of threads may ask."""
+    """The counts cached in one process. Thread-safe."""
 
     def __init__(self, reading: Callable[[], AbstractContextManager[Connection | None]]) -> None:
         self._reading = reading
-        self._known: OrderedDict[str | None, dict[str, _Day]] = OrderedDict()
+        self._known: OrderedDict[str | None, dict[str, _DayCounts]] = OrderedDict()
         self._guard = threading.Lock()
         renew_after_forks(self, PostgresTally._renew)
 
     def tally(self, tenant: str | None, since: date, until: date) -> Tally:
-        """The sum over a tenant's users, or over everyone."""
+        """Return the sum over a tenant's users, or over everyone."""
         with self._guard:
             known = dict(self._known.get(tenant, {}))
         with mapped_errors(), self._reading() as db:
@@ -57,16 +54,18 @@ class PostgresTally:
                 return Tally()
             with db.transaction():
                 db.execute(_SQL["one_view"])
-                ask = _Asking(db, tenant)
+                ask = _TallyQueries(db, tenant)
                 numbers = dict(ask("days", since, until))
                 recent = (utc_now().date() - timedelta(days=1)).isoformat()
                 days = {
-                    day: known[day] if day < recent and day in known and known[day].number == number else _Day(number)
+                    day: known[day]
+                    if day < recent and day in known and known[day].number == number
+                    else _DayCounts(number)
                     for day, number in numbers.items()
                 }
                 if anew := [day for day, counted in days.items() if not counted.calls]:
                     span = date.fromisoformat(min(anew)), date.fromisoformat(max(anew))
-                    days |= {day: _Day(numbers[day]) for day in numbers if min(anew) <= day <= max(anew)}
+                    days |= {day: _DayCounts(numbers[day]) for day in numbers if min(anew) <= day <= max(anew)}
                     for *group, number in ask("calls", *span):
                         days[group[0]].calls[CallGroup(*group)] = number
                     for day, talks, facts in ask("talks", *span):
@@ -87,13 +86,10 @@ class PostgresTally:
         )
 
     def _renew(self) -> None:
-        """In a forked child: another thread may have held it."""
         self._guard = threading.Lock()
 
 
-class _Asking:
-    """The queries, about the users of one tenant."""
-
+class _TallyQueries:
     def __init__(self, db: Connection, tenant: str | None) -> None:
         self._db = db
         first = None if tenant is None else prefix_of(tenant)

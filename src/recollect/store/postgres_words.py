@@ -1,8 +1,8 @@
 """Search within PostgreSQL, for users too large to load: their words in a GIN index, the signs of their vectors.
 
-Kept in tables beside the records, only for the users who need it; see the migrations of large users. The caller makes
-the words: `to_tsvector` would stem English where the index of all others stems as the text's language does. No
-extension is needed: signs are bit strings, and PostgreSQL counts in how many bits two of them differ. Knows no ranking.
+The tables are filled only for users who need them; see the migrations. The caller makes the words: `to_tsvector` would
+stem English, while the index of all others stems by the text's language. No extension is needed: signs are bit strings,
+and PostgreSQL counts differing bits.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 from recollect.records import KINDS
 from recollect.store.contract import Query, VectorRow
 from recollect.store.rows import COLUMNS, from_row, load_queries
-from recollect.store.word_contract import Holding, KeptWords, Worded
+from recollect.store.sql_views import SqlReader, values_of
+from recollect.store.word_contract import KeptWords, PassageWords, WordQuery
 from recollect.times import from_text, to_text
 
 if TYPE_CHECKING:
@@ -28,27 +29,43 @@ if TYPE_CHECKING:
 _SQL: dict[str, Any] = load_queries(Path(__file__).parent / "postgres.sql")
 _RECORD = len(COLUMNS) + 1  # columns of a record
 _LONGEST_EVENT = timedelta(days=367)
-_MOST_ROWS = 10_000  # passages compared by their words, whatever is asked
-_MOST_SEVERAL = 4  # words of which it counts how often they are there
-_FIRST_LOOK, _ENOUGH = 8192, 500  # the nearest of all by their signs, and how many of them must fit
+_MOST_ROWS = 10_000  # passages compared by their words, at most
+_MOST_SEVERAL = 4  # words whose count in a passage matters
+_FIRST_LOOK, _ENOUGH = 8192, 500  # the nearest of all by their signs, and how many of them must match
 
 
-class ReadsWords:
+class PostgresWordReader(SqlReader):
     """The part of a reader that searches."""
 
+    SQL = _SQL
+    COLUMNS = {"categories": "type", "types": "fact_type"}  # noqa: RUF012
+    LATEST = "latest"
+    CHAT = "extra #>> '{metadata,chat}'"
+    TAG = "tags @> ARRAY[?::text]"
+    MOMENT = "?::timestamptz"
+    LAST_MOMENT = "infinity"
+    NO_LIMIT = None
+
     def __init__(self, db: Connection | None, user_id: str) -> None:
+        super().__init__()
         self.db = db
         self._user_id = user_id
         self._is_planned = False
 
     def _rows(self, sql: Any, *values: Any) -> list[Any]:
-        return [] if self.db is None else self.db.execute(sql, (self._user_id, *values)).fetchall()
+        if self.db is None:
+            return []
+        return self.db.execute(sql.replace("?", "%s"), (self._user_id, *values)).fetchall()
 
     def _named(self, name: str, **values: Any) -> list[Any]:
         return [] if self.db is None else self.db.execute(_SQL[name], {"user_id": self._user_id, **values}).fetchall()
 
+    @staticmethod
+    def _among(column: str, allowed: Sequence[str]) -> tuple[str, Any]:
+        return f"{column} = ANY(?)", list(allowed)
+
     def _found(self, sql: str, *values: Any) -> list[str]:
-        """Ids, by a statement whose plan must not depend on luck."""
+        """Return ids by a statement whose plan must not depend on luck."""
         if self.db is not None and not self._is_planned:
             self.db.execute(_SQL["plan_search"])
             self._is_planned = True
@@ -67,23 +84,23 @@ class ReadsWords:
     def speakers(self) -> list[str]:
         return [row[0] for row in self._named("speakers")]
 
-    def worded(self, record_ids: Sequence[str]) -> list[Worded]:
-        return [_worded(row) for row in self._rows(_SQL["worded"], list(record_ids))] if record_ids else []
+    def worded(self, record_ids: Sequence[str]) -> list[PassageWords]:
+        return [_passage_from_row(row) for row in self._rows(_SQL["worded"], list(record_ids))] if record_ids else []
 
-    def holding(self, wanted: Holding, where: Query, limit: int) -> list[str]:
-        among = " | ".join(f"({' & '.join(map(_quoted, words))})" for words in wanted.among if words)
+    def holding(self, wanted: WordQuery, where: Query, limit: int) -> list[str]:
+        among = " | ".join(f"({' & '.join(map(_quote_term, words))})" for words in wanted.among if words)
         if not among:
             return []
         if wanted.also:
-            among = f"({among}) & ({' | '.join(map(_quoted, wanted.also))})"
-        gains = [(gain, _quoted(word)) for word, gain in wanted.gains.items()]
-        several = [(gain, _quoted(_twice(word))) for word, gain in islice(wanted.gains.items(), _MOST_SEVERAL)]
+            among = f"({among}) & ({' | '.join(map(_quote_term, wanted.also))})"
+        gains = [(gain, _quote_term(word)) for word, gain in wanted.gains.items()]
+        several = [(gain, _quote_term(_twice(word))) for word, gain in islice(wanted.gains.items(), _MOST_SEVERAL)]
         once, twice = _sum(len(gains)), _sum(len(several))
         below = "(%s::float8 + %s::float8 * length)"
         score = f"max({once} / (1 + {below}) + {twice} * (2 / (2 + {below}) - 1 / (1 + {below})))"
         line = (wanted.flat, wanted.slope)
         by = [*_flat(gains), *line, *_flat(several), *line, *line]
-        fitting, values = _fitting("record_id, terms, length", "terms @@ %s::tsquery", where, wanted.speakers)
+        fitting, values = self._kept("record_id, terms, length", "terms @@ %s::tsquery", where, wanted.speakers)
         sql = (
             f"SELECT record_id FROM ({fitting} LIMIT {_MOST_ROWS}) AS found"
             f" GROUP BY record_id ORDER BY {score} DESC, record_id DESC LIMIT %s"
@@ -97,12 +114,12 @@ class ReadsWords:
             begin - _LONGEST_EVENT if begin > datetime.min.replace(tzinfo=begin.tzinfo) + _LONGEST_EVENT else begin
         )
         told = "event_from >= %s AND event_from < %s AND event_until > %s"
-        fitting, values = _fitting("record_id", told, where, speakers)
+        fitting, values = self._kept("record_id", told, where, speakers)
         span = (to_text(earliest), to_text(end), to_text(begin))
         return self._found(f"{fitting} ORDER BY event_from DESC LIMIT %s", *span, *values, limit)
 
     def said_in(self, where: Query, limit: int) -> list[str]:
-        fitting, values = _fitting("record_id", "passage = 0", where)
+        fitting, values = self._kept("record_id", "passage = 0", where)
         return self._found(f"{fitting} ORDER BY valid_from DESC LIMIT %s", *values, limit)
 
     def said_first_and_last(self) -> list[str]:
@@ -122,13 +139,11 @@ class ReadsWords:
     def nearest(
         self, embedder: str, query: Sequence[float], where: Query, limit: int, speakers: Sequence[str] = ()
     ) -> list[VectorRow]:
-        conditions, values = conditions_of(where)
-        if speakers:
-            conditions, values = [*conditions, _SQL["spoken_by"]], [*values, list(speakers)]
+        conditions = self.conditions_of(where) | ({_SQL["spoken_by"]: list(speakers)} if speakers else {})
         fitting = " AND ".join(["user_id = %s AND id = record_id", *conditions])
-        given = (embedder, len(query), _signs(query), self._user_id, *values, limit)
+        given = (embedder, len(query), _sign_bit_string(query), self._user_id, *values_of(conditions), limit)
         found: list[str] = []
-        for among in (f"ORDER BY apart LIMIT {_FIRST_LOOK}", ""):  # of little that fits, all must be compared
+        for among in (f"ORDER BY apart LIMIT {_FIRST_LOOK}", ""):  # if few match, all must be compared
             near = f"{_SQL['nearest']} {among})"
             found = self._found(
                 f"{near} SELECT id FROM memory, near WHERE {fitting} ORDER BY apart, id LIMIT %s", *given
@@ -137,9 +152,17 @@ class ReadsWords:
                 break
         return self.vectors_of(embedder, found)
 
+    def _kept(self, columns: str, condition: str, where: Query, speakers: Sequence[str] = ()) -> tuple[str, list[Any]]:
+        """Return the start of a statement about stored words that match, and the values for it."""
+        conditions = self.narrowing(where) | ({"speaker = ANY(%s)": list(speakers)} if speakers else {})
+        is_told = replace(where, kinds=(), statuses=(), said_from=None, said_until=None, alive_at=None) == _EVERYTHING
+        source = "memory_words" if is_told else _SQL["words_and_records"]
+        sql = " AND ".join([f"SELECT {columns} FROM {source} WHERE user_id = %s", condition, *conditions])
+        return sql, values_of(conditions)
 
-class KeepsWords(ReadsWords):
-    """The part of a transaction that keeps words."""
+
+class PostgresWordWriter(PostgresWordReader):
+    """The part of a transaction that stores words."""
 
     db: Connection
 
@@ -147,7 +170,7 @@ class KeepsWords(ReadsWords):
         self.end_words()
         self.db.execute(_SQL["begin_words"], (self._user_id, life))
 
-    def put_words(self, record_ids: Sequence[str], rows: Sequence[Worded], *, seq: int, complete: bool) -> None:
+    def put_words(self, record_ids: Sequence[str], rows: Sequence[PassageWords], *, seq: int, complete: bool) -> None:
         self.drop_words(record_ids)
         if rows:
             values = zip(*map(_values, rows), strict=True)
@@ -164,7 +187,7 @@ class KeepsWords(ReadsWords):
         self.db.execute(_SQL["set_words"], {"user_id": self._user_id, "seq": seq, "complete": complete, **sums})
 
     def drop_words(self, record_ids: Sequence[str]) -> int:
-        """Let go of what is kept of some records, and say of how many passages; for most users that is nothing."""
+        """Remove the words of some records; return the number of passages, which is 0 for most users."""
         dropped = self._named("drop_words", ids=list(record_ids)) if record_ids else []
         if dropped:
             self.db.execute(_SQL["drop_unused_terms"], (self._user_id,))
@@ -176,14 +199,14 @@ class KeepsWords(ReadsWords):
     def keep_meanings(self, embedder: str, dimensions: int, limit: int) -> int:
         [(last,)] = self._rows(_SQL["last_meaning"], embedder)
         new = self._rows(_SQL["new_meanings"], embedder, last, 2 * dimensions, limit)
-        signs = [_signs(struct.unpack(f"<{dimensions}e", data)) for _, _, data in new]
+        signs = [_sign_bit_string(struct.unpack(f"<{dimensions}e", data)) for _, _, data in new]
         numbers, ids = [number for number, _, _ in new], [record_id for _, record_id, _ in new]
         self.db.execute(_SQL["put_meanings"], (self._user_id, embedder, ids, numbers, signs))
         return len(new)
 
 
-def _quoted(term: str) -> str:
-    """A term within a query; the caller's are hashes, so nothing is left to be escaped."""
+def _quote_term(term: str) -> str:
+    """Quote a term for a query; the terms are hashes, so nothing needs escaping."""
     return f"'{term}'"
 
 
@@ -199,18 +222,7 @@ def _flat(pairs: Sequence[tuple[float, str]]) -> list[Any]:
     return [value for pair in pairs for value in pair]
 
 
-def _fitting(columns: str, condition: str, where: Query, speakers: Sequence[str] = ()) -> tuple[str, list[Any]]:
-    """The beginning of a statement about what is kept and fits, and the values of what fits."""
-    conditions, values = _narrowing(where)
-    if speakers:
-        conditions, values = [*conditions, "speaker = ANY(%s)"], [*values, list(speakers)]
-    is_told = replace(where, kinds=(), statuses=(), said_from=None, said_until=None, alive_at=None) == _EVERYTHING
-    source = "memory_words" if is_told else _SQL["words_and_records"]
-    return " AND ".join([f"SELECT {columns} FROM {source} WHERE user_id = %s", condition, *conditions]), values
-
-
-def _values(row: Worded) -> tuple[Any, ...]:
-    """A row of what is kept, but for the user."""
+def _values(row: PassageWords) -> tuple[Any, ...]:
     record, (begin, end) = row.record, row.event or (None, None)
     return (
         record.id,
@@ -231,68 +243,14 @@ def _values(row: Worded) -> tuple[Any, ...]:
     )
 
 
-def _worded(row: tuple[Any, ...]) -> Worded:
+def _passage_from_row(row: tuple[Any, ...]) -> PassageWords:
     passage, begins, length, counts, asks, tells_when, begin, end = row[_RECORD:]
     event = None if begin is None else (from_text(begin), from_text(end))
-    return Worded(from_row(row[:_RECORD]), passage, begins, length, counts, asks, tells_when, event)
+    return PassageWords(from_row(row[:_RECORD]), passage, begins, length, counts, asks, tells_when, event)
 
 
-def _signs(numbers: Sequence[float]) -> str:
-    """The signs of a vector as a bit string."""
+def _sign_bit_string(numbers: Sequence[float]) -> str:
     return "".join("1" if number > 0 else "0" for number in numbers)
 
 
 _EVERYTHING = Query(statuses=())
-_SETS = {"kinds": "kind", "categories": "type", "types": "fact_type", "statuses": "status"}
-
-
-def conditions_of(query: Query) -> tuple[list[str], list[Any]]:
-    """The conditions of a query on the rows of memory, and their values."""
-    conditions, values = _narrowing(query)
-    if query.valid_at is None:
-        return ["latest", *conditions], values
-    moment = to_text(query.valid_at)
-    return [_SQL["held_at"], *conditions], [moment, moment, *values]
-
-
-def _narrowing(query: Query) -> tuple[list[str], list[Any]]:
-    """The same without which version it is."""
-    conditions: list[str] = []
-    values: list[Any] = []
-
-    def add(condition: str, *new: Any) -> None:
-        conditions.append(condition)
-        values.extend(new)
-
-    for name, column in _SETS.items():
-        allowed = getattr(query, name)
-        if allowed and (name != "statuses" or query.valid_at is None):
-            # of a single one the database knows that what follows in an index is in order
-            add(f"{column} = %s", *allowed) if len(allowed) == 1 else add(f"{column} = ANY(%s)", list(allowed))
-    if query.ids is not None:
-        add("id = ANY(%s)", list(query.ids))
-    for column in ("key", "tier", "session"):
-        if (value := getattr(query, column)) is not None:
-            add(f"{column} = %s", value)
-    if query.source is not None:
-        add("(source = %s OR starts_with(source, %s))", query.source, query.source + ":")
-    if query.chats is not None:
-        own = "extra #>> '{metadata,chat}' = ANY(%s)"
-        named = [chat for chat in query.chats if chat is not None]
-        add(f"({own} OR extra #>> '{{metadata,chat}}' IS NULL)" if None in query.chats else own, named)
-    if query.tags:
-        add("tags @> %s", list(query.tags))
-    if query.said_from is not None:
-        add("valid_from >= %s", to_text(query.said_from))
-    if query.said_until is not None:
-        add("valid_from < %s", to_text(query.said_until))
-    if query.changed_after is not None:
-        add("seq > %s", query.changed_after)
-    if query.alive_at is not None:
-        add("(expires_at IS NULL OR expires_at > %s)", to_text(query.alive_at))
-    if query.expired_at is not None:
-        add("expires_at <= %s", to_text(query.expired_at))
-    if query.after is not None:
-        comes_behind = "<" if query.newest_first else ">"
-        add(f"(created_at, id) {comes_behind} (%s::timestamptz, %s)", to_text(query.after[0]), query.after[1])
-    return conditions, values

@@ -1,6 +1,6 @@
-"""Records, journal entries and what is beside them as rows: which fields are columns, and what goes into the JSON.
+"""Records, journal entries and other data as rows: which fields are columns, and which go into the JSON.
 
-Used by both databases, so that they cannot differ. Knows no SQL.
+Used by both databases, so that they cannot differ.
 """
 
 from __future__ import annotations
@@ -64,17 +64,17 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def dump(data: Mapping[str, Any]) -> str:
-    """Compact JSON that keeps every script readable."""
+    """Return compact JSON that keeps every script readable."""
     return _encode(data)
 
 
 def dump_record(record: Record | None) -> str | None:
-    """A record as JSON text, for the journal."""
+    """Return a record as JSON text, for the journal."""
     return None if record is None else dump(to_dict(record))
 
 
 def readable(load: Callable[[_Stored], _Loaded]) -> Callable[[_Stored], _Loaded]:
-    """Loads what a database gave back; what cannot be loaded was damaged, for nobody ever stored it so."""
+    """Wrap a loader of stored data: a failure to load means that the data is damaged."""
 
     @wraps(load)
     def loaded(stored: _Stored) -> _Loaded:
@@ -82,8 +82,8 @@ def readable(load: Callable[[_Stored], _Loaded]) -> Callable[[_Stored], _Loaded]
             return load(stored)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise StoreCorruptError(
-                f"a stored row is damaged ({type(error).__name__}); run `recollect rebuild` to restore all"
-                " that can be read"
+                f"a stored row is damaged ({type(error).__name__}); run `recollect rebuild` to restore everything"
+                " readable"
             ) from error
 
     return loaded
@@ -91,17 +91,17 @@ def readable(load: Callable[[_Stored], _Loaded]) -> Callable[[_Stored], _Loaded]
 
 @readable
 def load_record(text: str | None) -> Record | None:
-    """The inverse of `dump_record`."""
+    """Invert `dump_record`."""
     return None if text is None else from_dict(json.loads(text))
 
 
 def to_row(record: Record) -> tuple[Any, ...]:
-    """A record as the values of `COLUMNS`, and last the rest as JSON text."""
+    """Return a record as the values of `COLUMNS`, and last the rest as JSON text."""
     return data_to_row(to_dict(record))
 
 
 def data_to_row(data: dict[str, Any]) -> tuple[Any, ...]:
-    """`to_row` for a record that is plain data already, which is used up."""
+    """Return the row of a record given as plain data, which is consumed."""
     values = [data.pop(name, _DEFAULTS.get(name)) for name in COLUMNS]
     values.append(dump(data))
     return tuple(values)
@@ -109,7 +109,7 @@ def data_to_row(data: dict[str, Any]) -> tuple[Any, ...]:
 
 @readable
 def from_row(row: tuple[Any, ...]) -> Record:
-    """The inverse of `to_row`; moments are text."""
+    """Invert `to_row`; times are text."""
     data: dict[str, Any] = json.loads(row[-1])
     for name, value in zip(COLUMNS, row, strict=False):
         if value is not None:
@@ -118,7 +118,7 @@ def from_row(row: tuple[Any, ...]) -> Record:
 
 
 def entry_to_row(entry: JournalEntry, after: str | None = None) -> tuple[Any, ...]:
-    """A journal entry as a row; ``after`` if the record after the change is JSON text already."""
+    """Return a journal entry as a row; ``after`` if the record after the change is already JSON text."""
     return (
         entry.seq,
         to_text(entry.at),
@@ -138,7 +138,7 @@ def entry_to_row(entry: JournalEntry, after: str | None = None) -> tuple[Any, ..
 
 @readable
 def entry_from_row(row: tuple[Any, ...]) -> JournalEntry:
-    """The inverse of `entry_to_row`."""
+    """Invert `entry_to_row`."""
     return JournalEntry(
         seq=row[0],
         at=from_text(row[1]),
@@ -157,13 +157,12 @@ def entry_from_row(row: tuple[Any, ...]) -> JournalEntry:
 
 
 def file_to_row(state: FileState) -> tuple[Any, ...]:
-    """The state of a file as a row."""
     fingerprints = (state.fingerprint, state.seq, state.previous_fingerprint, state.previous_seq)
     return (state.name, *fingerprints, state.boot, json.dumps(state.versions, separators=(",", ":")))
 
 
 def file_from_row(row: tuple[Any, ...]) -> FileState:
-    """The inverse of `file_to_row`."""
+    """Invert `file_to_row`."""
     name, fingerprint, seq, previous_fingerprint, previous_seq, boot, versions = row
     return FileState(
         name=name,
@@ -177,7 +176,6 @@ def file_from_row(row: tuple[Any, ...]) -> FileState:
 
 
 def call_to_row(call: ToolCall) -> tuple[Any, ...]:
-    """A tool call as a row."""
     told = (call.tool, call.suite, call.status, call.outcome)
     used = (call.latency_ms, call.tokens_in, call.tokens_out)
     return (call.id, to_text(call.at), *told, *used, call.session, call.agent)
@@ -185,7 +183,7 @@ def call_to_row(call: ToolCall) -> tuple[Any, ...]:
 
 @readable
 def call_from_row(row: tuple[Any, ...]) -> ToolCall:
-    """The inverse of `call_to_row`."""
+    """Invert `call_to_row`."""
     return ToolCall(
         id=row[0],
         at=from_text(row[1]),
@@ -202,14 +200,13 @@ def call_from_row(row: tuple[Any, ...]) -> ToolCall:
 
 
 def spending_to_row(spending: Spending) -> tuple[Any, ...]:
-    """A line of the ledger as a row."""
     used = (spending.calls, spending.tokens_in, spending.tokens_out, spending.cost)
     return (spending.day.isoformat(), spending.operation, *used)
 
 
 @readable
 def spending_from_row(row: tuple[Any, ...]) -> Spending:
-    """The inverse of `spending_to_row`; the day is text."""
+    """Invert `spending_to_row`; the day is text."""
     day, operation, calls, tokens_in, tokens_out, cost = row
     return Spending(
         day=date.fromisoformat(day),
@@ -222,7 +219,7 @@ def spending_from_row(row: tuple[Any, ...]) -> Spending:
 
 
 def interaction_to_row(interaction: Interaction) -> tuple[Any, ...]:
-    """An interaction as a row; topics and metadata as JSON text."""
+    """Return an interaction as a row; topics and metadata as JSON text."""
     about = (interaction.item, interaction.title, interaction.value, json.dumps(interaction.topics, ensure_ascii=False))
     told = (interaction.text, interaction.session, dump(interaction.metadata))
     reported = to_text(interaction.reported_at or interaction.at)
@@ -231,7 +228,7 @@ def interaction_to_row(interaction: Interaction) -> tuple[Any, ...]:
 
 @readable
 def interaction_from_row(row: tuple[Any, ...]) -> Interaction:
-    """The inverse of `interaction_to_row`."""
+    """Invert `interaction_to_row`."""
     return Interaction(
         id=row[0],
         at=from_text(row[1]),
@@ -248,7 +245,7 @@ def interaction_from_row(row: tuple[Any, ...]) -> Interaction:
 
 
 def run_to_row(run: ExtractionRun) -> tuple[Any, ...]:
-    """An extraction run as a row, in the order of the seed's table."""
+    """Return an extraction run as a row, in the order of the seed's table."""
     counts = (run.interactions_processed, run.memories_written, run.memories_updated, run.tokens_used)
     ended = (run.duration_ms, run.status, run.error, to_text(run.started_at))
     return (run.id, run.day.isoformat(), *counts, *ended, run.kind, run.tier, dump(run.details))
@@ -256,7 +253,7 @@ def run_to_row(run: ExtractionRun) -> tuple[Any, ...]:
 
 @readable
 def run_from_row(row: tuple[Any, ...]) -> ExtractionRun:
-    """The inverse of `run_to_row`; the day is text."""
+    """Invert `run_to_row`; the day is text."""
     return ExtractionRun(
         id=row[0],
         day=date.fromisoformat(row[1]),
@@ -279,17 +276,17 @@ _NAMED = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 
 
 def load_queries(path: Path) -> dict[str, str]:
-    """The named queries of a .sql file: ``-- name: put`` begins one, comments under it describe it."""
+    """Return the named queries of a .sql file: ``-- name: put`` begins one, comments under it describe it."""
     parts = _NAMED.split(path.read_text(encoding="utf-8"))
     return {name: body.strip() for name, body in zip(parts[1::2], parts[2::2], strict=True)}
 
 
 def for_postgres(queries: Mapping[str, str]) -> dict[str, Any]:
-    """The same queries with psycopg's placeholders in the place of ``:name``."""
+    """Return the same queries with psycopg's placeholders instead of ``:name``."""
     return {name: _PLACEHOLDER.sub(r"%(\1)s", sql) for name, sql in queries.items()}
 
 
 @cache
 def load_migrations(folder: Path) -> tuple[str, ...]:
-    """The numbered .sql files of a folder, in order; the n-th brings the schema to version n. Read once per process."""
+    """Return the numbered .sql files of a folder, in order; the n-th migrates the schema to version n. Read once."""
     return tuple(path.read_text(encoding="utf-8") for path in sorted(folder.glob("[0-9]*.sql")))

@@ -1,7 +1,7 @@
-"""Tables of the service, which hold nobody's memory: identities, keys to the API.
+"""Service tables, which belong to no user's memory: identities, API keys.
 
-There is one set of queries for both databases. A `ServiceTables` lends a `View` for reading, or for writing: then,
-unless its tables need no turns, no other process writes, so that whoever looks first and changes then does it alone.
+Both databases share one set of queries. A `ServiceTables` opens a `View` for reading or writing. While one writes, no
+other process does, unless its tables need no turns; so reading first and then changing is safe.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ _LARGEST = 2**63
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tables:
-    """What is kept: the queries by their names, and what the databases call it."""
+    """A set of tables: the queries by name, and the names in the databases."""
 
     name: str
-    """Of the file, of the folders with the migrations, and in messages."""
+    """The name of the file, of the folders with the migrations, and in messages."""
     queries: Mapping[str, str] = field(repr=False)
     versions: str
-    """The table that tells the version, in PostgreSQL."""
+    """The table with the schema version, in PostgreSQL."""
     lock: int
     if_lost: str
-    """What it means if the file is moved away."""
+    """The consequence of moving the file away."""
     in_turns: bool = True
 
     def migrations(self, database: str) -> Path:
-        """The folder of the scripts that make them."""
+        """Return the folder of the migrations."""
         return Path(__file__).parent / f"{self.name}_{database}_migrations"
 
 
-def checked(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The values, if every database can hold them: a caller's odd one is no failure of the storage."""
+def check_values(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the values, or raise an error if a database cannot hold one: odd input is not a storage failure."""
     for name, value in values.items():
         if isinstance(value, str):
             fits = not _UNSTORABLE.search(value)
@@ -48,49 +48,49 @@ def checked(values: Mapping[str, Any]) -> Mapping[str, Any]:
         else:
             fits = value is None or isinstance(value, bytes | float)
         if not fits:
-            raise InvalidInputError(name, "is nothing that can be stored; use plain text without control characters")
+            raise InvalidInputError(name, "cannot be stored; use plain text without control characters")
     return values
 
 
 class View(Protocol):
-    """The tables, as one transaction sees them."""
+    """The tables as one transaction sees them."""
 
     def rows(self, query: str, **values: Any) -> list[tuple[Any, ...]]:
-        """What a query gives."""
+        """Return the rows of a query."""
         ...
 
     def run(self, query: str, **values: Any) -> int:
-        """Change something, and say how many rows it were."""
+        """Run a change; return the number of rows."""
         ...
 
 
 class ServiceTables(Protocol):
-    """A database with such tables."""
+    """A database with service tables."""
 
     def read(self) -> AbstractContextManager[View | None]:
-        """A view; None if nothing was ever stored, for reading creates nothing."""
+        """Open a view; None if nothing was ever stored, because reading creates nothing."""
         ...
 
     def write(self, *, erases: bool = False) -> AbstractContextManager[View]:
-        """An open transaction; an exception inside rolls it back. What it ``erases`` must not survive in a log."""
+        """Open a transaction; an exception inside rolls it back. What it ``erases`` must not survive in a log."""
         ...
 
     @property
     def pending(self) -> bool:
-        """Whether what was erased is still in a log, because somebody else is reading."""
+        """True if a log still holds what was erased, because somebody else is reading."""
         ...
 
     def finish_erasing(self) -> None:
-        """Try again to remove from the log what is `pending` there."""
+        """Try again to remove from the log what is `pending`."""
         ...
 
     def close(self) -> None:
-        """Let go of files; the next use opens them again."""
+        """Close files; the next use opens them again."""
         ...
 
 
-class Nowhere:
-    """For a store of one's own: nothing is there, and nothing can be kept."""
+class NoServiceTables:
+    """The service tables of a custom store: empty, and nothing can be stored."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
@@ -101,7 +101,7 @@ class Nowhere:
 
     @contextmanager
     def write(self, *, erases: bool = False) -> Iterator[View]:
-        raise ConfigError(f"{self._tables.name} can be kept in a folder or in PostgreSQL only")
+        raise ConfigError(f"{self._tables.name} can only be stored in a folder or in PostgreSQL")
         yield  # pragma: no cover
 
     @property
@@ -109,7 +109,7 @@ class Nowhere:
         return False
 
     def finish_erasing(self) -> None:
-        """There is nothing."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """There is nothing."""
+        """Do nothing."""

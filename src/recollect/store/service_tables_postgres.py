@@ -1,6 +1,6 @@
-"""Service tables of many machines: in the database of the PostgreSQL store.
+"""Service tables for many machines, in the database of the PostgreSQL store.
 
-Where turns are needed, writers take them by an advisory lock, so that it behaves as on one machine.
+Where turns are needed, writers take them by an advisory lock, as on one machine.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from recollect.errors import StoreError
 from recollect.store.postgres import PostgresStore
 from recollect.store.postgres_connections import mapped_errors
 from recollect.store.rows import for_postgres, load_migrations
-from recollect.store.service_tables import Tables, checked
+from recollect.store.service_tables import Tables, check_values
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -22,21 +22,19 @@ _LOCKED = "SELECT pg_advisory_xact_lock(%s)"
 
 
 class PostgresView:
-    """The tables over an open connection."""
-
     def __init__(self, db: Connection, queries: dict[str, Any]) -> None:
         self._db = db
         self._queries = queries
 
     def rows(self, query: str, **values: Any) -> list[tuple[Any, ...]]:
-        return self._db.execute(self._queries[query], checked(values)).fetchall()
+        return self._db.execute(self._queries[query], check_values(values)).fetchall()
 
     def run(self, query: str, **values: Any) -> int:
-        return self._db.execute(self._queries[query], checked(values)).rowcount
+        return self._db.execute(self._queries[query], check_values(values)).rowcount
 
 
 class PostgresServiceTables:
-    """Tables in the database of a store, over its connections."""
+    """Tables in the database of a store, using its connections."""
 
     def __init__(self, store: PostgresStore, tables: Tables) -> None:
         self._store = store
@@ -48,7 +46,7 @@ class PostgresServiceTables:
     @contextmanager
     def read(self) -> Iterator[PostgresView | None]:
         if self._is_behind():
-            with self.write():  # brings them forward: what is there must not look as if there were nothing
+            with self.write():  # migrates them: existing data must not look missing
                 pass
         with mapped_errors(), self._store.reading() as db:
             yield None if db is None or not self._is_ready(db) else PostgresView(db, self._queries)
@@ -70,13 +68,13 @@ class PostgresServiceTables:
         return False  # its log is PostgreSQL's own business
 
     def finish_erasing(self) -> None:
-        """There is nothing to do."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """Connections belong to the store."""
+        """Do nothing: connections belong to the store."""
 
     def _is_behind(self) -> bool:
-        """Whether an older Recollect made the tables."""
+        """Return True if an older Recollect made the tables."""
         if self._ready:
             return False
         with mapped_errors(), self._store.reading() as db:
@@ -92,7 +90,6 @@ class PostgresServiceTables:
         return self._ready
 
     def _migrate(self, db: Connection) -> None:
-        """Bring the tables forward, one numbered file after another, within the caller's transaction."""
         versions = self._tables.versions
         db.execute(f"CREATE TABLE IF NOT EXISTS {versions} (version INTEGER PRIMARY KEY)".encode())
         for number, script in enumerate(self._scripts[self._version(db) :], self._version(db) + 1):

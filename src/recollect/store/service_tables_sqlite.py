@@ -1,7 +1,7 @@
 """Service tables on one machine: a file in the folder of the memories, such as ``identities.db`` or ``keys.db``.
 
-A file of its own, like the queue's: it is read for every message or request that comes in, and a damaged one costs no
-memory.
+They have a file of their own, like the queue, because it is read for every message or request, and damage to it costs
+no memory.
 """
 
 from __future__ import annotations
@@ -12,33 +12,31 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from recollect.store.service_tables import Tables, checked
+from recollect.store.service_tables import Tables, check_values
 from recollect.store.sqlite_file import SqliteFile
 
 
 class SqliteView:
-    """The tables over an open connection."""
-
     def __init__(self, db: sqlite3.Connection, queries: Mapping[str, str]) -> None:
         self._db = db
         self._queries = queries
 
     def rows(self, query: str, **values: Any) -> list[tuple[Any, ...]]:
-        return self._db.execute(self._queries[query], checked(values)).fetchall()
+        return self._db.execute(self._queries[query], check_values(values)).fetchall()
 
     def run(self, query: str, **values: Any) -> int:
-        return self._db.execute(self._queries[query], checked(values)).rowcount
+        return self._db.execute(self._queries[query], check_values(values)).rowcount
 
 
 class SqliteServiceTables:
-    """Tables in a folder. The file is made by the first write."""
+    """Tables in a folder. The first write creates the file."""
 
     def __init__(self, root: Path, tables: Tables) -> None:
         self._tables = tables
         self._file = SqliteFile(
             root / f"{tables.name}.db",
             tables.migrations("sqlite"),
-            if_damaged=f"Stop all processes and restore it, or move it away: then {tables.if_lost}",
+            if_damaged=f"Stop all processes and restore it, or move it away; then {tables.if_lost}",
         )
 
     @property

@@ -1,8 +1,7 @@
-"""The SQLite store: a folder for each user with their ``memory.db``, and ``recollect.db`` beside the folders.
+"""The SQLite store: a folder per user with their ``memory.db``, and ``recollect.db`` beside the folders.
 
-Acknowledged writes are synced to disk (WAL, ``synchronous=FULL``). A lock file in the user's folder
-serialises writers of all processes and is held until the after-commit hooks are done; the system releases
-it when a process dies. Knows no policy and no Markdown.
+Acknowledged writes are synced to disk (WAL, ``synchronous=FULL``). A lock file in the user's folder serialises writers
+of all processes and is held until the after-commit hooks are done; the system releases it when a process dies.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ _MIGRATIONS = _HERE / "sqlite_migrations"
 _ROOT_MIGRATIONS = _HERE / "sqlite_root_migrations"
 _MOST_OPEN = 128
 _ERASED = ".erased-"
-"""Begins the name of a folder that is being deleted; no user's folder begins with a dot."""
+"""The prefix of a folder that is being deleted; no user's folder begins with a dot."""
 
 
 class SqliteStore:
@@ -66,7 +65,7 @@ class SqliteStore:
         self._open: OrderedDict[str, SqliteUser] = OrderedDict()
         self._guard = threading.Lock()
         self._tally = SqliteTally()
-        self._list = SqliteFile(root / "recollect.db", _ROOT_MIGRATIONS, if_damaged="Move it away: it is made again")
+        self._list = SqliteFile(root / "recollect.db", _ROOT_MIGRATIONS, if_damaged="Move it away; it is created again")
         self.finisher = Finisher()
 
     def user(self, user_id: str) -> SqliteUser:
@@ -104,20 +103,20 @@ class SqliteStore:
                     also()
                 places["files"] = sum(1 for path in user.folder.rglob("*") if path.is_file() and path != user.lock.path)
                 places["folders"] = 1
-                # out of the way in one step: who opens the user from now on begins anew, and a crash leaves no half
+                # moved away atomically: later users start afresh, and a crash leaves no half-deleted folder
                 user.folder.rename(self.root / f"{_ERASED}{secrets.token_hex(8)}")
         self._sweep()
         if self._list.path.exists():
             with self._list.write(erases=True) as db:
                 places["registrations"] = db.execute(_SQL["unregister_user"], (user_id,)).rowcount
             if self._list.pending:
-                places[PENDING] = 1  # a thread goes on trying
+                places[PENDING] = 1  # a thread keeps trying
             else:
                 self._list.close()
         return places
 
     def _sweep(self) -> None:
-        """Delete what was erased, also what a process that died left of it."""
+        """Delete erased folders, including those left by a process that died."""
         for folder in self.root.glob(f"{_ERASED}*"):
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -131,7 +130,7 @@ class SqliteStore:
             user.close()
 
     def register(self, user: SqliteUser) -> None:
-        """Note in the root database that this user exists."""
+        """Record in the root database that this user exists."""
         self._sweep()
         if not self.knows(user):
             with self._list.write() as db:
@@ -139,16 +138,16 @@ class SqliteStore:
             self._list.close()
 
     def knows(self, user: SqliteUser) -> bool:
-        """Whether this user was ever registered."""
+        """Return True if this user was ever registered."""
         return self._registered().get(user.folder.name) == user.user_id
 
     @property
     def has_list(self) -> bool:
-        """Whether the root database is there."""
+        """True if the root database exists."""
         return self._list.path.exists()
 
     def opened(self, user: SqliteUser) -> None:
-        """Keep only the users of late open, so that a thousand users cost no more than a few."""
+        """Keep only recently used users open, so that a thousand users cost no more than a few."""
         with self._guard:
             self._open[user.user_id] = user
             self._open.move_to_end(user.user_id)
@@ -157,7 +156,7 @@ class SqliteStore:
             idle.close_if_idle()
 
     def _registered(self) -> dict[str, str]:
-        """User ids by folder; a folder that cannot be written to tells them too."""
+        """Return user ids by folder, even if the folder cannot be written to."""
         with mapped_errors(self.root):
             db, _ = connect_reading(self._list.path, _ROOT_MIGRATIONS)
             try:
@@ -167,8 +166,6 @@ class SqliteStore:
 
 
 class SqliteUser:
-    """One user's folder and database."""
-
     def __init__(self, store: SqliteStore, user_id: str) -> None:
         self.user_id = user_id
         self.folder = store.root / folder_name(user_id)
@@ -207,16 +204,16 @@ class SqliteUser:
         return 0 if self._writer is None else self._writer.place
 
     def begin(self) -> sqlite3.Connection:
-        """The writing connection, with a transaction begun. The caller holds `locked`."""
+        """Begin a transaction on the writing connection. The caller holds `locked`."""
         db = self._writing()
         db.execute("BEGIN IMMEDIATE")
         return db
 
     def commit(self, transaction: SqliteTransaction) -> None:
-        """Commit. What returns may be acknowledged: other processes see it, and go on from there.
+        """Commit. After it returns, the write may be acknowledged: other processes see it and continue from it.
 
-        The log is looked at before, so that nothing is written to one that nobody else has, and again afterwards: if
-        it was removed meanwhile, what was just committed is gone with it.
+        The log is checked before, so that nothing is written to one that nobody else has, and again afterwards: if it
+        was removed meanwhile, what was just committed is gone with it.
         """
         assert self._writer is not None
         self._writer.check_log()
@@ -224,11 +221,11 @@ class SqliteUser:
             self._erasure.note()
         transaction.db.execute("COMMIT")
         if not self._writer.fresh():
-            raise StoreError(f"{self.path} was removed or replaced during a write, which may be lost; do it again")
+            raise StoreError(f"{self.path} was removed or replaced during a write, which may be lost; repeat it")
         self._acknowledge(transaction.state())
 
     def _acknowledge(self, state: State) -> None:
-        """Note outside the database how far it goes, so that `lost` notices if it goes less far one day."""
+        """Record the last change outside the database, so that `lost` notices if it is missing one day."""
         life, seq = _life(state), state.seq
         with suppress(OSError):  # a full disk; the write is done
             noted_life, noted_seq = _acknowledged(self.lock.noted())
@@ -236,19 +233,19 @@ class SqliteUser:
                 self.lock.note(f"{life} {seq}")
 
     def lost(self) -> list[str]:
-        # read before the database is looked at, which can only go further then
+        # read before the database, which can only be further ahead then
         life, acknowledged = _acknowledged(self.lock.noted_by_others())
         with self.read() as reader:
             state = reader.state()
         if life != _life(state) or acknowledged <= state.seq:
             return []
         return [
-            f"memory.db ends with change {state.seq}, but {acknowledged} were acknowledged: an older copy was put in"
-            " its place, or its log was removed; restore a newer copy, or go on without the last changes"
+            f"memory.db ends with change {state.seq}, but {acknowledged} were acknowledged: it was replaced by an"
+            " older copy, or its log was removed; restore a newer copy, or continue without the last changes"
         ]
 
     def empty_log(self, transaction: SqliteTransaction) -> None:
-        """After the commit: empty the log if it may hold what was erased, by this transaction or before."""
+        """Empty the log after the commit if it may hold what was erased, by this transaction or before."""
         if transaction.erased:
             transaction.pending = not self._erasure.finish(transaction.db, PATIENCE)
         elif self._erasure.pending:
@@ -257,7 +254,7 @@ class SqliteUser:
             self._store.finisher.add(self)
 
     def finish_erasing(self) -> bool:
-        """Empty the log if it may hold what was erased; False if that has to be tried again, later."""
+        """Empty the log if it may hold what was erased; return False if this must be retried later."""
         if not self._erasure.pending:
             return True
         if not self._write_guard.acquire(blocking=False):
@@ -277,7 +274,7 @@ class SqliteUser:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """The lock that keeps all other writers of this user out, in this process and in others."""
+        """Hold the lock that keeps all other writers of this user out, in this process and in others."""
         self.acquire()
         try:
             yield
@@ -296,7 +293,6 @@ class SqliteUser:
             raise
 
     def release(self) -> None:
-        """Give it back."""
         self.lock.release()
         self._write_guard.release()
 
@@ -320,7 +316,7 @@ class SqliteUser:
                 self.lock.close()
 
     def close_if_idle(self) -> None:
-        """`close`, unless some thread is using it just now."""
+        """Close, unless a thread is using it."""
         if self.hold(0):
             try:
                 self.close()
@@ -328,7 +324,7 @@ class SqliteUser:
                 self.let_go()
 
     def hold(self, seconds: float) -> bool:
-        """Keep all threads out until `let_go`; False if one of them does not end in time, or it is this one."""
+        """Keep all threads out until `let_go`; False if one does not finish in time, or it is this one."""
         if self._write_guard.acquire(timeout=seconds):
             if self._read_guard.acquire(timeout=seconds):
                 if not any(handle and handle.busy for handle in (self._writer, self._reader)):
@@ -338,7 +334,7 @@ class SqliteUser:
         return False
 
     def let_go(self) -> None:
-        """Let the threads in again."""
+        """Let threads in again."""
         self._read_guard.release()
         self._write_guard.release()
 
@@ -346,20 +342,20 @@ class SqliteUser:
         with mapped_errors(self.folder), self.locked():
             self.close()
             found = repair(self.path, self.user_id)
-            self.lock.note("")  # what begins now has other numbers
+            self.lock.note("")  # the new database has other numbers
             self._begins_anew = not self.exists()
             return found if found.aside else replace(found, lost=self._store.knows(self))
 
     def _check_not_lost(self) -> None:
-        """A known user whose files are there, but whose database is gone: nobody should go on as if it were new."""
+        """Raise an error if a known user's database is gone but not the files: do not continue with a new one."""
         if self._begins_anew:
             return
         if self.path.exists() and not self.path.is_file():
-            raise StoreCorruptError(f"{self.path} is not a file; run `recollect rebuild` to begin with a new one")
+            raise StoreCorruptError(f"{self.path} is not a file; run `recollect rebuild` to start with a new one")
         if not is_empty(self.path):
             return
         if copies(self.path) or ((self.folder / "MEMORY.md").exists() and self._store.knows(self)):
-            raise StoreCorruptError(f"{self.path} is gone; run `recollect rebuild` to restore all that can be read")
+            raise StoreCorruptError(f"{self.path} is missing; run `recollect rebuild` to restore everything readable")
 
     def _writing(self) -> sqlite3.Connection:
         if self._writer is None or not self._writer.fresh():
@@ -369,7 +365,7 @@ class SqliteUser:
                 is_new = not self._check_owner(writer.db)
                 if self._erasure.pending and copies(
                     self.path
-                ):  # whoever erased may have died before it got to the copies
+                ):  # the process that erased may have died before it overwrote the copies
                     erase_from_copies(self.path, [row[1] for row in writer.db.execute(_SQL["tombstones"])])
                 # a new one is registered before its first write is done, also if an earlier attempt was killed
                 if is_new or not self._store.has_list:
@@ -398,17 +394,17 @@ class SqliteUser:
         return self._reader.db
 
     def _check_owner(self, db: sqlite3.Connection) -> bool:
-        """Raise if the database is another user's; whether anything was written to it."""
+        """Raise an error if the database is another user's; return True if anything was written to it."""
         row = db.execute(_SQL["state"]).fetchone()
         if row is not None and row[0] != self.user_id:
             raise StoreError(
-                f"the folder {self.folder.name} holds another user's memory; use export and import to copy a memory"
+                f"the folder {self.folder.name} belongs to another user; use export and import to copy a memory"
             )
         return row is not None
 
 
 class SqliteWriting:
-    """From taking the lock to giving it back: one transaction. A class, because it is on every write's path."""
+    """One transaction, from taking the lock to releasing it. A class, because it is on every write's path."""
 
     def __init__(self, user: SqliteUser) -> None:
         self._user = user
@@ -461,12 +457,12 @@ def _acknowledged(note: str) -> tuple[str, int]:
 
 
 def _life(state: State) -> str:
-    """Tells one life of a user from another, which begins when they are erased or rebuilt."""
+    """Return an id of the user's life; another one begins when they are erased or rebuilt."""
     return blake2b(state.secret + to_text(state.created_at).encode(), digest_size=8).hexdigest()
 
 
 def _owner_of(folder: Path) -> str | None:
-    """Whose folder this is, if it is one: from its database, or from its name if that is plain."""
+    """Return the owner of a folder, if any: from its database, or from its name if that is plain."""
     path = folder / "memory.db"
     if path.exists():
         try:

@@ -1,7 +1,8 @@
--- Every statement the SQLite store runs. Lists of values are passed as JSON arrays.
+-- Every statement the SQLite store runs. Lists of values are passed as JSON arrays. Conditions can be appended to those that
+-- end with WHERE true.
 
 -- name: state
--- The one row about the user. The last sequence number is the journal's; writing it down twice would cost a page.
+-- The one row about the user. The last sequence number is the journal's; storing it twice would cost a page.
 SELECT user_id, created_at, max(seq, (SELECT coalesce(max(journal.seq), 0) FROM journal)), mode, secret FROM state
 
 -- name: create_state
@@ -26,7 +27,7 @@ ON CONFLICT (id, version) DO UPDATE SET seq = excluded.seq, kind = excluded.kind
     extra = excluded.extra, latest = 1
 
 -- name: drop_latest
--- Before a higher version is put: the old row gives way; a closed copy of it is kept only by `keep`.
+-- Before a higher version is stored: removes the old row; only `keep` stores a closed copy of it.
 DELETE FROM records WHERE id = ? AND version < ? AND latest = 1
 
 -- name: keep
@@ -39,19 +40,25 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)
 -- Conditions and order are appended by the store from a fixed list.
 SELECT id, version, seq, kind, status, key, category, type, tier, session, source, content, confidence,
     created_at, updated_at, valid_from, valid_until, expires_at, extra
-FROM records
+FROM records WHERE true
+
+-- name: held_at
+-- A condition of find: the highest version that held at a moment, unless the record is archived by now.
+version = (SELECT max(held.version) FROM records AS held WHERE held.id = records.id AND held.status <> 'archived'
+    AND held.valid_from <= ? AND (held.valid_until IS NULL OR held.valid_until > ?))
+AND id NOT IN (SELECT gone.id FROM records AS gone WHERE gone.latest = 1 AND gone.status = 'archived')
 
 -- name: count
 SELECT kind, status, count(*) FROM records WHERE latest = 1 GROUP BY kind, status
 
 -- name: ids_ending
-SELECT id FROM records WHERE latest = 1 AND substr(id, -length(?1)) = ?1 ORDER BY id LIMIT 10
+SELECT id FROM records WHERE latest = 1 AND substr(id, -length(:ending)) = :ending ORDER BY id LIMIT 10
 
 -- name: entries
-SELECT seq, at, actor, op, record_id, before, after, reason, source, run, call, undoes, erased FROM journal
+SELECT seq, at, actor, op, record_id, before, after, reason, source, run, call, undoes, erased FROM journal WHERE true
 
 -- name: sessions
--- Each conversation by its last message. The plus sign keeps the index of another order out.
+-- Each session by its last message. The plus sign excludes the index with another order.
 SELECT last.session,
     (SELECT count(*) FROM records AS one WHERE one.latest = 1 AND one.kind = 'message' AND one.status = 'active'
         AND one.session = last.session AND one.created_at <= :stored),
@@ -68,7 +75,8 @@ WHERE last.latest = 1 AND last.kind = 'message' AND last.status = 'active' AND l
 ORDER BY last.valid_from DESC, last.session LIMIT :limit OFFSET :offset
 
 -- name: numbers
-SELECT record_id, min(seq) FROM journal WHERE record_id IN (SELECT value FROM json_each(?)) GROUP BY record_id
+-- The rest is appended.
+SELECT record_id, min(seq) FROM journal WHERE true
 
 -- name: changed
 SELECT seq, record_id FROM journal WHERE seq > ? ORDER BY seq
@@ -78,7 +86,7 @@ INSERT INTO journal (seq, at, actor, op, record_id, before, after, reason, sourc
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: files
-SELECT name, fingerprint, seq, previous_fingerprint, previous_seq, boot, versions FROM files
+SELECT name, fingerprint, seq, previous_fingerprint, previous_seq, boot, versions FROM files WHERE true
 
 -- name: set_file
 INSERT OR REPLACE INTO files (name, fingerprint, seq, previous_fingerprint, previous_seq, boot, versions)
@@ -88,7 +96,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?)
 DELETE FROM files WHERE name = ?
 
 -- name: tombstones
-SELECT hash, record_id, at FROM tombstones
+SELECT hash, record_id, at FROM tombstones WHERE true
 
 -- name: bury
 INSERT OR IGNORE INTO tombstones (hash, record_id, at) VALUES (?, ?, ?)
@@ -100,7 +108,7 @@ SELECT record_id, at FROM recalls
 INSERT OR REPLACE INTO recalls (record_id, at) VALUES (?, ?)
 
 -- name: calls
-SELECT id, at, tool, suite, status, outcome, latency_ms, tokens_in, tokens_out, session, agent FROM calls
+SELECT id, at, tool, suite, status, outcome, latency_ms, tokens_in, tokens_out, session, agent FROM calls WHERE true
 
 -- name: log_call
 -- A call that outlived its time-out is logged again when it ends.
@@ -108,18 +116,17 @@ INSERT OR REPLACE INTO calls (id, at, tool, suite, status, outcome, latency_ms, 
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: drop_calls
--- Without a moment, all of them: a letter comes after every moment.
-DELETE FROM calls WHERE at < coalesce(?, 'Z')
+DELETE FROM calls WHERE at < ?
 
 -- name: erase_calls
 DELETE FROM calls WHERE id IN (SELECT value FROM json_each(?))
 
 -- name: tally_calls
--- The step is where a latency is counted.
+-- The step is the bucket of a latency.
 SELECT substr(at, 1, 10), tool, status, outcome, {step}, count(*) FROM calls GROUP BY 1, 2, 3, 4, 5
 
 -- name: tally_talks
--- Conversations, each on every day it goes on, and the facts that were written in them.
+-- Sessions, each on every day it lasted, and the facts written in them.
 SELECT substr(at, 1, 10), count(DISTINCT session), count(*) FILTER (WHERE outcome = 'written' AND tool IN ({tools}))
 FROM calls WHERE session IS NOT NULL GROUP BY 1
 
@@ -127,7 +134,7 @@ FROM calls WHERE session IS NOT NULL GROUP BY 1
 SELECT substr(created_at, 1, 10), count(*) FROM records WHERE latest = 1 AND kind = 'episode' GROUP BY 1
 
 -- name: spending
-SELECT day, operation, calls, tokens_in, tokens_out, cost FROM spending
+SELECT day, operation, calls, tokens_in, tokens_out, cost FROM spending WHERE true
 
 -- name: charge
 INSERT INTO spending (day, operation, calls, tokens_in, tokens_out, cost) VALUES (?, ?, ?, ?, ?, ?)
@@ -145,19 +152,18 @@ INSERT OR REPLACE INTO consents (name, at) VALUES (?, ?)
 DELETE FROM consents WHERE name = ?
 
 -- name: interactions
-SELECT id, at, kind, item, title, value, topics, text, session, metadata, reported_at FROM interactions
+SELECT id, at, kind, item, title, value, topics, text, session, metadata, reported_at FROM interactions WHERE true
 
 -- name: last_reported
 SELECT max(reported_at) FROM interactions
 
 -- name: put_interaction
--- What is reported twice stays as it was reported first.
+-- Something reported twice stays as first reported.
 INSERT INTO interactions (id, at, kind, item, title, value, topics, text, session, metadata, reported_at)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING
 
 -- name: drop_interactions
--- Without a moment, all of them: a letter comes after every moment.
-DELETE FROM interactions WHERE at < coalesce(?, 'Z')
+DELETE FROM interactions WHERE at < ?
 
 -- name: erase_interactions
 DELETE FROM interactions WHERE id IN (SELECT value FROM json_each(?))
@@ -165,10 +171,10 @@ DELETE FROM interactions WHERE id IN (SELECT value FROM json_each(?))
 -- name: runs
 SELECT id, run_date, interactions_processed, memories_written, memories_updated, tokens_used, duration_ms, status,
     error_message, created_at, kind, tier, details
-FROM extraction_runs
+FROM extraction_runs WHERE true
 
 -- name: drop_run
--- Before one is put: those that have its id, or its day and kind.
+-- Before one is stored: removes those with its id, or its day and kind.
 DELETE FROM extraction_runs WHERE id = ? OR (run_date = ? AND kind = ?)
 
 -- name: put_run
@@ -180,7 +186,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 DELETE FROM extraction_runs
 
 -- name: vectors
--- By number, so that the table is read in its own order; rows of an embedder used before are passed over.
+-- By number, so that the table is read in its own order; rows of an earlier embedder are skipped.
 SELECT number, record_id, version, data FROM vectors
 WHERE number > ? AND embedder = (SELECT id FROM embedders WHERE name = ?) ORDER BY number LIMIT ?
 
@@ -222,7 +228,7 @@ SELECT content FROM records WHERE id IN (SELECT value FROM json_each(?))
 DELETE FROM records WHERE id IN (SELECT value FROM json_each(?))
 
 -- name: erase_journal
--- Who, when and which record stay; what was said goes.
+-- Keeps who, when and which record, but no content.
 UPDATE journal SET before = NULL, after = NULL, reason = NULL, source = NULL, call = NULL, erased = 1
 WHERE record_id IN (SELECT value FROM json_each(?))
     AND (erased = 0 OR before IS NOT NULL OR after IS NOT NULL OR reason IS NOT NULL OR source IS NOT NULL)
@@ -234,7 +240,7 @@ UPDATE journal SET before = ?, after = ?, reason = ?, source = ?, erased = 1 WHE
 DELETE FROM records WHERE id = ? AND version = ? AND latest = 0
 
 -- name: drop_stray_vectors
--- After a repair: of records or embedders that could not be read.
+-- After a repair: rows of records or embedders that could not be read.
 DELETE FROM vectors
 WHERE embedder NOT IN (SELECT id FROM embedders) OR record_id NOT IN (SELECT id FROM records)
 

@@ -1,13 +1,11 @@
-"""Connections to SQLite files: creating, opening, migrating, recognising a file that was replaced, and SQLite's errors
-as ours.
-
-Knows nothing about records.
+"""Connections to SQLite files: creating, opening, migrating, detecting a replaced file, and mapping SQLite's errors to
+ours.
 
 No code of ours may open a live database file, its ``-wal`` or its ``-shm``, by anything but SQLite. On POSIX systems,
-closing *any* descriptor of a file drops every lock that this process holds on it, also those of SQLite's descriptors.
-The next process to end then takes itself for the last user, and deletes the log that this one still writes to: its
-acknowledged writes are lost. So a new database is made aside, where nobody has it open, and files are only ever looked
-at with ``os.stat``. To copy their bytes, use another process.
+closing *any* descriptor of a file drops every lock that this process holds on it, including those of SQLite's
+descriptors. The next process to end then considers itself the last user and deletes the log that this one still writes
+to: its acknowledged writes are lost. So a new database is made aside, where nobody has it open, and files are only ever
+inspected with ``os.stat``. To copy their bytes, use another process.
 """
 
 from __future__ import annotations
@@ -44,7 +42,7 @@ _abandoned: set[int | None] = set()
 
 
 class _Log(NamedTuple):
-    """Which files the write-ahead log of a database is in, by inode."""
+    """The files of a database's write-ahead log, by inode."""
 
     wal: int | None
     shm: int | None
@@ -55,17 +53,17 @@ class _Log(NamedTuple):
 
 
 class Handle:
-    """An open connection, and which files and process it belongs to."""
+    """An open connection, and the files and process it belongs to."""
 
     def __init__(self, path: Path, db: sqlite3.Connection, inode: int | None, *, has_log: bool) -> None:
         self.db = db
         self._path = path
         self._pid = os.getpid()
         self._inode = inode
-        # connecting has read from the database, so SQLite has the log open: it is the one that is there now
+        # connecting has read from the database, so SQLite has the present log open
         self._log = _Log.of(path) if has_log else _Log(None, None)
-        self.close = finalize(self, _close, db, self._pid)
-        """Closes the connection, at the latest when nobody holds the handle any more."""
+        self.close = finalize(self, _close_own, db, self._pid)
+        """Closes the connection, at the latest when nothing holds the handle any more."""
         renew_after_forks(self, Handle._leave_to_parent)
 
     @classmethod
@@ -74,10 +72,10 @@ class Handle:
 
         Hold the lock of the file, so that only one process creates it, and the file opened is the one that stays.
         """
-        create(path, migrations)
+        create_database(path, migrations)
         db = connect(path)
         try:
-            migrate(db, migrations)
+            migrate_database(db, migrations)
             return cls(path, db, _inode(path), has_log=True)
         except BaseException:
             db.close()
@@ -85,15 +83,17 @@ class Handle:
 
     @classmethod
     def reading(cls, path: Path, migrations: Path) -> Handle:
-        """The file is looked at first: if another takes its place meanwhile, the next use opens that one."""
+        """Connect for reading. The inode is read first: if another file replaces it meanwhile, the next use opens that
+        one.
+        """
         inode = _inode(path)
         db, lasting = connect_reading(path, migrations)
         return cls(path, db, inode if lasting else -1, has_log=lasting and inode is not None)
 
     def fresh(self) -> bool:
-        """Whether it still is this process's view of the file that is there now. Raises as `check_log` does."""
+        """Return True if it is still this process's view of the present file. Raises as `check_log` does."""
         if self._pid != os.getpid():
-            return False  # a forked child must not use, nor close, its parent's connection
+            return False  # a forked child must neither use nor close its parent's connection
         if self._inode != _inode(self._path):
             self.close()
             return False
@@ -101,11 +101,11 @@ class Handle:
         return True
 
     def check_log(self) -> None:
-        """Raise `StoreError` if SQLite writes to, or reads from, a log that other processes no longer see.
+        """Raise `StoreError` if SQLite uses a log that other processes no longer see.
 
         Nothing may be acknowledged then. Nor may the connection be closed, which would copy stale pages into the
-        database and delete the log of the others; nor can another be opened in its place: SQLite has one view of a
-        log for each process. Only a new process can use this file again.
+        database and delete the others' log; nor can another be opened in its place: SQLite has one view of a log per
+        process. Only a new process can use this file again.
         """
         if all(before in (None, now) for before, now in zip(self._log, _Log.of(self._path), strict=True)):
             return
@@ -113,13 +113,13 @@ class Handle:
         raise _unusable(self._path)
 
     def _abandon(self) -> None:
-        """Let the connection never be closed, not even at the end of the process."""
+        """Make sure that the connection is never closed, not even when the process ends."""
         if self.close.detach() is not None:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.db))
             _abandoned.add(self._inode)
 
     def _leave_to_parent(self) -> None:
-        """In a forked child: the connection is the parent's, and closing it here could delete the parent's log."""
+        """Abandon the connection in a forked child: closing it here could delete the parent's log."""
         self._abandon()
 
     @property
@@ -129,18 +129,18 @@ class Handle:
 
     @property
     def busy(self) -> bool:
-        """Whether a transaction of this process is open."""
+        """True if a transaction of this process is open."""
         return self._pid == os.getpid() and self.db.in_transaction
 
 
 def _unusable(path: Path) -> StoreError:
     return StoreError(
         f"the log of {path} was removed or replaced while this process had it open, or the process was forked in the"
-        " middle of a write, so it can neither read nor store anything there; restart it"
+        " middle of a write, so it can no longer use the memory; restart it"
     )
 
 
-def _close(db: sqlite3.Connection, pid: int) -> None:
+def _close_own(db: sqlite3.Connection, pid: int) -> None:
     if pid == os.getpid():
         with suppress(sqlite3.Error):
             db.close()
@@ -153,50 +153,50 @@ def _inode(path: Path | str) -> int | None:
         return None
 
 
-def create(path: Path, migrations: Path) -> None:
+def create_database(path: Path, migrations: Path) -> None:
     """Make a database with the newest schema, unless there is one. Hold the lock of the file.
 
-    It is made aside, and appears in its place complete, synced and ready to be read: whoever is killed in here leaves
-    either no database or a whole one. A reader can open neither a half-made one nor one with a rollback journal, for
-    that would mean to write.
+    It is made aside and appears in its place complete, synced and ready to be read: a process killed in here leaves
+    either no database or a whole one. A reader can open neither a half-made one nor one with a rollback journal,
+    because that would require writing.
     """
     aside = path.with_name(f".{path.name}.new")
     if path.exists():
-        aside.unlink(missing_ok=True)  # who made it may have been killed before; it is the same file by another name
+        aside.unlink(missing_ok=True)  # its creator may have been killed before; it is the same file under another name
         return
-    for part in _parts(aside):  # what a killed process left
+    for part in _database_files(aside):  # left by a killed process
         part.unlink(missing_ok=True)
     try:
-        # opened and closed only here, where it has no connection yet; and nobody else's, whatever the umask says
+        # opened and closed only here, where it has no connection yet; private whatever the umask
         os.close(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
         db = sqlite3.connect(f"{aside.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None)
         try:
             db.execute("PRAGMA journal_mode = OFF")  # if anything fails here, the file is thrown away
             db.execute("PRAGMA synchronous = OFF")
-            migrate(db, migrations)
+            migrate_database(db, migrations)
             db.execute("PRAGMA journal_mode = WAL")
         finally:
             db.close()
         _sync(aside, os.O_RDWR)
         try:
-            os.link(aside, path)  # which never replaces anything
+            os.link(aside, path)  # never replaces anything
         except FileExistsError:
             return
         except OSError:  # not every file system has links
             os.rename(aside, path)
         sync_folder(path.parent)
     finally:
-        for part in _parts(aside):
+        for part in _database_files(aside):
             with suppress(OSError):
                 part.unlink(missing_ok=True)
 
 
-def _parts(path: Path) -> list[Path]:
+def _database_files(path: Path) -> list[Path]:
     return [path.with_name(path.name + ending) for ending in ("", "-journal", "-wal", "-shm")]
 
 
 def sync_folder(folder: Path) -> None:
-    """Make sure that a file that was just put there, or removed, is found so after the power failed."""
+    """Make a file's creation or removal durable against power loss."""
     if os.name == "nt":  # pragma: no cover  (a folder cannot be opened there)
         return
     _sync(folder, os.O_RDONLY)
@@ -236,7 +236,7 @@ def connect(path: Path, *, reading: bool = False) -> sqlite3.Connection:
 
 
 def connect_reading(path: Path, migrations: Path) -> tuple[sqlite3.Connection, bool]:
-    """A connection that cannot write, and whether it may be kept for the next use.
+    """Return a connection that cannot write, and whether it may be kept for the next use.
 
     A user never written to reads as an empty database in memory.
     """
@@ -249,20 +249,20 @@ def connect_reading(path: Path, migrations: Path) -> tuple[sqlite3.Connection, b
         log = path.with_name(path.name + "-wal")
         if os.access(path.parent, os.W_OK) or (log.exists() and log.stat().st_size):
             raise
-        # a read-only folder: SQLite cannot make its shared memory file, and with no log it needs none; but
-        # who may write there can begin one at any time
+        # a read-only folder: SQLite cannot make its shared memory file, and with no log it needs none; but a process
+        # that may write there can begin one at any time
         lasting = False
         db = sqlite3.connect(
             f"{path.absolute().as_uri()}?immutable=1", uri=True, isolation_level=None, check_same_thread=False
         )
     if _check_version(db, len(load_migrations(migrations))) == 0:
-        db.close()  # whoever creates it is not done yet, or died before
+        db.close()  # its creator is not done yet, or died before
         return _empty(migrations), False
     return db, lasting
 
 
 def _connect_to_left(path: Path) -> sqlite3.Connection:
-    """Connect for reading, also to what a killed process left: SQLite asks for a writer to take back half a change."""
+    """Connect for reading, even after a killed process: SQLite needs a writer to roll back its half-made change."""
     try:
         return connect(path, reading=True)
     except sqlite3.OperationalError as error:
@@ -278,18 +278,18 @@ def _may_write(path: Path) -> bool:
 
 def _empty(migrations: Path) -> sqlite3.Connection:
     db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-    migrate(db, migrations)
+    migrate_database(db, migrations)
     return db
 
 
 def is_empty(path: Path) -> bool:
-    """Whether there is no database, or one without a single byte."""
+    """Return True if there is no database, or only an empty file."""
     log = path.with_name(path.name + "-wal")
     return not any(part.exists() and part.stat().st_size for part in (path, log))
 
 
-def migrate(db: sqlite3.Connection, folder: Path) -> None:
-    """Bring the schema forward, one numbered file after another, each all or nothing."""
+def migrate_database(db: sqlite3.Connection, folder: Path) -> None:
+    """Migrate the schema, one numbered file after another, each all or nothing."""
     migrations = load_migrations(folder)
     version = _check_version(db, len(migrations))
     if version == len(migrations):
@@ -320,7 +320,7 @@ def _check_version(db: sqlite3.Connection, known: int) -> int:
 
 @contextmanager
 def mapped_errors(folder: Path, path: Path | None = None) -> Iterator[None]:
-    """SQLite's and the system's errors as ours."""
+    """Map SQLite's and the system's errors to ours."""
     try:
         yield
     except (sqlite3.DatabaseError, OSError) as error:
@@ -339,12 +339,12 @@ def raise_mapped(error: BaseException, folder: Path, path: Path | None = None) -
 def _mapped(error: sqlite3.DatabaseError, folder: Path, path: Path | None) -> StoreError:
     name = getattr(error, "sqlite_errorname", None) or ""
     where = path or folder
-    # with a schema of ours, a missing table, a number used twice or text that is none cannot come from a statement
+    # with our schema, a missing table, a number used twice or undecodable text cannot come from a statement
     misread = name == "SQLITE_ERROR" and str(error).startswith("no such ")
     undecodable = not name and "decode to UTF-8" in str(error)
     if misread or undecodable or name in _DAMAGED or name.startswith("SQLITE_CORRUPT"):
         return StoreCorruptError(
-            f"{where} is damaged ({error}); run `recollect rebuild` to restore all that can be read"
+            f"{where} is damaged ({error}); run `recollect rebuild` to restore everything readable"
         )
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return StoreBusyError()

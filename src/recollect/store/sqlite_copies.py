@@ -1,4 +1,4 @@
-"""Damaged databases that a repair set aside: which there are, and what is erased is overwritten in them."""
+"""Damaged databases that a repair set aside: finding them, and overwriting erased records in them."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from recollect.records import KINDS
 from recollect.store.sqlite_pages import FRAME_HEADER, LOG_HEADER, PageFile, UnreadablePageError, cells
 
 _ID = re.compile(rb"(?:%s)-[0-9a-z]{26}" % "|".join(KINDS).encode())
-"""The first id in a row is that of the record it is about; others follow."""
+"""The first id in a row is that of its record; others follow."""
 
 
 def copies(path: Path) -> list[Path]:
-    """Databases that were set aside, the latest last."""
+    """Return databases that were set aside, the latest last."""
     return sorted(path.parent.glob(f"{path.name}.damaged-????????T????????????"))
 
 
 def erase_from_copies(path: Path, ids: Iterable[str], texts: Iterable[str] = (), *, dry_run: bool = False) -> int:
-    """Overwrite the rows of these records in databases that were set aside, and say how many.
+    """Overwrite the rows of these records in databases that were set aside; return their number.
 
-    On pages that cannot be read, their ids and ``texts`` are overwritten wherever they stand.
+    On pages that cannot be read, the ids and ``texts`` are overwritten wherever they occur.
     """
     wanted = frozenset(ids)
     return sum(_Copy(copy).erase(wanted, texts, dry_run) for copy in copies(path) if copy.is_file()) if wanted else 0
 
 
 class _Copy:
-    """A database that was set aside, to be written to: all its pages, those in its log too."""
+    """A database that was set aside, opened for writing: all its pages, including those in its log."""
 
     def __init__(self, path: Path) -> None:
         self._parts = [part for part in (path, path.with_name(path.name + "-wal")) if part.is_file()]
@@ -90,7 +90,7 @@ class _Copy:
             if page not in done:
                 done.add(page)
                 for data, begin in self._pages.get(page, ()):
-                    if data[begin] == 0:  # as on every overflow page; else it is one of a tree by now
+                    if data[begin] == 0:  # as on every overflow page; otherwise it belongs to a tree by now
                         waiting.append(int.from_bytes(data[begin : begin + 4], "big"))
                         end = min(begin + self._size, len(data))
                         data[begin:end] = bytes(end - begin)

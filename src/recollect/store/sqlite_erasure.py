@@ -1,6 +1,6 @@
-"""What was erased from a database must not survive in its write-ahead log.
+"""Removal of erased text from the write-ahead log.
 
-Emptying the log needs a moment in which nobody reads from it. While a reader elsewhere goes on, erased text stays
+Emptying the log needs a moment in which nobody reads from it. While a reader elsewhere continues, erased text stays
 there: the receipt says so, and a note beside the database makes every later writer try again until it is done.
 """
 
@@ -18,7 +18,7 @@ from recollect.store.forks import renew_after_forks
 from recollect.store.sqlite_connections import BUSY_SECONDS, sync_folder
 
 PATIENCE = 2.0
-"""How many seconds an erasure waits for readers elsewhere. Writers wait as long, so it is short."""
+"""The seconds that an erasure waits for readers elsewhere. Writers wait as long, so it is short."""
 
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 10.0
@@ -27,9 +27,9 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 10.0
 class Erasure:
     """The log of one database.
 
-    The order is: `note`, commit, `finish`, all of it under the lock of the file, which is also held by whoever finishes
-    what another left. Noted after the commit, a kill in between would leave erased text that nobody looks for; without
-    the lock, one process could remove the note of an erasure that another has just committed.
+    The order is: `note`, commit, `finish`, all under the lock of the file, which a process that finishes another's
+    erasure also holds. If noted after the commit, a kill in between would leave erased text that nobody looks for;
+    without the lock, one process could remove the note of an erasure that another has just committed.
     """
 
     def __init__(self, path: Path) -> None:
@@ -38,21 +38,21 @@ class Erasure:
 
     @property
     def pending(self) -> bool:
-        """Whether the log may hold what was erased."""
+        """True if the log may hold what was erased."""
         return os.path.exists(self._note)
 
     def note(self) -> None:
-        """Make it known that something is being erased."""
+        """Record that something is being erased."""
         if not self.pending:
             os.close(os.open(self._note, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
             sync_folder(self._note.parent)
 
     def finish(self, db: sqlite3.Connection, patience: float = 0.0) -> bool:
-        """Empty the log, and say whether that was possible. No transaction of this connection may be open."""
+        """Empty the log; return True if that was possible. No transaction of this connection may be open."""
         db.execute(f"PRAGMA busy_timeout = {int(patience * 1000)}")
         try:
             busy = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-        except sqlite3.OperationalError:  # a full disk, say: the commit holds, and this can be tried again
+        except sqlite3.OperationalError:  # a full disk, for example: the commit holds, and this can be retried
             busy = 1
         finally:
             db.execute(f"PRAGMA busy_timeout = {int(BUSY_SECONDS * 1000)}")
@@ -63,15 +63,15 @@ class Erasure:
 
 
 class Unfinished(Protocol):
-    """Something that erased text, and may have to wait until it can empty its log."""
+    """An object that erased text and may have to wait before it can empty its log."""
 
     def finish_erasing(self) -> bool:
-        """Empty the log if it may hold what was erased; False if that has to be tried again, later."""
+        """Empty the log if it may hold what was erased; return False if this must be retried later."""
         ...
 
 
 class Finisher:
-    """Finishes erasures that readers elsewhere held up, in a thread that lives only while there are any."""
+    """Finishes erasures that readers elsewhere delayed, in a thread that lives only while there are any."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
@@ -81,7 +81,7 @@ class Finisher:
         renew_after_forks(self, Finisher._renew)
 
     def add(self, one: Unfinished) -> None:
-        """Try again and again, until it is done or cannot be done here."""
+        """Keep trying until it is done or cannot be done here."""
         with self._guard:
             self._waiting.add(one)
             if self._thread is None:
@@ -90,7 +90,7 @@ class Finisher:
                 self._thread.start()
 
     def close(self) -> None:
-        """Try a last time. What is left is noted, and the next process to write goes on."""
+        """Try one last time. The rest is noted, and the next process to write continues."""
         with self._guard:
             waiting, self._waiting = self._waiting, set()
         self._closing.set()
@@ -119,6 +119,5 @@ class Finisher:
             return True  # a read-only folder, or a damaged file: nothing that this thread could wait for
 
     def _renew(self) -> None:
-        """In a forked child: the thread is not there."""
         self._guard, self._closing = threading.Lock(), threading.Event()
         self._waiting, self._thread = set(), None

@@ -1,6 +1,6 @@
-"""One SQLite file of many users: the queue, the identities, the keys, the list of users.
+"""One SQLite file shared by all users: the queue, the identities, the keys, the list of users.
 
-Opened at the first use, over one connection for each process. Knows no tables.
+Opened at the first use, with one connection per process.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from recollect.store.sqlite_erasure import PATIENCE, Erasure, Finisher
 
 
 class SqliteFile:
-    """A file and its connections. Any number of threads may use it, one after another."""
+    """A file and its connections. Threads may use it one after another."""
 
     def __init__(self, path: Path, migrations: Path, *, if_damaged: str) -> None:
         self.path = path
@@ -34,12 +34,12 @@ class SqliteFile:
 
     @property
     def pending(self) -> bool:
-        """Whether the log may hold what was erased."""
+        """True if the log may hold what was erased."""
         return self._erasure.pending
 
     @contextmanager
     def open(self) -> Iterator[sqlite3.Connection]:
-        """The connection that writes, without a transaction."""
+        """Lend the writing connection, without a transaction."""
         with self._mapped():
             if self._handle is None or not self._handle.fresh():
                 with self._locked():
@@ -48,7 +48,7 @@ class SqliteFile:
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
-        """A connection that cannot write, and creates nothing."""
+        """Lend a connection that cannot write and creates nothing."""
         with self._mapped():
             if self._reader is None or not self._reader.fresh():
                 self._reader = Handle.reading(self.path, self._migrations)
@@ -56,7 +56,7 @@ class SqliteFile:
 
     @contextmanager
     def write(self, *, erases: bool = False) -> Iterator[sqlite3.Connection]:
-        """A transaction. Of what it ``erases``, nothing stays in the log, or `pending` says that something does."""
+        """Open a transaction. What it ``erases`` does not stay in the log, or `pending` says that it does."""
         # first the threads, then the processes: the same order everywhere
         with self.open() as db, self._locked() if erases else nullcontext():
             handle = self._handle
@@ -74,14 +74,14 @@ class SqliteFile:
                 raise
             if not handle.fresh():
                 self._handle = None
-                raise StoreError(f"{self.path} was removed or replaced during a write, which may be lost; do it again")
+                raise StoreError(f"{self.path} was removed or replaced during a write, which may be lost; repeat it")
             if erases:
                 self._erasure.finish(db, PATIENCE)
             if self._erasure.pending and not self.finish_erasing():
                 self._finisher.add(self)
 
     def finish_erasing(self) -> bool:
-        """Empty the log if it may hold what was erased; False if that has to be tried again, later."""
+        """Empty the log if it may hold what was erased; return False if this must be retried later."""
         if not self._erasure.pending or not self.path.exists():
             return True
         try:
@@ -91,7 +91,7 @@ class SqliteFile:
             return False
 
     def finish_and_close(self) -> None:
-        """`close`, after a last attempt at what is pending; what is left of it is noted for the next process."""
+        """Close after a last attempt at what is pending; the rest is noted for the next process."""
         self._finisher.close()
         self.close()
 
@@ -104,7 +104,7 @@ class SqliteFile:
             self._reader = self._handle = None
 
     def hold(self, seconds: float) -> bool:
-        """Keep all threads out until `let_go`; False if one of them does not end in time, or it is this one."""
+        """Keep all threads out until `let_go`; False if one does not finish in time, or it is this one."""
         if self._guard.acquire(timeout=seconds):
             if not any(handle and handle.busy for handle in (self._handle, self._reader)):
                 return True
@@ -112,7 +112,7 @@ class SqliteFile:
         return False
 
     def let_go(self) -> None:
-        """Let the threads in again."""
+        """Let threads in again."""
         self._guard.release()
 
     @contextmanager
@@ -121,11 +121,11 @@ class SqliteFile:
             with self._guard, mapped_errors(self.path.parent, self.path):
                 yield
         except StoreCorruptError:
-            raise StoreCorruptError(f"{self.path} is damaged; memories are not. {self._if_damaged}") from None
+            raise StoreCorruptError(f"{self.path} is damaged; memories are not affected. {self._if_damaged}") from None
 
     @contextmanager
     def _locked(self, timeout: float = BUSY_SECONDS) -> Iterator[None]:
-        """Alone among all processes: to make the file, and for what must not be in its log."""
+        """Exclude all other processes: to create the file, and for what must not be in its log."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(self.path.with_suffix(".lock"), timeout)
         try:

@@ -1,7 +1,7 @@
 """The pages of an SQLite file, read without SQLite, so that one damaged page does not hide the others.
 
-The format is described at https://www.sqlite.org/fileformat.html. Knows nothing about records. Only for files that were
-set aside: opening and closing a live database file would drop the locks this process holds on it.
+The format is described at https://www.sqlite.org/fileformat.html. Only for files that were set aside: opening and
+closing a live database file would drop the locks this process holds on it.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ Value = None | int | float | str | bytes
 
 
 class UnreadablePageError(Exception):
-    """A page, or a row in it, does not make sense."""
+    """A page, or a row in it, is not valid."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One row where it lies: its first part on the page, the rest on overflow pages."""
+    """The location of one row: its first part on the page, the rest on overflow pages."""
 
     begin: int
-    """Where on the page the payload begins, and how much of it is there."""
+    """The start of the payload on the page, and the length of the part there."""
     local: int
     size: int
     rowid: int | None
@@ -39,8 +39,8 @@ class Cell:
 
 
 @dataclass(slots=True)
-class Tree:
-    """What was found below a root page."""
+class PageTree:
+    """The rows found below a root page."""
 
     rows: list[tuple[int | None, list[Value]]] = field(default_factory=list)
     complete: bool = True
@@ -58,20 +58,20 @@ class PageFile:
         reserved = self._data[20] if known else 0
         self.usable = self.page_size - reserved if reserved <= self.page_size // 2 else self.page_size
         self._changed: dict[int, int | None] = {}
-        """Pages that the log replaces: where in it, or None if what it says is damaged."""
+        """Pages that the log replaces: the offset in it, or None if its frame is damaged."""
         self.broken_frames = 0
         self._read_log()
         self.seen: set[int] = set()
-        """Pages that were made sense of, and pages that should have been and were not."""
+        """Pages that were read, and pages that should have been but could not."""
         self.unreadable: set[int] = set()
 
     @property
     def count(self) -> int:
-        """How many pages there are."""
+        """The number of pages."""
         return max(len(self._data) // self.page_size, max(self._changed, default=0))
 
     def page(self, number: int) -> bytes:
-        """The latest content of a page."""
+        """Return the latest content of a page."""
         place = self._changed.get(number, -1)
         if place is None:
             raise UnreadablePageError(number)
@@ -81,14 +81,14 @@ class PageFile:
             raise UnreadablePageError(number)
         return found
 
-    def tree(self, root: int) -> Tree:
-        """Every row below a root page that can be read."""
-        found = Tree()
+    def tree(self, root: int) -> PageTree:
+        """Return every readable row below a root page."""
+        found = PageTree()
         waiting = [root]
         while waiting:
             number = waiting.pop()
             if number in self.seen:
-                found.complete = False  # two parents, or a circle
+                found.complete = False  # two parents, or a cycle
                 continue
             try:
                 data = self.page(number)
@@ -104,8 +104,8 @@ class PageFile:
                 found.rows += self.rows(number, found)
         return found
 
-    def rows(self, number: int, within: Tree) -> Iterator[tuple[int | None, list[Value]]]:
-        """The rows of one page; those that do not make sense are left out, and the tree is not complete."""
+    def rows(self, number: int, within: PageTree) -> Iterator[tuple[int | None, list[Value]]]:
+        """Yield the rows of one page; invalid ones are left out and mark the tree incomplete."""
         data = self.page(number)
 
         def failed() -> None:
@@ -119,7 +119,7 @@ class PageFile:
                 failed()
 
     def free_pages(self) -> set[int]:
-        """Pages that are in use for nothing, as far as the list of them can be read."""
+        """Return unused pages, as far as the list of them can be read."""
         free: set[int] = set()
         try:
             trunk = int.from_bytes(self.page(1)[32:36], "big")
@@ -133,10 +133,10 @@ class PageFile:
             pass
         return free
 
-    def _children(self, data: bytes, number: int, kind: int, found: Tree) -> list[int]:
+    def _children(self, data: bytes, number: int, kind: int, found: PageTree) -> list[int]:
         start = _HEADER if number == 1 else 0
         children = [int.from_bytes(data[start + 8 : start + 12], "big")]
-        for place in _places(data, start, 12):
+        for place in _cell_offsets(data, start, 12):
             if not start + 12 <= place <= self.usable - 4:
                 found.complete = False
                 self.unreadable.add(number)
@@ -158,10 +158,10 @@ class PageFile:
         return b"".join(parts)
 
     def _read_log(self) -> None:
-        """Which pages the log replaces, up to its last commit.
+        """Find the pages that the log replaces, up to its last commit.
 
-        Each frame's checksum continues the one of the frame before, which is stored there. So a damaged frame does not
-        make those after it doubtful, though SQLite stops at it.
+        Each frame's checksum continues that of the frame before, which is stored there. So a damaged frame does not
+        invalidate those after it, though SQLite stops at it.
         """
         if len(self._log) < LOG_HEADER + FRAME_HEADER:
             return
@@ -185,7 +185,7 @@ class PageFile:
                 self.broken_frames += 1
                 if 0 < number <= 1 << 24:
                     pending[number] = None
-            else:  # damaged if a frame of this log follows; else it is left over from an earlier log
+            else:  # damaged if a frame of this log follows; otherwise left over from an earlier log
                 broken += 1
             if good and commit:
                 self._changed.update(pending)
@@ -193,7 +193,7 @@ class PageFile:
 
 
 def page_kind(data: bytes, number: int) -> int:
-    """What kind of page of a tree this is."""
+    """Return the type of a tree page."""
     kind = data[_HEADER if number == 1 else 0]
     if kind not in _KINDS:
         raise UnreadablePageError(number)
@@ -201,7 +201,7 @@ def page_kind(data: bytes, number: int) -> int:
 
 
 def cells(data: bytes, number: int, usable: int, failed: Callable[[], None]) -> Iterator[Cell]:
-    """The rows of a leaf, or of an interior page of an index; ``failed`` is called for each that is none."""
+    """Yield the rows of a leaf or of an interior index page; ``failed`` is called for each invalid one."""
     start = _HEADER if number == 1 else 0
     kind = page_kind(data, number)
     if kind == TABLE_INTERIOR:
@@ -209,7 +209,7 @@ def cells(data: bytes, number: int, usable: int, failed: Callable[[], None]) -> 
     interior = kind == INDEX_INTERIOR
     most = usable - 35 if kind == TABLE_LEAF else (usable - 12) * 64 // 255 - 23
     least = (usable - 12) * 32 // 255 - 23
-    for place in _places(data, start, 12 if interior else 8):
+    for place in _cell_offsets(data, start, 12 if interior else 8):
         try:
             position = place + 4 if interior else place
             size, position = _varint(data, position)
@@ -231,7 +231,7 @@ def cells(data: bytes, number: int, usable: int, failed: Callable[[], None]) -> 
 
 
 def decode_row(payload: bytes) -> list[Value]:
-    """The values of a row."""
+    """Return the values of a row."""
     try:
         length, position = _varint(payload, 0)
         kinds = []
@@ -264,7 +264,7 @@ def decode_row(payload: bytes) -> list[Value]:
     return values
 
 
-def _places(data: bytes, start: int, header: int) -> tuple[int, ...]:
+def _cell_offsets(data: bytes, start: int, header: int) -> tuple[int, ...]:
     number = int.from_bytes(data[start + 3 : start + 5], "big")
     room = (len(data) - start - header) // 2
     return struct.unpack_from(f">{min(number, room)}H", data, start + header)

@@ -1,4 +1,4 @@
-"""Repair of a damaged SQLite database: set it aside whole, and make a new one from every row that can still be read.
+"""Repair of a damaged SQLite database: set it aside whole, and make a new one from every readable row.
 
 Journal and records repeat each other, and are completed from each other.
 """
@@ -23,23 +23,23 @@ from recollect.store.contract import LOST, FileState, Salvage
 from recollect.store.rows import entry_from_row, entry_to_row, file_to_row, from_row, load_queries, to_row
 from recollect.store.sqlite_copies import copies
 from recollect.store.sqlite_pages import PageFile, Value
-from recollect.store.sqlite_salvage import Rows, Table, all_tables, empty_database, read_rows
+from recollect.store.sqlite_salvage import SalvagedRows, TableSchema, all_tables, empty_database, read_rows
 from recollect.times import to_text, utc_now
 
 _SQL = load_queries(Path(__file__).parent / "sqlite.sql")
 _GONE = frozenset({"erase", "expire"})
 _SMALLEST_ENTRY = 24
-"""No journal entry takes fewer bytes."""
+"""The minimum size of a journal entry in bytes."""
 _DERIVED = frozenset({"vectors", "embedders", "recalls", "files"})
-"""Tables that nobody misses: they are made again."""
+"""Tables that need no repair: they are made again."""
 
 
 def repair(path: Path, user_id: str) -> Salvage:
-    """Set a damaged database aside, and put a new one in its place with every row that can be read.
+    """Set a damaged database aside, and replace it with a new one that has every readable row.
 
-    The order matters, for a process may die at any point. First all parts are linked under their new name, then the
-    originals go, then the new database appears, whole, by one rename. In between there is no ``memory.db`` and a copy
-    set aside, which is how `_check_not_lost` in `sqlite` knows; the next repair starts from that copy.
+    The order matters, because a process may die at any point. First all parts are linked under their new name, then the
+    originals are removed, then the new database appears, whole, by one rename. In between there is no ``memory.db`` but
+    a copy set aside, which `_check_not_lost` in `sqlite` recognises; the next repair starts from that copy.
     """
     if os.path.lexists(path):
         aside = _set_aside(path)
@@ -49,9 +49,9 @@ def repair(path: Path, user_id: str) -> Salvage:
         aside = earlier[-1]
     new = path.with_name(f"{path.name}.repaired")
     new.unlink(missing_ok=True)
-    if not aside.is_file():  # a folder, or a pipe that nobody would ever write to
+    if not aside.is_file():  # a folder, or a pipe without a writer
         return Salvage(aside=aside, lost=True)
-    salvage = _rebuild(PageFile(aside), new, user_id)
+    salvage = _rebuild_database(PageFile(aside), new, user_id)
     os.replace(new, path)
     _sync(path.parent)
     return replace(salvage, aside=aside)
@@ -64,7 +64,7 @@ def _set_aside(path: Path) -> Path:
         return aside
     parts = [path.with_name(path.name + ending) for ending in ("-wal", "-shm", "")]
     parts = [part for part in parts if part.exists()]
-    for part in parts:  # all of them first: a crash must not part the database from its log
+    for part in parts:  # all of them first: a crash must not separate the database from its log
         copy = aside.with_name(aside.name + part.name.removeprefix(path.name))
         try:
             copy.hardlink_to(part)
@@ -83,13 +83,11 @@ def _sync(folder: Path) -> None:
         os.close(fd)
 
 
-# making sense of it
+# interpreting the rows
 
 
 @dataclass(slots=True)
 class _History:
-    """Records and journal, completed from each other."""
-
     entries: dict[int, JournalEntry]
     versions: dict[tuple[str, int], Record]
     latest: dict[str, Record] = field(default_factory=dict)
@@ -98,13 +96,13 @@ class _History:
     """Records of which only an earlier state is left, or perhaps only that."""
 
 
-def _rebuild(pages: PageFile, new: Path, user_id: str) -> Salvage:
-    """A new database from what the pages hold, and what is not in it."""
+def _rebuild_database(pages: PageFile, new: Path, user_id: str) -> Salvage:
+    """Build a new database from the pages; return what is missing in it."""
     tables = all_tables()
     found = read_rows(pages, tables)
     state: Any = next(iter(found["state"].rows.values()), None)
     if state is not None and state[1] != user_id:
-        raise StoreError("the damaged database holds another user's memory; use export and import to copy a memory")
+        raise StoreError("the damaged database belongs to another user; use export and import to copy a memory")
     now = utc_now()
     erased = {row[1] for row in found["tombstones"].rows.values()}
     last = _last_number(found, state, pages.count * pages.page_size // _SMALLEST_ENTRY)
@@ -113,11 +111,11 @@ def _rebuild(pages: PageFile, new: Path, user_id: str) -> Salvage:
     records, files = found["records"], found["files"]
     whole = records.counted and files.complete and not history.older and not _lost_records(found, history, erased)
     _write(new, tables, found, history, (user_id, state, now), keep_files=whole)
-    return _tell(pages, found, history, erased, state)
+    return _report_salvage(pages, found, history, erased, state)
 
 
-def _last_number(found: dict[str, Rows], state: Any, most: int) -> int:
-    """The last number that was given. Entries are never removed, so the size of the file bounds it."""
+def _last_number(found: dict[str, SalvagedRows], state: Any, most: int) -> int:
+    """Return the last number given. Entries are never removed, so the size of the file limits it."""
     numbers: list[Any] = [*found["journal"].rows, *(row[3] for row in found["records"].rows.values())]
     numbers += found["journal"].known
     numbers += [row[2] for row in found["files"].rows.values()]
@@ -125,7 +123,7 @@ def _last_number(found: dict[str, Rows], state: Any, most: int) -> int:
     return max((number for number in numbers if number <= most), default=0)
 
 
-def _complete(found: dict[str, Rows], erased: set[Any], last: int, now: datetime) -> _History:
+def _complete(found: dict[str, SalvagedRows], erased: set[Any], last: int, now: datetime) -> _History:
     rows: list[Any] = [row for seq, row in sorted(found["journal"].rows.items()) if 0 < seq <= last]
     entries = {entry.seq: entry for entry in map(entry_from_row, rows)}
     stored: list[Any] = sorted(row for row in found["records"].rows.values() if _number_of(row) <= last)
@@ -151,7 +149,7 @@ def _number_of(row: Any) -> int:
 
 
 def _restore_from_journal(history: _History, gone: set[Any], indexed: dict[Any, int]) -> None:
-    """Records that only the journal has, and what it says where both differ: its text is the one that is checked."""
+    """Restore records that only the journal has, and prefer its text where both differ, because it is checked."""
     last: dict[str, JournalEntry] = {}
     for seq, entry in history.entries.items():
         if entry.after is None or entry.record_id in gone:
@@ -182,7 +180,7 @@ def _restore_from_journal(history: _History, gone: set[Any], indexed: dict[Any, 
 
 
 def _restore_version(history: _History, before: Record, after: Record) -> None:
-    """The closed version that an update left, as the write path keeps it."""
+    """Restore the closed version that an update left, as the write path keeps it."""
     if before.content != after.content and after.valid_from > before.valid_from:
         closed = replace(before, status="superseded", valid_until=after.valid_from)
         history.versions.setdefault((before.id, before.version), closed)
@@ -194,7 +192,7 @@ def _between(numbers: list[int], begin: int, end: int) -> bool:
 
 
 def _fill_gaps(history: _History, now: datetime) -> None:
-    """An entry for every number that is missing, so that everybody sees that and `verify` knows it."""
+    """Add an entry for every missing number, so that the gap is visible and `verify` knows it."""
     left = {entry.before.seq: entry.before for entry in history.entries.values() if entry.before is not None}
     left |= {record.seq: record for record in history.latest.values()}
     told = {entry.record_id: entry.after for _, entry in sorted(history.entries.items()) if entry.after is not None}
@@ -217,8 +215,8 @@ def _fill_gaps(history: _History, now: datetime) -> None:
         )
 
 
-def _lost_records(found: dict[str, Rows], history: _History, erased: set[Any]) -> dict[str, int]:
-    """Records that an index knows and that are not restored, by kind."""
+def _lost_records(found: dict[str, SalvagedRows], history: _History, erased: set[Any]) -> dict[str, int]:
+    """Count records that an index knows but that were not restored, by kind."""
     known = set() if found["records"].complete else {key[0] for key in found["records"].known}
     return dict(Counter(_kind_of(record_id) for record_id in known - history.latest.keys() - erased))
 
@@ -227,8 +225,8 @@ def _kind_of(record_id: str) -> str:
     return record_id.partition("-")[0]
 
 
-def _restore_consents(consents: Rows, history: _History) -> None:
-    """If their table cannot be read, the journal tells them too."""
+def _restore_consents(consents: SalvagedRows, history: _History) -> None:
+    """Restore consents from the journal if their table cannot be read."""
     if consents.complete or history.lost:
         return
     for _, entry in sorted(history.entries.items()):
@@ -244,8 +242,8 @@ def _restore_consents(consents: Rows, history: _History) -> None:
 
 def _write(
     path: Path,
-    tables: dict[str, Table],
-    found: dict[str, Rows],
+    tables: dict[str, TableSchema],
+    found: dict[str, SalvagedRows],
     history: _History,
     about: tuple[str, Any, datetime],
     *,
@@ -285,15 +283,15 @@ def _write(
         os.close(fd)
 
 
-def _insert(db: sqlite3.Connection, table: Table, rows: Iterable[tuple[Value, ...]]) -> None:
+def _insert(db: sqlite3.Connection, table: TableSchema, rows: Iterable[tuple[Value, ...]]) -> None:
     names, marks = ", ".join(table.columns), ", ".join("?" * len(table.columns))
     db.executemany(f"INSERT OR IGNORE INTO {table.name} ({names}) VALUES ({marks})", rows)
     if table.name == "interactions" and "reported_at" in table.columns:
         db.execute("UPDATE interactions SET reported_at = at WHERE reported_at = ''")
 
 
-def _doubt_files(db: sqlite3.Connection, found: dict[str, Rows], history: _History, last: int) -> None:
-    """Have the files read again, as ones that may be older or newer: then a line they lack is not a deletion."""
+def _doubt_files(db: sqlite3.Connection, found: dict[str, SalvagedRows], history: _History, last: int) -> None:
+    """Have the files read again, as possibly older or newer ones: then a missing line is not a deletion."""
     days = {record.key for record in history.latest.values() if record.kind == "daily" and record.status == "active"}
     names: set[Any] = {"MEMORY.md", *(f"memory/{day}.md" for day in days)}
     names |= {row[0] for row in found["files"].rows.values()}
@@ -303,10 +301,12 @@ def _doubt_files(db: sqlite3.Connection, found: dict[str, Rows], history: _Histo
         )
 
 
-# telling
+# reporting
 
 
-def _tell(pages: PageFile, found: dict[str, Rows], history: _History, erased: set[Any], state: Any) -> Salvage:
+def _report_salvage(
+    pages: PageFile, found: dict[str, SalvagedRows], history: _History, erased: set[Any], state: Any
+) -> Salvage:
     missing = {name: rows.missing() for name, rows in found.items() if name not in _DERIVED}
     for name in ("records", "journal", "state"):
         missing.pop(name, None)

@@ -1,6 +1,6 @@
-"""The rows of a damaged SQLite database, table by table, as far as they can be read.
+"""The readable rows of a damaged SQLite database, table by table.
 
-They are read page by page: a damaged page costs what it held and nothing else. The indexes tell what is missing.
+They are read page by page: a damaged page costs only what it held. The indexes tell what is missing.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from recollect.store.rows import (
     run_from_row,
     spending_from_row,
 )
-from recollect.store.sqlite_connections import migrate
-from recollect.store.sqlite_pages import TABLE_INTERIOR, PageFile, Tree, UnreadablePageError, Value, page_kind
+from recollect.store.sqlite_connections import migrate_database
+from recollect.store.sqlite_pages import TABLE_INTERIOR, PageFile, PageTree, UnreadablePageError, Value, page_kind
 from recollect.times import from_text
 
 _MIGRATIONS = Path(__file__).parent / "sqlite_migrations"
@@ -30,8 +30,8 @@ _TYPES: dict[str, type | tuple[type, ...]] = {"TEXT": str, "INTEGER": int, "REAL
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
-    """What rows of a table look like."""
+class TableSchema:
+    """The shape of a table's rows."""
 
     name: str
     columns: tuple[str, ...]
@@ -40,14 +40,14 @@ class Table:
     defaults: tuple[Any, ...]
     key: tuple[int, ...]
     stored: tuple[int, ...]
-    """Which column each stored value belongs to."""
+    """The column of each stored value."""
     rowid_column: int | None
     without_rowid: bool
     indexes: dict[str, tuple[int, ...]]
-    """Of the indexes that cover all rows: where in their rows the key is."""
+    """For indexes that cover all rows: the position of the key in their rows."""
 
     def fit(self, rowid: int | None, values: Sequence[Value]) -> tuple[Value, ...] | None:
-        """A row in the order of the columns, if it can be one of this table. Columns added later may be missing."""
+        """Return a row in the order of the columns, or None if it does not fit. Columns added later may be missing."""
         if len(values) > len(self.stored) or (rowid is None) != self.without_rowid:
             return None
         row = list(self.defaults)
@@ -67,27 +67,24 @@ class Table:
         return tuple(row)
 
     def key_of(self, rowid: int | None, row: Sequence[Value]) -> Any:
-        """What a row is told from others by, as the indexes tell it."""
+        """Return the key of a row, as the indexes hold it."""
         return tuple(row[place] for place in self.key) if self.without_rowid else rowid
 
 
 @dataclass(slots=True)
-class Rows:
-    """What was read of one table."""
-
+class SalvagedRows:
     rows: dict[Any, tuple[Value, ...]] = field(default_factory=dict)
     known: set[Any] = field(default_factory=set)
-    """Keys of rows that were there, as far as indexes tell."""
+    """Keys of rows that existed, as far as indexes tell."""
     complete: bool = False
     counted: bool = False
-    """Whether ``known`` has all of them."""
+    """True if ``known`` has all of them."""
 
     def missing(self) -> int:
         return 0 if self.complete else len(self.known - self.rows.keys())
 
 
-def all_tables() -> dict[str, Table]:
-    """The tables of the schema."""
+def all_tables() -> dict[str, TableSchema]:
     db = empty_database(":memory:")
     try:
         names = db.execute("SELECT name, wr FROM pragma_table_list WHERE schema = 'main' AND type = 'table'").fetchall()
@@ -96,7 +93,7 @@ def all_tables() -> dict[str, Table]:
         db.close()
 
 
-def _table(db: sqlite3.Connection, name: str, without_rowid: bool) -> Table:
+def _table(db: sqlite3.Connection, name: str, without_rowid: bool) -> TableSchema:
     columns = db.execute('SELECT name, type, "notnull", dflt_value, pk FROM pragma_table_info(?)', (name,)).fetchall()
     key = tuple(place for place, _ in sorted(((p, c[4]) for p, c in enumerate(columns) if c[4]), key=lambda e: e[1]))
     alias = key[0] if not without_rowid and len(key) == 1 and columns[key[0]][1] == "INTEGER" else None
@@ -107,7 +104,7 @@ def _table(db: sqlite3.Connection, name: str, without_rowid: bool) -> Table:
         latest = partial and name == "records" and index in ("records_by_kind", "records_by_time")
         if (not partial or latest) and not (without_rowid and len(cids) == len(columns)):
             indexes[index] = tuple(cids.index(place) for place in key) if without_rowid else (len(cids) - 1,)
-    return Table(
+    return TableSchema(
         name=name,
         columns=tuple(column[0] for column in columns),
         types=tuple(column[1] for column in columns),
@@ -123,9 +120,9 @@ def _table(db: sqlite3.Connection, name: str, without_rowid: bool) -> Table:
     )
 
 
-def read_rows(pages: PageFile, tables: dict[str, Table]) -> dict[str, Rows]:
-    """All rows of all tables: down their trees as far as these hold together, then from pages no tree leads to."""
-    found = {name: Rows() for name in tables}
+def read_rows(pages: PageFile, tables: dict[str, TableSchema]) -> dict[str, SalvagedRows]:
+    """Return all rows of all tables: from their trees as far as they are intact, then from pages no tree leads to."""
+    found = {name: SalvagedRows() for name in tables}
     roots = _roots(pages)
     for name, table in tables.items():
         if name in roots:
@@ -150,8 +147,8 @@ def read_rows(pages: PageFile, tables: dict[str, Table]) -> dict[str, Rows]:
     return found
 
 
-def _key_in(values: list[Value], places: tuple[int, ...], table: Table) -> Any:
-    """The key that a row of an index leads to; None if it makes no sense."""
+def _key_in(values: list[Value], places: tuple[int, ...], table: TableSchema) -> Any:
+    """Return the key in a row of an index; None if it is not valid."""
     if max(places) >= len(values):
         return None
     key = tuple(values[place] for place in places)
@@ -170,8 +167,8 @@ def _roots(pages: PageFile) -> dict[str, int]:
     return roots
 
 
-def _read_strays(pages: PageFile, tables: dict[str, Table], found: dict[str, Rows]) -> None:
-    """Rows of pages that no tree leads to, because the page above them is damaged."""
+def _read_strays(pages: PageFile, tables: dict[str, TableSchema], found: dict[str, SalvagedRows]) -> None:
+    """Read rows of pages that no tree leads to, because the page above them is damaged."""
     free = pages.free_pages()
     for number in range(1, pages.count + 1):
         if number in pages.seen or number in free or number in pages.unreadable:
@@ -182,14 +179,14 @@ def _read_strays(pages: PageFile, tables: dict[str, Table], found: dict[str, Row
             continue
         if kind == TABLE_INTERIOR:
             continue
-        for rowid, values in list(pages.rows(number, Tree())):
+        for rowid, values in list(pages.rows(number, PageTree())):
             for name, table in tables.items():
                 if not found[name].complete and _take([(rowid, values)], table, found[name]):
                     break
 
 
-def _take(rows: Iterable[tuple[int | None, list[Value]]], table: Table, found: Rows) -> bool:
-    """Take rows over; whether all of them are rows of this table."""
+def _take(rows: Iterable[tuple[int | None, list[Value]]], table: TableSchema, found: SalvagedRows) -> bool:
+    """Collect rows; return True if all of them fit this table."""
     whole = True
     for rowid, values in rows:
         row = table.fit(rowid, values)
@@ -204,34 +201,33 @@ def _moments(*places: int) -> Callable[[tuple[Any, ...]], object]:
     return lambda row: [from_text(row[place]) for place in places]
 
 
-def _consent(row: tuple[Any, ...]) -> None:
+def _check_consent(row: tuple[Any, ...]) -> None:
     from_text(row[1])
     if row[0] not in CONSENTS:
         raise ValueError(row[0])
 
 
-def _state(row: tuple[Any, ...]) -> None:
+def _check_state(row: tuple[Any, ...]) -> None:
     from_text(row[2])
     if row[4] not in MODES or not row[5]:
         raise ValueError
 
 
 _LOADERS: dict[str, Callable[[Any], object]] = {
-    "state": _state,
+    "state": _check_state,
     "records": lambda row: from_row((row[0], row[1], *row[3:])),
     "journal": entry_from_row,
     "tombstones": _moments(2),
     "recalls": _moments(1),
     "calls": call_from_row,
     "spending": spending_from_row,
-    "consents": _consent,
+    "consents": _check_consent,
     "interactions": lambda row: interaction_from_row(row if len(row) > 10 and row[10] else (*row[:10], row[1])),
     "extraction_runs": run_from_row,
 }
 
 
 def _is_sound(table: str, row: tuple[Any, ...]) -> bool:
-    """Whether what a row says can be understood."""
     try:
         if table in _LOADERS:
             _LOADERS[table](row)
@@ -241,8 +237,8 @@ def _is_sound(table: str, row: tuple[Any, ...]) -> bool:
 
 
 def empty_database(path: str) -> sqlite3.Connection:
-    """A new database of the present schema, without a row."""
+    """Create a database of the present schema, without rows."""
     db = sqlite3.connect(path, isolation_level=None)
     db.execute("PRAGMA synchronous = FULL")
-    migrate(db, _MIGRATIONS)
+    migrate_database(db, _MIGRATIONS)
     return db

@@ -1,7 +1,7 @@
-"""Counting what is in many users' SQLite files, without opening those that did not change since they were counted.
+"""Usage statistics over many users' SQLite files, without opening those that have not changed since.
 
-What was counted of a user is known by the size and time of their database and its log. Numbers are kept as pairs of
-small integers, and the sum of them all is kept, too: of five thousand users, only those who did something are read.
+A change is recognised by the size and time of a database and its log. Counts are stored as pairs of small integers
+together with their sum: of five thousand users, only the active ones are read.
 """
 
 from __future__ import annotations
@@ -25,47 +25,46 @@ from recollect.usage_metrics import BOUNDS, FACT_TOOLS, CallGroup, Tally
 
 _HERE = Path(__file__).parent
 _MIGRATIONS = _HERE / "sqlite_migrations"
-"""The schema that brought the log of calls."""
 _DOUBTFUL = 2 * 10**9
-"""Nanoseconds. A file that was written to as short ago may be written to again without another time."""
+"""Nanoseconds. A file written this recently may be written again without a new modification time."""
 _MOST_KEYS = 1_000_000
 
 
-class _Key(NamedTuple):
-    """What is counted: calls by group, and by day the rest."""
+class _CountKey(NamedTuple):
+    """The key of a count: calls by group, and the rest by day."""
 
     what: str
     of: CallGroup | str
 
 
 @dataclass(frozen=True, slots=True)
-class _Counted:
-    """One user: the files that were read, and pairs of a key and a number. None if they could not be read."""
+class _UserCounts:
+    """The counts of one user: the files read, and pairs of a key and a number; None if unreadable."""
 
     files: tuple[int, ...]
     pairs: array[int] | None
     lasting: bool
-    """Whether every later change shows in the files."""
+    """True if every later change shows in the files."""
 
 
 class SqliteTally:
-    """What was counted so far in one process. Any number of threads may ask."""
+    """The counts cached in one process. Thread-safe."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
-        self._keys: dict[_Key, int] = {}
-        self._groups: dict[str | None, _Group] = {}
+        self._keys: dict[_CountKey, int] = {}
+        self._groups: dict[str | None, _TenantTally] = {}
         close_before_forks(self)
         renew_after_forks(self, SqliteTally._renew)
 
     def tally(self, tenant: str | None, databases: Iterable[tuple[str, Path]], seconds: float | None = None) -> Tally:
-        """The sum over these users, who are all that a tenant has; each with the database."""
+        """Return the sum over these users, who are all of a tenant's, each with the database."""
         seen, waiting = set(), 0
-        end = math.inf  # of the time there is, from the first that has to be read: each time, at least one is
+        end = math.inf  # measured from the first user that must be read: each time, at least one is
         for user_id, path in databases:
             seen.add(user_id)
             files = _files(path)
-            with self._guard:  # for one user at a time: what one thread has read is there for the others
+            with self._guard:  # per user: what one thread has read is there for the others
                 known = self._group(tenant).users.get(user_id)
                 if known is not None and known.files == files and known.lasting:
                     continue
@@ -74,34 +73,33 @@ class SqliteTally:
                     continue
                 end = min(end, math.inf if seconds is None else time.monotonic() + seconds)
                 lasting = max(files[0], files[3]) < time.time_ns() - _DOUBTFUL
-                self._group(tenant).put(user_id, _Counted(files, self._read(path), lasting))
+                self._group(tenant).put(user_id, _UserCounts(files, self._read(path), lasting))
         with self._guard:
             group = self._group(tenant)
             for user_id in group.users.keys() - seen:
                 group.drop(user_id)
             told = replace(self._told(group), users=len(seen), waiting=waiting)
-            if len(self._keys) > _MOST_KEYS:  # days go by, and their keys stay
+            if len(self._keys) > _MOST_KEYS:  # days pass, and their keys stay
                 self._keys, self._groups = {}, {}
             return told
 
     def hold(self, seconds: float) -> bool:
-        """Keep all threads out until `let_go`; False if one of them does not end in time, or it is this one."""
+        """Keep all threads out until `let_go`; False if one does not finish in time, or it is this one."""
         return self._guard.acquire(timeout=seconds)
 
     def close(self) -> None:
-        """Nothing is open while nobody reads."""
+        """Do nothing: no file stays open."""
 
     def let_go(self) -> None:
-        """Let the threads in again."""
+        """Let threads in again."""
         self._guard.release()
 
     def _renew(self) -> None:
-        """In a forked child: another thread may have been counting, so begin anew."""
         self._guard = threading.Lock()
         self._keys, self._groups = {}, {}
 
-    def _group(self, tenant: str | None) -> _Group:
-        return self._groups.setdefault(tenant, _Group())
+    def _group(self, tenant: str | None) -> _TenantTally:
+        return self._groups.setdefault(tenant, _TenantTally())
 
     def _read(self, path: Path) -> array[int] | None:
         try:
@@ -117,7 +115,7 @@ class SqliteTally:
         except StoreError:
             return None
 
-    def _told(self, group: _Group) -> Tally:
+    def _told(self, group: _TenantTally) -> Tally:
         parts: dict[str, dict[Any, int]] = {"calls": {}, "talks": {}, "facts": {}, "episodes": {}}
         for key, at in self._keys.items():
             if number := group.sums.get(at):
@@ -127,14 +125,12 @@ class SqliteTally:
         return Tally(calls=calls, talks=talks, facts=facts, episodes=episodes, unread=unread)
 
 
-class _Group:
-    """The users of one tenant, and their sum."""
-
+class _TenantTally:
     def __init__(self) -> None:
-        self.users: dict[str, _Counted] = {}
+        self.users: dict[str, _UserCounts] = {}
         self.sums: dict[int, int] = {}
 
-    def put(self, user_id: str, counted: _Counted) -> None:
+    def put(self, user_id: str, counted: _UserCounts) -> None:
         self.drop(user_id)
         self.users[user_id] = counted
         self._add(counted, 1)
@@ -143,38 +139,38 @@ class _Group:
         if (known := self.users.pop(user_id, None)) is not None:
             self._add(known, -1)
 
-    def _add(self, counted: _Counted, sign: int) -> None:
+    def _add(self, counted: _UserCounts, sign: int) -> None:
         pairs = counted.pairs or ()
         for key, number in zip(pairs[::2], pairs[1::2], strict=True):
             self.sums[key] = self.sums.get(key, 0) + sign * number
 
 
-def _rows(db: sqlite3.Connection) -> Iterator[tuple[_Key, int]]:
+def _rows(db: sqlite3.Connection) -> Iterator[tuple[_CountKey, int]]:
     db.execute("BEGIN")
     for day, number in db.execute(_SQL["tally_episodes"]):
-        yield _Key("episodes", day), number
+        yield _CountKey("episodes", day), number
     for *group, number in db.execute(_CALLS):
-        yield _Key("calls", CallGroup(*group)), number
+        yield _CountKey("calls", CallGroup(*group)), number
     for day, talks, facts in db.execute(_TALKS):
-        yield _Key("talks", day), talks
-        yield _Key("facts", day), facts
+        yield _CountKey("talks", day), talks
+        yield _CountKey("facts", day), facts
 
 
 def _files(path: Path) -> tuple[int, ...]:
-    """What changes when a database or its log is written to."""
+    """Return values that change when a database or its log is written to."""
     found: list[int] = []
     for name in (path, f"{path}-wal"):
         try:
             stat = os.stat(name)
         except OSError:
             stat = None
-        # who only reads may leave an empty log
+        # a mere reader may leave an empty log
         found += (stat.st_mtime_ns, stat.st_ino, stat.st_size) if stat is not None and stat.st_size else (0, 0, 0)
     return tuple(found)
 
 
 def _step(low: int = 0, high: int = len(BOUNDS)) -> str:
-    """Where a latency is counted, in as few comparisons as possible."""
+    """Return an SQL expression for the bucket of a latency, with as few comparisons as possible."""
     if low == high:
         return str(low)
     middle = (low + high) // 2
@@ -183,6 +179,6 @@ def _step(low: int = 0, high: int = len(BOUNDS)) -> str:
 
 _SQL = load_queries(_HERE / "sqlite.sql")
 LATENCY_STEP = _step()
-"""An expression for where ``latency_ms`` is counted."""
+"""An SQL expression for the bucket of ``latency_ms``."""
 _CALLS = _SQL["tally_calls"].format(step=LATENCY_STEP)
 _TALKS = _SQL["tally_talks"].format(tools=", ".join(f"'{tool}'" for tool in FACT_TOOLS))

@@ -1,4 +1,4 @@
-"""What a store also promises that searches the words of users too large to load: today PostgreSQL."""
+"""The additional contract of a store that can search the words of users too large to load: currently PostgreSQL."""
 
 from __future__ import annotations
 
@@ -14,147 +14,149 @@ from recollect.store.contract import Query, Reader, Transaction, UserStore, Vect
 
 @dataclass(frozen=True, slots=True)
 class KeptWords:
-    """What a store says of the words it keeps of a user too large to load."""
+    """The state of the words that a store keeps of a user too large to load."""
 
     life: str
-    """For which life of the user they were made, and by which rules."""
+    """The life of the user and the rules they were made for."""
     seq: int = 0
-    """Every change up to here is in them."""
+    """Every change up to this number is included."""
     complete: bool = False
-    """Whether they ever held everything; before that they cannot be searched."""
+    """True if they ever covered everything; before that they cannot be searched."""
     records: int = 0
     passages: int = 0
-    """Those that count in the statistics, and the number of their words."""
+    """The passages that count in the statistics, and the number of their words."""
     words: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Worded:
-    """A passage of a record as its words. They are hashed by the caller: letters and digits only."""
+class PassageWords:
+    """The words of a passage of a record. The caller hashes them: letters and digits only."""
 
     record: Record
     passage: int
     begin: int
-    """Where in the text of the record it begins."""
+    """The offset in the text of the record."""
     length: int
     counts: bytes
-    """Its words and how often it has each, as the caller packs them."""
+    """Its words and their counts, as the caller packs them."""
     asks: bool
     tells_when: bool
     event: tuple[datetime, datetime] | None
     terms: tuple[str, ...] = ()
-    """What it is found by; not told when it is read."""
+    """The terms it is found by; not returned when it is read."""
     several: tuple[str, ...] = ()
-    """Those of the terms that it has more than once."""
+    """The terms that it has more than once."""
 
     @property
     def is_counted(self) -> bool:
-        """Whether it is in the statistics."""
+        """True if it is in the statistics."""
         return self.record.status == "active"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Holding:
-    """Which records to find by their words, and how their passages are compared: by BM25, roughly."""
+class WordQuery:
+    """A search for records by their words, and the weights for comparing their passages (approximately BM25)."""
 
     gains: Mapping[str, float]
-    """What each word is worth, the most valuable first."""
+    """The weight of each word, the highest first."""
     among: Sequence[tuple[str, ...]]
-    """Whoever has all words of one of these is found."""
+    """A passage with all words of one of these is found."""
     also: Sequence[str] = ()
-    """And one of these, if there are any."""
+    """In addition, one of these is required, if there are any."""
     speakers: Sequence[str] = ()
     flat: float = 0.0
-    """What stands below the line for a passage without words, and for each word more."""
+    """The denominator for a passage without words, and its increase per word."""
     slope: float = 0.0
 
 
 @runtime_checkable
 class WordReader(Reader, Protocol):
-    """A reader that can search by itself: of a store that keeps the words of users too large to load."""
+    """A reader that can search by itself, of a store that keeps the words of users too large to load."""
 
     def kept_words(self) -> KeptWords | None:
-        """What is kept; None if nothing is."""
+        """Return the state of the stored words; None if there are none."""
         ...
 
     def frequencies(self, terms: Sequence[str]) -> dict[str, int]:
-        """In how many passages each of these is; those that are nowhere are not in it."""
+        """Return the number of passages with each of these terms; terms without any are left out."""
         ...
 
     def counted_words(self, record_ids: Sequence[str]) -> list[tuple[list[str], int]]:
-        """The terms and the length of each passage that is kept of these records and counts."""
+        """Return the terms and the length of each counted passage of these records."""
         ...
 
     def speakers(self) -> list[str]:
-        """The names of everyone who speaks."""
+        """Return the names of all speakers."""
         ...
 
-    def worded(self, record_ids: Sequence[str]) -> list[Worded]:
-        """What is kept of these records, passage by passage. The records come without their content."""
+    def worded(self, record_ids: Sequence[str]) -> list[PassageWords]:
+        """Return the stored passages of these records. The records come without their content."""
         ...
 
-    def holding(self, wanted: Holding, where: Query, limit: int) -> list[str]:
-        """The kept records that fit and have these words, the best first."""
+    def holding(self, wanted: WordQuery, where: Query, limit: int) -> list[str]:
+        """Return matching records that have these words, the best first."""
         ...
 
     def told_of(
         self, begin: datetime, end: datetime, where: Query, limit: int, speakers: Sequence[str] = ()
     ) -> list[str]:
-        """The kept records that fit and speak of this time, the latest first."""
+        """Return matching records that are about this time, the latest first."""
         ...
 
     def said_in(self, where: Query, limit: int) -> list[str]:
-        """The kept records that fit, the latest said first."""
+        """Return matching records, the latest said first."""
         ...
 
     def said_first_and_last(self) -> list[str]:
-        """The kept records that were said first and last."""
+        """Return the records that were said first and last."""
         ...
 
     def neighbours(self, record_ids: Sequence[str]) -> list[tuple[str, str | None, str | None]]:
-        """Of those of these that are messages of a conversation: what was said right before, and after."""
+        """Return, for the messages among these, what was said right before and after each."""
         ...
 
     def vectors_of(self, embedder: str, record_ids: Sequence[str]) -> list[VectorRow]:
-        """The vectors of these records."""
+        """Return the vectors of these records."""
         ...
 
     def some_vectors(self, embedder: str, numbers: Sequence[int]) -> list[VectorRow]:
-        """The vectors with these numbers, as far as they are there."""
+        """Return the vectors with these numbers, where they exist."""
         ...
 
     def nearest(
         self, embedder: str, query: Sequence[float], where: Query, limit: int, speakers: Sequence[str] = ()
     ) -> list[VectorRow]:
-        """The vectors of what fits that are nearest by their signs, in any order, as far as signs are kept."""
+        """Return the vectors of matching records that are nearest by their signs, in any order, as far as signs are
+        stored.
+        """
         ...
 
 
 @runtime_checkable
 class WordWriter(WordReader, Transaction, Protocol):
-    """A transaction that also keeps words."""
+    """A transaction that can also store words."""
 
     def begin_words(self, life: str) -> None:
-        """Keep words of this user from now on; those that were kept are dropped."""
+        """Start storing words of this user; earlier ones are dropped."""
         ...
 
-    def put_words(self, record_ids: Sequence[str], rows: Sequence[Worded], *, seq: int, complete: bool) -> None:
-        """Keep these words of these records instead of what was kept of them."""
+    def put_words(self, record_ids: Sequence[str], rows: Sequence[PassageWords], *, seq: int, complete: bool) -> None:
+        """Replace the stored words of these records."""
         ...
 
     def end_words(self) -> None:
-        """Keep no words of this user any longer."""
+        """Stop storing words of this user."""
         ...
 
     def keep_meanings(self, embedder: str, dimensions: int, limit: int) -> int:
-        """Make vectors known to `nearest` that are not yet; how many that were."""
+        """Make further vectors known to `nearest`; return their number."""
         ...
 
 
 @runtime_checkable
-class WordKeeper(UserStore, Protocol):
+class WordStore(UserStore, Protocol):
     """One user's part of a store that can search by itself."""
 
     def write_if_free(self) -> AbstractContextManager[WordWriter | None]:
-        """`write` for who must not wait: None if somebody else is writing."""
+        """Open a transaction without waiting; None if somebody else is writing."""
         ...

@@ -27,7 +27,7 @@ _SUITES = ("facts", "profile", "notes", "observations")
 _PAUSE = timedelta(seconds=25)
 
 
-class _Past:
+class _StoryClock:
     """A clock that stands where the story is."""
 
     def __init__(self, now: datetime) -> None:
@@ -43,12 +43,12 @@ def is_example(memory: Memory) -> bool:
     return memory.user_id == USER and any(one.content == _SAID for one in memory.read(key=_KEY))
 
 
-def remove(app: Recollect) -> Receipt:
+def remove_example(app: Recollect) -> Receipt:
     """Erase it, as anybody is erased."""
     return app.erase_user(USER)
 
 
-def fill(app: Recollect) -> None:
+def fill_example(app: Recollect) -> None:
     """Tell the story, unless it was told. One that was interrupted begins anew; somebody of that name is let be."""
     memory = app.user(USER)
     story = [json.loads(line) for line in Path(__file__).with_suffix(".jsonl").read_text("utf-8").splitlines()]
@@ -56,29 +56,29 @@ def fill(app: Recollect) -> None:
         first = memory.read(kind="message", limit=1)
         if is_example(memory) or not first or first[0].content != story[1]["user"]:
             return
-        remove(app)
+        remove_example(app)
     today = memory.clock()
-    clock = _Past(today - timedelta(days=story[0]["days_ago"] + 1))
+    clock = _StoryClock(today - timedelta(days=story[0]["days_ago"] + 1))
     with recollect.open(config=app.config, clock=clock) as past:
-        for talk, turns in _talks(story):
+        for talk, turns in _conversations(story):
             day = today - timedelta(days=talk["days_ago"])
             clock.now = max(clock.now, _at(day, talk["at"]))
-            _tell(past, talk["session"], turns, clock)
+            _replay_conversation(past, talk["session"], turns, clock)
             clock.now = max(clock.now, _at(day, "23:00"))
             extract(past.user(USER), clock.now.date(), extractor=by_rules, clock=clock)
         past.user(USER).remember(_SAID, key=_KEY, category="key_fact", pinned=True)
 
 
-def _talks(story: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
+def _conversations(story: list[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
     """Each conversation, and what happened in it."""
     begins = [at for at, line in enumerate(story) if "session" in line]
     for begin, end in zip(begins, [*begins[1:], len(story)], strict=True):
         yield story[begin], story[begin + 1 : end]
 
 
-def _tell(app: Recollect, session: str, turns: list[dict[str, Any]], clock: _Past) -> None:
+def _replay_conversation(app: Recollect, session: str, turns: list[dict[str, Any]], clock: _StoryClock) -> None:
     memory = app.user(USER)
-    tools = app.tools(USER, *_SUITES, session=session, agent="assistant", fixed_user=True, patient=True)
+    tools = app.tools(USER, *_SUITES, session=session, agent="assistant", fixed_user=True, wait=True)
     for turn in turns:
         clock.now += _PAUSE
         match turn:

@@ -109,14 +109,14 @@ class Listener:
     def __init__(self, app: ASGIApp, address: Address) -> None:
         self._app = app
         self._address = address
-        self._server: _Server | None = None
+        self._server: _UvicornServer | None = None
 
     async def serve(self, listening: Callable[[int], None] = lambda port: None) -> None:
         """Serve until `stop`; ``listening`` is called with the port as soon as there is one."""
         logging.getLogger("uvicorn.error").addFilter(_without_trace)
         asyncio.get_running_loop().set_exception_handler(_LoopErrors())
         with self._address.listen() as bound:
-            self._server = _Server(
+            self._server = _UvicornServer(
                 uvicorn.Config(
                     _Guard(self._app),
                     http="h11",
@@ -177,7 +177,7 @@ class _Guard:
         await self._app(scope, receive_in_time, send)
 
 
-class _Server(uvicorn.Server):
+class _UvicornServer(uvicorn.Server):
     """Leaves signals to `stopping`: uvicorn would end the process as the signal would have."""
 
     @contextmanager

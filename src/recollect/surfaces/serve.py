@@ -27,14 +27,14 @@ from recollect.errors import ConfigError, RecollectError
 from recollect.identity.login import Login
 from recollect.memory.async_memory import in_thread
 from recollect.surfaces import example
-from recollect.surfaces.http.api import SECONDS, Api, request_id_of, sent
+from recollect.surfaces.http.api import SECONDS, HttpApi, request_id_of, send_response
 from recollect.surfaces.http.authentication import FORWARDED, Authentication, McpAuthentication
 from recollect.surfaces.http.messages import JSON
 from recollect.surfaces.http.messages import Response as ApiResponse
 from recollect.surfaces.http.metrics import TYPE as METRICS_TYPE
 from recollect.surfaces.http.metrics import Metrics
 from recollect.surfaces.http.problems import TYPE, Problem
-from recollect.surfaces.http.rate_limits import Limits
+from recollect.surfaces.http.rate_limits import RateLimits
 from recollect.surfaces.http.request_buffer import sweep
 from recollect.surfaces.http_server import Address, Listener
 from recollect.surfaces.mcp.http import PATH as MCP
@@ -67,7 +67,7 @@ class Server:
         hosts: Sequence[str] = (),
         user: str = "me",
         suites: tuple[str, ...] = ("notes",),
-        limits: Limits | None = None,
+        limits: RateLimits | None = None,
         live: Live | None = None,
         seconds: float = SECONDS,
     ) -> None:
@@ -81,8 +81,8 @@ class Server:
         self._app = app
         self._address = address
         self._authentication = Authentication(app.keys, open=address.is_loopback)
-        limits = limits or Limits(config.http_key_rate, config.http_user_rate)
-        self.api = Api(app, self._authentication, limits, Metrics(), seconds=seconds)
+        limits = limits or RateLimits(config.http_key_rate, config.http_user_rate)
+        self.api = HttpApi(app, self._authentication, limits, Metrics(), seconds=seconds)
         self._mcp = Mcp(app, McpAuthentication(self._authentication, limits, user, suites), names)
         self._live = live or Live(app)
         who = Login(app.keys, open=address.is_loopback, user=lambda: self._sits_here(user))
@@ -194,7 +194,7 @@ class Server:
 class _Split:
     """What is below ``/v1`` is the API's, as it was asked; no other router has a say in how users are called."""
 
-    def __init__(self, api: Api, others: ASGIApp) -> None:
+    def __init__(self, api: HttpApi, others: ASGIApp) -> None:
         self._api = api
         self._others = others
 
@@ -223,7 +223,9 @@ class _Names:
             await send(message)
 
         if (problem := self._problem(scope)) is not None:
-            await sent(ApiResponse(problem.status, problem.body(request_id), TYPE, problem.headers), send_with_id)
+            await send_response(
+                ApiResponse(problem.status, problem.body(request_id), TYPE, problem.headers), send_with_id
+            )
             return
         await self._app(scope, receive, send_with_id)
 
@@ -258,7 +260,7 @@ def _working(app: Recollect, concurrency: int) -> Iterator[None]:
             worker.stop()
 
 
-def run(server: Server, app: Recollect, *, workers: int, listening: Callable[[int], None]) -> None:
+def run_server(server: Server, app: Recollect, *, workers: int, listening: Callable[[int], None]) -> None:
     """Serve until a signal comes."""
 
     async def main() -> None:
@@ -277,7 +279,7 @@ _PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>What can 
 <h1>What can be asked</h1><p>In full: <a href="/v1/openapi.json">OpenAPI 3.1</a>.</p><dl>%s</dl></html>"""
 
 
-def _documents(api: Api) -> str:
+def _documents(api: HttpApi) -> str:
     return _PAGE % "".join(
         f"<dt><code>{route.method} /v1{escape(route.path)}</code> ({route.scope})</dt><dd>{escape(route.does)}</dd>"
         for route in api.routes

@@ -16,7 +16,7 @@ from recollect.records import ExtractionRun, Interaction, JournalEntry, Record, 
 from recollect.store.contract import FileState, Query, Salvage, State, Tombstone, VectorRow
 from recollect.store.tenants import some_of
 from recollect.times import utc_now
-from recollect.usage_metrics import FACT_TOOLS, CallGroup, Tally, step_of
+from recollect.usage_metrics import FACT_TOOLS, CallGroup, Tally, latency_step
 
 _Key = TypeVar("_Key")
 
@@ -75,7 +75,7 @@ class MemoryStore:
                 spoken = set()
                 for one in reader.calls():
                     day = one.at.date().isoformat()
-                    calls[CallGroup(day, one.tool, one.status, one.outcome, step_of(one.latency_ms))] += 1
+                    calls[CallGroup(day, one.tool, one.status, one.outcome, latency_step(one.latency_ms))] += 1
                     if one.session is not None:
                         spoken.add((day, one.session))
                         facts[day] += one.outcome == "written" and one.tool in FACT_TOOLS

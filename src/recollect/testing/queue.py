@@ -11,22 +11,22 @@ from datetime import datetime, timedelta
 from recollect.errors import QueueFullError
 from recollect.store.tenants import belongs
 from recollect.times import Clock
-from recollect.usage_metrics import QueueFigures, spread, step_of
+from recollect.usage_metrics import QueueMetrics, latency_of, latency_step
 from recollect.work.contract import (
     LEASE_SECONDS,
     QUEUE_SIZE,
     Accepted,
     Job,
-    Keeping,
+    JobRequest,
     Lease,
     Queue,
+    Retention,
     Settlement,
     State,
-    Taken,
+    TakenJobs,
     Task,
-    Wanted,
 )
-from recollect.work.rows import COLUMNS, Row, from_row, refusal, settlement_to_row, to_rows
+from recollect.work.rows import COLUMNS, JobRow, from_row, retry_refusal, settlement_to_row, to_rows
 
 
 @dataclass
@@ -52,7 +52,7 @@ class _Entry:
 class MemoryQueue(Queue):
     """A queue in memory."""
 
-    def __init__(self, *, size: int = QUEUE_SIZE, clock: Clock | None = None, keeping: Keeping | None = None) -> None:
+    def __init__(self, *, size: int = QUEUE_SIZE, clock: Clock | None = None, keeping: Retention | None = None) -> None:
         super().__init__(size=size, clock=clock, keeping=keeping)
         self._entries: dict[str, _Entry] = {}
         self._slots: dict[str, datetime] = {}
@@ -71,12 +71,12 @@ class MemoryQueue(Queue):
         self.watchers.wake()
         return accepted
 
-    def exchange(self, settlements: Sequence[Settlement], wanted: Wanted) -> Taken:
+    def exchange(self, settlements: Sequence[Settlement], wanted: JobRequest) -> TakenJobs:
         for settled in settlements:
             settlement_to_row(settled)  # refuses what the others refuse
         with self._guard:
             lost = tuple(settled.id for settled in settlements if not self._settle(settled))
-            return Taken(tuple(self._take(wanted)), lost)
+            return TakenJobs(tuple(self._take(wanted)), lost)
 
     def renew(self, leases: Sequence[Lease], seconds: float = LEASE_SECONDS) -> tuple[str, ...]:
         with self._guard:
@@ -127,7 +127,7 @@ class MemoryQueue(Queue):
                 counts[entry.job.state] += 1
         return counts
 
-    def figures(self, tenant: str | None = None) -> QueueFigures:
+    def metrics(self, tenant: str | None = None) -> QueueMetrics:
         now, took = self.now(), Counter[int]()
         numbers, due = Counter[str](), list[datetime]()
         for job in self._jobs(tenant):
@@ -136,14 +136,14 @@ class MemoryQueue(Queue):
                 due.append(job.created_at if job.attempts else job.run_at)
             if job.state == "done" and job.finished_at is not None:
                 began = max(job.run_at, job.created_at) if job.attempts == 1 else job.created_at
-                took[step_of((job.finished_at - began) / timedelta(milliseconds=1))] += 1
-        return QueueFigures(
+                took[latency_step((job.finished_at - began) / timedelta(milliseconds=1))] += 1
+        return QueueMetrics(
             waiting=numbers["ready"],
             running=numbers["running"],
             done=numbers["done"],
             dead=numbers["dead"],
             oldest=min(due, default=None),
-            completion=spread(took),
+            completion=latency_of(took),
         )
 
     def _jobs(self, tenant: str | None) -> list[Job]:
@@ -165,9 +165,9 @@ class MemoryQueue(Queue):
         with self._guard:
             entry = self._entries.get(job_id)
             if entry is None or entry.job.state != "dead":
-                raise refusal(None)
+                raise retry_refusal(None)
             if entry.job.key is not None and self._same_key(entry.job.key, active=True) is not None:
-                raise refusal(entry.job)
+                raise retry_refusal(entry.job)
             entry.job = replace(entry.job, state="ready", attempts=0, run_at=self.now(), finished_at=None)
             entry.fence += 1
         self.watchers.wake()
@@ -211,7 +211,7 @@ class MemoryQueue(Queue):
     def close(self) -> None:
         """There is nothing to let go of."""
 
-    def _put(self, row: Row) -> Accepted:
+    def _put(self, row: JobRow) -> Accepted:
         if row.key is not None:
             same = self._same_key(row.key, active=not row.once)
             if same is not None:
@@ -246,7 +246,7 @@ class MemoryQueue(Queue):
             )
         return True
 
-    def _take(self, wanted: Wanted) -> list[Lease]:
+    def _take(self, wanted: JobRequest) -> list[Lease]:
         now = self.now()
         entries = sorted(self._entries.values(), key=lambda entry: entry.place)
         blocked = {entry.job.user_id for entry in entries if entry.job.state == "running"}

@@ -32,7 +32,7 @@ _KEPT_SECONDS, _MOST_KEPT = 60.0, 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Late:
+class DeferredCall:
     """A call that is not done yet, as plain data: whoever has it can do it."""
 
     call: str
@@ -49,7 +49,7 @@ class Late:
         return asdict(self) | {"arguments": dict(self.arguments), "people": list(self.people)}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Late:
+    def from_dict(cls, data: Mapping[str, Any]) -> DeferredCall:
         """The inverse of `to_dict`."""
         return cls(**{**data, "people": tuple(data["people"])})
 
@@ -57,11 +57,11 @@ class Late:
 class Backlog(Protocol):
     """Keeps late calls so that a kill cannot lose them."""
 
-    def keep(self, late: Late) -> str:
+    def keep(self, late: DeferredCall) -> str:
         """Durable when this returns the name it is kept by; `QueueFullError` if too much waits already."""
         ...
 
-    def done(self, kept: str, late: Late, result: Result) -> None:
+    def done(self, kept: str, late: DeferredCall, result: Result) -> None:
         """It has been done here: it need not be kept, and its result is there for the next interaction."""
         ...
 
@@ -78,7 +78,7 @@ class Backlog(Protocol):
         ...
 
 
-class Answers(Generic[_T]):
+class DeferredAnswers(Generic[_T]):
     """Answers that came too late for a reply, by their question. A change may make them wrong, and so may time."""
 
     def __init__(self) -> None:
@@ -108,7 +108,7 @@ class Answers(Generic[_T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class ReplyTimeouts:
     """How many seconds a reply waits for a call: for one that only reads, and for one that changes something."""
 
     reads: float

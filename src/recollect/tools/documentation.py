@@ -24,7 +24,7 @@ _MAY = {
 }
 
 
-def page(suite: str, tools: Sequence[Tool]) -> str:
+def suite_page(suite: str, tools: Sequence[Tool]) -> str:
     """The page of a suite, in Markdown."""
     head = [
         f"# Tools: {suite}",
@@ -48,12 +48,12 @@ def _section(tool: Tool) -> str:
     ]
     if tool.parameters:
         lines += ["| argument | type | required | what it says |", "|---|---|---|---|"]
-        lines += [_row(parameter) for parameter in tool.parameters]
+        lines += [_parameter_row(parameter) for parameter in tool.parameters]
         lines.append("")
     return "\n".join(lines)
 
 
-def _row(parameter: Parameter) -> str:
+def _parameter_row(parameter: Parameter) -> str:
     kind = f"list of {parameter.items}s" if parameter.items else parameter.type
     if parameter.enum:
         kind = ", ".join(f"`{word}`" for word in parameter.enum)

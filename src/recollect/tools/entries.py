@@ -12,7 +12,7 @@ from recollect.memory.references import looks_like_id
 from recollect.policy.injection import neutral
 from recollect.records import Conflict, Demoted, Duplicate, Hit, Outcome, Record, Refused, Updated, Written
 from recollect.tools.parameters import Arg
-from recollect.tools.tool import Answer, Scope, outcome_of, tool
+from recollect.tools.tool import Scope, ToolAnswer, outcome_of, tool
 
 Category = Literal["preference", "work_context", "personal_context", "reading_history"]
 _LONG = 500
@@ -44,7 +44,7 @@ def write_memory(
     confidence: Annotated[
         float, Arg(low=0, high=1, says="Confidence score (0-1). Only writes to MEMORY.md if >= 0.7")
     ] = 1.0,
-) -> Answer:
+) -> ToolAnswer:
     """Write or update a memory entry about the user. Durable entries go to MEMORY.md, ephemeral to daily notes."""
     outcome = scope.memory.remember(
         value,
@@ -54,23 +54,23 @@ def write_memory(
         confidence=confidence,
         source=source or f"tool:{scope.tool}",
     )
-    return Answer(_written(outcome, key, category, confidence), outcome_of(outcome), _status(outcome))
+    return ToolAnswer(_describe_write(outcome, key, category, confidence), outcome_of(outcome), _status(outcome))
 
 
-def _written(outcome: Outcome, key: str, category: str, confidence: float) -> str:
+def _describe_write(outcome: Outcome, key: str, category: str, confidence: float) -> str:
     match outcome:
         case Written(similar=similar):
             told = f"✓ Memory written: {category}/{neutral(key)} (confidence: {confidence:.1%})"
-            return told + (f"\nSimilar entries, perhaps the same:\n{_listed(similar)}" if similar else "")
+            return told + (f"\nSimilar entries, perhaps the same:\n{_list_records(similar)}" if similar else "")
         case Demoted():
             return (
                 f"Entry '{neutral(key)}' confidence {confidence:.1%} is below the threshold."
                 " Written to today's daily notes instead."
             )
         case Duplicate(record=record):
-            return f"Already known, nothing written:\n{_listed([record])}"
+            return f"Already known, nothing written:\n{_list_records([record])}"
         case Conflict(record=record):
-            return f"Similar entries found. Consider using update_memory() instead:\n{_listed([record])}"
+            return f"Similar entries found. Consider using update_memory() instead:\n{_list_records([record])}"
     return outcome.message
 
 
@@ -81,14 +81,14 @@ def read_memory(
     limit: Annotated[
         int, Arg(at_least=1, at_most=1000, declared=True, says="Max number of entries to return (default: 20)")
     ] = 20,
-) -> Answer:
+) -> ToolAnswer:
     """Read all memory entries in a specific category to understand user context."""
     facts = scope.memory.read(kind="fact", category=category, newest_first=True, limit=limit + 1)
     if not facts:
-        return Answer(f"No memories in {category}", "empty")
-    shown = "\n".join(f"- {_named(fact)}" for fact in facts[:limit][::-1])
+        return ToolAnswer(f"No memories in {category}", "empty")
+    shown = "\n".join(f"- {_name_record(fact)}" for fact in facts[:limit][::-1])
     more = f"\n(and more: only the latest {limit} are shown)" if len(facts) > limit else ""
-    return Answer(f"\n**{category.replace('_', ' ').title()}:**\n{shown}{more}", "found")
+    return ToolAnswer(f"\n**{category.replace('_', ' ').title()}:**\n{shown}{more}", "found")
 
 
 @tool("entries", does="recall", timeout=15, json=False)
@@ -100,16 +100,16 @@ def search_memory(
         Literal["preference", "work_context", "personal_context", "reading_history", "all"],
         Arg(declared=True, says="Filter by category or search all (default: all)"),
     ] = "all",
-) -> Answer:
+) -> ToolAnswer:
     """Search user memory using full-text BM25 search. Useful for finding related past context."""
     hits = scope.memory.search(query, limit=limit, category=None if category == "all" else category)
     if not hits:
-        return Answer(f"No memories found matching '{neutral(query)}'", "empty")
+        return ToolAnswer(f"No memories found matching '{neutral(query)}'", "empty")
     told = "Search results:\n"
     for number, hit in enumerate(hits, 1):
-        told += f"\n{number}. {_headed(hit.record)}\n   {neutral(_part(hit))}\n"
+        told += f"\n{number}. {_record_heading(hit.record)}\n   {neutral(_matched_part(hit))}\n"
         told += f"   (score: {hit.score:.2f})\n"
-    return Answer(told + (f"\n({hits.note})\n" if hits.note else ""), "found")
+    return ToolAnswer(told + (f"\n({hits.note})\n" if hits.note else ""), "found")
 
 
 @tool("entries", does="recall", timeout=15, json=False)
@@ -119,10 +119,10 @@ def get_memory_context(
     max_tokens: Annotated[
         int, Arg(at_least=1, at_most=5_000, declared=True, says="Max tokens in returned context (default: 1500)")
     ] = 1500,
-) -> Answer:
+) -> ToolAnswer:
     """Get formatted memory context string for injection into agent prompts (~1500 tokens)."""
     context = scope.memory.context(topic, max_tokens=max_tokens)
-    return Answer(context or "Nothing is known yet.", "found" if context else "empty")
+    return ToolAnswer(context or "Nothing is known yet.", "found" if context else "empty")
 
 
 @tool("entries", does="change", timeout=10, json=False, fields=_FIELDS)
@@ -131,7 +131,7 @@ def update_memory(
     key: Annotated[str, Arg(says="The memory key to update")],
     value: Annotated[str, Arg(says="New value")],
     category: Annotated[Category | None, Arg(says="Category (optional, keeps current if not specified)")] = None,
-) -> Answer:
+) -> ToolAnswer:
     """Update an existing memory entry (modify value, change category, etc.)"""
     source = f"tool:{scope.tool}"
     with scope.memory.batch() as memory:
@@ -150,20 +150,22 @@ def update_memory(
             told = f"Memory {neutral(key)} already says so; nothing changed."
         case _:
             told = outcome.message
-    return Answer(told, outcome_of(outcome), _status(outcome))
+    return ToolAnswer(told, outcome_of(outcome), _status(outcome))
 
 
 @tool("entries", does="forget", timeout=10, tier="destructive", json=False, fields=_FIELDS)
 def delete_memory(
     scope: Scope,
     key: Annotated[str, Arg(says="The memory key to delete")],
-) -> Answer:
+) -> ToolAnswer:
     """Delete a memory entry (e.g., user says they forgot something or want to remove a belief)."""
     try:
         outcome = scope.memory.forget(key, reason="deleted by a tool")
     except NotFoundError:
-        return Answer(f"there is no memory {neutral(key)!r}; search_memory finds the right key", "not found", "error")
-    return Answer(f"✓ Memory deleted: {neutral(key)}", outcome_of(outcome))
+        return ToolAnswer(
+            f"there is no memory {neutral(key)!r}; search_memory finds the right key", "not found", "error"
+        )
+    return ToolAnswer(f"✓ Memory deleted: {neutral(key)}", outcome_of(outcome))
 
 
 TOOLS = (write_memory, read_memory, search_memory, get_memory_context, update_memory, delete_memory)
@@ -173,25 +175,25 @@ def _status(outcome: Outcome) -> Literal["ok", "refused"]:
     return "refused" if isinstance(outcome, Refused) else "ok"
 
 
-def _listed(records: list[Record] | tuple[Record, ...]) -> str:
-    return "\n".join(f"{number}. {_headed(r)}\n   {neutral(r.content)}" for number, r in enumerate(records, 1))
+def _list_records(records: list[Record] | tuple[Record, ...]) -> str:
+    return "\n".join(f"{number}. {_record_heading(r)}\n   {neutral(r.content)}" for number, r in enumerate(records, 1))
 
 
-def _headed(record: Record) -> str:
+def _record_heading(record: Record) -> str:
     """Its category and the key by which it can be changed; what has no key goes by its id."""
     mark = "" if record.trusted else " (from an untrusted source)"
-    return f"[{record.category or record.kind}] {reference(record)}{mark}"
+    return f"[{record.category or record.kind}] {entry_reference(record)}{mark}"
 
 
-def _part(hit: Hit) -> str:
+def _matched_part(hit: Hit) -> str:
     """What the record says; of a long text, the part that matched."""
     return hit.record.content if len(hit.record.content) <= _LONG else hit.passage or hit.record.content
 
 
-def _named(record: Record) -> str:
-    return f"{reference(record)}: {neutral(record.content)}"
+def _name_record(record: Record) -> str:
+    return f"{entry_reference(record)}: {neutral(record.content)}"
 
 
-def reference(record: Record) -> str:
+def entry_reference(record: Record) -> str:
     """What an entry is called in this suite."""
     return record.key if record.key and record.kind == "fact" else record.id

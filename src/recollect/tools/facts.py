@@ -26,9 +26,9 @@ from recollect.records import (
     Refused,
     new_id,
 )
-from recollect.tools.formatting import marked, moment, said
+from recollect.tools.formatting import created_text, mark_untrusted, memory_text
 from recollect.tools.parameters import Arg, ArgumentsError, is_id
-from recollect.tools.tool import Answer, Scope, outcome_of, record_of, refused, tool
+from recollect.tools.tool import Scope, ToolAnswer, outcome_of, record_of, refusal_answer, tool
 
 FactType = Literal["personal", "preference", "skill", "trait", "opinion", "relationship"]
 UserId = Annotated[int, Arg(user=True)]
@@ -47,7 +47,7 @@ def remember_fact(
     fact_value: Annotated[str, Arg(says="The actual fact content")],
     confidence: Annotated[float, Arg(low=0.5, high=1.0, says="How confident you are (0.5-1.0)")],
     source_excerpt: Annotated[str | None, Arg(aside=True, says="Quote from message that supports this fact")] = None,
-) -> Answer:
+) -> ToolAnswer:
     """Store a new fact about a user. Use when you learn something important about them (location, preferences,
     skills, etc.). Returns confirmation or error."""
     outcome = scope.memory.remember(
@@ -58,13 +58,13 @@ def remember_fact(
         excerpt=source_excerpt,
         source=f"tool:{scope.tool}",
     )
-    return remembered(scope, outcome, f"{fact_type} → {said(fact_key)} = {said(fact_value)}")
+    return remember_answer(scope, outcome, f"{fact_type} → {memory_text(fact_key)} = {memory_text(fact_value)}")
 
 
-def remembered(scope: Scope, outcome: Outcome, what: str) -> Answer:
+def remember_answer(scope: Scope, outcome: Outcome, what: str) -> ToolAnswer:
     """The answer to a request to remember a fact."""
     if isinstance(outcome, Refused):
-        return refused(outcome)
+        return refusal_answer(outcome)
     record = record_of(outcome)
     told: dict[str, Any]
     match outcome:
@@ -76,7 +76,7 @@ def remembered(scope: Scope, outcome: Outcome, what: str) -> Answer:
                 "status": "skipped",
                 "reason": "conflict",
                 "fact_id": number_of(scope.memory, record),
-                "known_value": said(record.content),
+                "known_value": memory_text(record.content),
                 "message": "Another value is known under this key. Use update_fact if it has changed.",
             }
         case Demoted():
@@ -92,8 +92,8 @@ def remembered(scope: Scope, outcome: Outcome, what: str) -> Answer:
                 "message": f"Remembered: {what}",
             }
             if similar := getattr(outcome, "similar", ()):
-                told["similar"] = [shown_fact(fact, scope.memory) for fact in similar[:3]]
-    return Answer(told, outcome_of(outcome))
+                told["similar"] = [fact_data(fact, scope.memory) for fact in similar[:3]]
+    return ToolAnswer(told, outcome_of(outcome))
 
 
 @tool("facts", does="recall", timeout=15)
@@ -103,14 +103,14 @@ def recall_facts(
     fact_types: Annotated[list[str] | None, Arg(says="Filter by types (optional)")] = None,
     search_query: Annotated[str | None, Arg(aside=True, says="Semantic search query (optional)")] = None,
     limit: Annotated[int, Arg(low=1, high=50, at_most=50, says="Max results (default 10)")] = 10,
-) -> Answer:
+) -> ToolAnswer:
     """Search for facts about a user. Use before storing new facts to check for duplicates or contradictions."""
-    return recalled(scope, fact_types, search_query, limit)
+    return recall_answer(scope, fact_types, search_query, limit)
 
 
-def recalled(scope: Scope, types: Sequence[str] | None, query: str | None, limit: int) -> Answer:
+def recall_answer(scope: Scope, types: Sequence[str] | None, query: str | None, limit: int) -> ToolAnswer:
     """Facts by type and query."""
-    wanted = [_type(f"fact_types[{number}]", name) for number, name in enumerate(types or ())]
+    wanted = [_fact_type(f"fact_types[{number}]", name) for number, name in enumerate(types or ())]
     found: list[Record]
     if query and query.strip():
         # a note is what another suite calls a fact that has no key
@@ -120,8 +120,8 @@ def recalled(scope: Scope, types: Sequence[str] | None, query: str | None, limit
         found = scope.memory.read(kind="fact", newest_first=True, limit=None if wanted else limit)
     kept = [fact for fact in found if _is_one_of(fact, wanted)][:limit]
     numbers = scope.memory.numbers([fact.id for fact in kept])
-    facts = [_shown(fact, numbers[fact.id]) for fact in kept]
-    return Answer({"status": "success", "count": len(facts), "facts": facts}, "found" if facts else "empty")
+    facts = [_fact_fields(fact, numbers[fact.id]) for fact in kept]
+    return ToolAnswer({"status": "success", "count": len(facts), "facts": facts}, "found" if facts else "empty")
 
 
 @tool("facts", does="change", timeout=10, idempotent=True, fields=_FIELDS | {"content": "new_value"})
@@ -136,9 +136,9 @@ def update_fact(
         Literal["correction", "update", "refinement", "contradiction"], Arg(says="Why the change?")
     ],
     source_excerpt: Excerpt = None,
-) -> Answer:
+) -> ToolAnswer:
     """Update an existing fact when you learn new/corrected information. Returns updated fact or error if not found."""
-    known = _fact(scope.memory, fact_type, fact_key)
+    known = _find_fact(scope.memory, fact_type, fact_key)
     outcome = scope.memory.update(
         known.id,
         new_value,
@@ -148,22 +148,25 @@ def update_fact(
         source=f"tool:{scope.tool}",
     )
     if isinstance(outcome, Refused):
-        return refused(outcome)
+        return refusal_answer(outcome)
     if isinstance(outcome, Demoted):
         told: dict[str, Any] = {
             "status": "success",
             "stored_in": "daily_note",
-            "message": f"Not certain enough to change {said(fact_key)}, noted for today",
+            "message": f"Not certain enough to change {memory_text(fact_key)}, noted for today",
         }
-        return Answer(told, outcome_of(outcome))
+        return ToolAnswer(told, outcome_of(outcome))
     record = record_of(outcome)
-    told = {"status": "success", "fact": shown_fact(record, scope.memory)}
-    told |= {"fact_id": told["fact"]["fact_id"], "message": f"Updated: {said(fact_key)} = {said(record.content)}"}
+    told = {"status": "success", "fact": fact_data(record, scope.memory)}
+    told |= {
+        "fact_id": told["fact"]["fact_id"],
+        "message": f"Updated: {memory_text(fact_key)} = {memory_text(record.content)}",
+    }
     if isinstance(outcome, Duplicate):
-        told["message"] = f"{said(fact_key)} is already {said(record.content)}"
+        told["message"] = f"{memory_text(fact_key)} is already {memory_text(record.content)}"
     else:
-        told["previous_value"] = said(known.content)
-    return Answer(told, outcome_of(outcome))
+        told["previous_value"] = memory_text(known.content)
+    return ToolAnswer(told, outcome_of(outcome))
 
 
 @tool("facts", does="forget", timeout=10, tier="destructive", fields=_FIELDS)
@@ -174,17 +177,19 @@ def forget_fact(
     fact_key: str,
     reason: Annotated[Literal["outdated", "incorrect", "superseded", "user_requested"], Arg(says="Why forget this?")],
     replacement_fact_id: Annotated[int | None, Arg(says="If superseded, ID of new fact", reference=True)] = None,
-) -> Answer:
+) -> ToolAnswer:
     """Mark a fact as outdated or incorrect. It will be archived but not deleted (for audit trail)."""
-    known = _fact(scope.memory, _type("fact_type", fact_type), fact_key)
-    replacement = None if replacement_fact_id is None else _numbered(scope.memory, replacement_fact_id, "fact").id
+    known = _find_fact(scope.memory, _fact_type("fact_type", fact_type), fact_key)
+    replacement = (
+        None if replacement_fact_id is None else _record_by_number(scope.memory, replacement_fact_id, "fact").id
+    )
     outcome = scope.memory.forget(known.id, reason=reason, replaced_by=replacement)
     told = {
         "status": "success",
         "fact_id": number_of(scope.memory, known),
-        "message": f"Archived: {said(fact_key)} = {said(known.content)}",
+        "message": f"Archived: {memory_text(fact_key)} = {memory_text(known.content)}",
     }
-    return Answer(told, outcome_of(outcome))
+    return ToolAnswer(told, outcome_of(outcome))
 
 
 @tool(
@@ -202,22 +207,22 @@ def merge_facts(
     ],
     merged_value: Annotated[str, Arg(says="Consolidated fact value")],
     merged_confidence: Confidence,
-) -> Answer:
+) -> ToolAnswer:
     """Merge two related facts into one consolidated fact. Use when you notice redundant information."""
-    facts = [_numbered(scope.memory, number, "fact") for number in fact_ids]
+    facts = [_record_by_number(scope.memory, number, "fact") for number in fact_ids]
     outcome = scope.memory.merge(
         [fact.id for fact in facts], merged_value, confidence=merged_confidence, reason="merged by a tool"
     )
     if isinstance(outcome, Refused):
-        return refused(outcome)
+        return refusal_answer(outcome)
     record = record_of(outcome)
     told = {
         "status": "success",
         "fact_id": number_of(scope.memory, record),
         "merged": list(scope.memory.numbers([fact.id for fact in facts]).values()),
-        "message": f"Merged {len({fact.id for fact in facts})} facts into: {said(record.text)}",
+        "message": f"Merged {len({fact.id for fact in facts})} facts into: {memory_text(record.text)}",
     }
-    return Answer(told, outcome_of(outcome))
+    return ToolAnswer(told, outcome_of(outcome))
 
 
 # episodes and messages
@@ -238,7 +243,7 @@ def create_episode(
     message_count: Annotated[
         int, Arg(at_least=0, at_most=1000, says="How many recent messages to include (default 10)")
     ] = 10,
-) -> Answer:
+) -> ToolAnswer:
     """Create a memorable episode from the recent conversation. Use when something significant happened (important
     info shared, emotional moment, milestone, etc.)."""
     messages = _recent(scope, message_count)
@@ -258,14 +263,14 @@ def create_episode(
         source=f"tool:{scope.tool}",
     )
     if isinstance(outcome, Refused):
-        return refused(outcome)
+        return refusal_answer(outcome)
     record = record_of(outcome)
     told: dict[str, Any] = {"status": "success", "episode_id": number_of(scope.memory, record)}
     if isinstance(outcome, Duplicate):
         told |= {"status": "skipped", "reason": "duplicate", "message": "This episode is already known"}
     else:
-        told["message"] = f"Episode created: {said(topic)} ({len(messages)} messages)"
-    return Answer(told, outcome_of(outcome))
+        told["message"] = f"Episode created: {memory_text(topic)} ({len(messages)} messages)"
+    return ToolAnswer(told, outcome_of(outcome))
 
 
 @tool("facts", does="change", timeout=10, fields={"content": "additional_summary", "tags": "add_tags"})
@@ -275,9 +280,9 @@ def update_episode(
     new_importance: Annotated[float | None, Arg(low=0.0, high=1.0)] = None,
     additional_summary: Annotated[str | None, Arg(aside=True, says="Additional context to append to summary")] = None,
     add_tags: list[str] | None = None,
-) -> Answer:
+) -> ToolAnswer:
     """Update an existing episode's importance or add new information to its summary."""
-    episode = _numbered(scope.memory, episode_id, "episode")
+    episode = _record_by_number(scope.memory, episode_id, "episode")
     if new_importance is None and not additional_summary and not add_tags:
         raise ArgumentsError("nothing to change; give new_importance, additional_summary or add_tags")
     added = f"{episode.content}\n{additional_summary.strip()}" if additional_summary else None
@@ -290,12 +295,12 @@ def update_episode(
         reason="refinement",
     )
     if isinstance(outcome, Refused):
-        return refused(outcome)
+        return refusal_answer(outcome)
     record = record_of(outcome)
-    shown = _shown_episode(record, number_of(scope.memory, record))
-    message = f"Episode updated: {said(shown['topic'])}"
+    shown = _episode_fields(record, number_of(scope.memory, record))
+    message = f"Episode updated: {memory_text(shown['topic'])}"
     told = {"status": "success", "episode_id": shown["episode_id"], "episode": shown, "message": message}
-    return Answer(told, outcome_of(outcome))
+    return ToolAnswer(told, outcome_of(outcome))
 
 
 @tool("facts", does="forget", timeout=10, tier="destructive")
@@ -303,13 +308,13 @@ def archive_episode(
     scope: Scope,
     episode_id: Annotated[int, Arg(reference=True)],
     reason: Annotated[str | None, Arg(aside=True, says="Why archive?")] = None,
-) -> Answer:
+) -> ToolAnswer:
     """Archive an episode (no longer relevant, or superseded by newer events)."""
-    episode = _numbered(scope.memory, episode_id, "episode")
+    episode = _record_by_number(scope.memory, episode_id, "episode")
     outcome = scope.memory.forget(episode.id, reason=reason)
     number = number_of(scope.memory, episode)
-    told = {"status": "success", "episode_id": number, "message": f"Archived: {said(episode.text[:200])}"}
-    return Answer(told, outcome_of(outcome))
+    told = {"status": "success", "episode_id": number, "message": f"Archived: {memory_text(episode.text[:200])}"}
+    return ToolAnswer(told, outcome_of(outcome))
 
 
 @tool("facts", does="recall", timeout=15)
@@ -321,7 +326,7 @@ def recall_episodes(
     tags: Annotated[list[str] | None, Arg(says="Only episodes that have all of these tags (optional)")] = None,
     min_importance: Annotated[float | None, Arg(low=0.0, high=1.0, says="Only episodes at least so important")] = None,
     limit: Annotated[int, Arg(low=1, high=50, at_most=50, says="Max results (default 10)")] = 10,
-) -> Answer:
+) -> ToolAnswer:
     """Search for episodes by topic and tags. Without a query: the latest ones. Returns episode IDs for
     update_episode and archive_episode."""
     found: list[Record]
@@ -332,8 +337,8 @@ def recall_episodes(
         found = scope.memory.read(kind="episode", tags=tags or (), newest_first=True)
     kept = [one for one in found if min_importance is None or one.importance >= min_importance][:limit]
     numbers = scope.memory.numbers([one.id for one in kept])
-    episodes = [_shown_episode(one, numbers[one.id]) for one in kept]
-    return Answer({"status": "success", "count": len(kept), "episodes": episodes}, "found" if kept else "empty")
+    episodes = [_episode_fields(one, numbers[one.id]) for one in kept]
+    return ToolAnswer({"status": "success", "count": len(kept), "episodes": episodes}, "found" if kept else "empty")
 
 
 @tool("facts", does="other", timeout=10, idempotent=True)
@@ -346,16 +351,16 @@ def mark_important(
         Arg(says="Importance level (high = 60 days, critical = 365 days retention)"),
     ],
     reason: Annotated[str | None, Arg(aside=True, says="Why is this important? (for audit trail)")] = None,
-) -> Answer:
+) -> ToolAnswer:
     """Mark recent messages as important to prevent automatic deletion. Use for critical information, decisions, or
     promises."""
     messages = _recent(scope, message_count)
     if not messages:
-        return Answer("there are no messages in this conversation to mark", "empty", "error")
+        return ToolAnswer("there are no messages in this conversation to mark", "empty", "error")
     marked_ones = scope.memory.mark_important([one.id for one in messages], importance_level, reason=reason)
     count = len(marked_ones)
     told = {"status": "success", "count": count, "message": f"Marked {count} messages as {importance_level}"}
-    return Answer(told, "updated")
+    return ToolAnswer(told, "updated")
 
 
 @tool("facts", does="forget", timeout=30, tier="destructive")
@@ -364,18 +369,20 @@ def clear_profile(
     user_id: UserId,
     confirm: Annotated[bool, Arg(says="true only if the person asked for it in so many words")],
     reason: Annotated[str | None, Arg(aside=True, says="Why? (for audit trail)")] = None,
-) -> Answer:
+) -> ToolAnswer:
     """Forget every fact about a user, at once. Only when the person asks for it. The facts are archived, and the
     person can undo it; to erase everything for good is left to the person."""
     if not confirm:
-        return Answer("not done: ask the person first, then call again with confirm true", "not confirmed", "refused")
+        return ToolAnswer(
+            "not done: ask the person first, then call again with confirm true", "not confirmed", "refused"
+        )
     run = new_id("run")
     with scope.memory.acting(run=run).batch() as memory:
         facts = memory.read(kind="fact")
         for fact in facts:
             memory.forget(fact.id, reason=reason or "the profile was cleared")
     told = {"status": "success", "count": len(facts), "run": run, "message": f"Archived {len(facts)} facts"}
-    return Answer(told, "forgotten" if facts else "empty")
+    return ToolAnswer(told, "forgotten" if facts else "empty")
 
 
 TOOLS = (
@@ -398,40 +405,40 @@ def number_of(memory: Memory, record: Record) -> int:
     return memory.numbers([record.id])[record.id]
 
 
-def shown_fact(record: Record, memory: Memory) -> dict[str, Any]:
+def fact_data(record: Record, memory: Memory) -> dict[str, Any]:
     """A fact as this suite tells it."""
-    return _shown(record, number_of(memory, record))
+    return _fact_fields(record, number_of(memory, record))
 
 
-def _shown(record: Record, number: int) -> dict[str, Any]:
+def _fact_fields(record: Record, number: int) -> dict[str, Any]:
     shown = {
         "fact_id": number,
         "type": record.type or _TYPE_OF_CATEGORY.get(record.category or "", "personal"),
         "key": record.key if isinstance(record, Fact) and record.key else record.id,
-        "value": said(record.content),
+        "value": memory_text(record.content),
         "confidence": record.confidence,
-        "created_at": moment(record),
+        "created_at": created_text(record),
     }
-    return marked(record, shown)
+    return mark_untrusted(record, shown)
 
 
-def _shown_episode(record: Record, number: int) -> dict[str, Any]:
+def _episode_fields(record: Record, number: int) -> dict[str, Any]:
     assert isinstance(record, Episode)
     shown = {
         "episode_id": number,
-        "topic": said(record.topic),
-        "summary": said(record.content),
+        "topic": memory_text(record.topic),
+        "summary": memory_text(record.content),
         "importance": record.importance,
         "emotional_valence": record.valence,
         "tags": list(record.tags),
         "participants": list(record.participants),
         "messages": len(record.messages),
-        "created_at": moment(record),
+        "created_at": created_text(record),
     }
-    return marked(record, shown)
+    return mark_untrusted(record, shown)
 
 
-def _type(parameter: str, name: str) -> str:
+def _fact_type(parameter: str, name: str) -> str:
     known = name.strip().casefold()
     if known not in FACT_TYPES:
         raise ArgumentsError(f"{parameter}: {name[:40]!r} is not a type of facts; there are {', '.join(FACT_TYPES)}")
@@ -447,7 +454,7 @@ def _is_one_of(record: Record, types: Sequence[str]) -> bool:
     return record.category in {CATEGORY_OF_TYPE[name] for name in types}
 
 
-def _fact(memory: Memory, fact_type: str, ref: str) -> Record:
+def _find_fact(memory: Memory, fact_type: str, ref: str) -> Record:
     """The active fact of a type under a key; or by number or id, as recall_facts shows what has no key."""
     named = memory.read(kind="fact", key=ref)
     found = [fact for fact in named if fact.type == fact_type] or [
@@ -469,7 +476,7 @@ def _is_number(ref: str) -> bool:
     return ref.isdecimal() and len(ref) <= 18
 
 
-def _numbered(memory: Memory, ref: int | str, kind: str) -> Record:
+def _record_by_number(memory: Memory, ref: int | str, kind: str) -> Record:
     record = None
     try:
         if not isinstance(ref, int):

@@ -20,13 +20,13 @@ from recollect import checks as check
 from recollect.document.blocks import parse_blocks
 from recollect.errors import InvalidInputError, NotFoundError, RecollectError
 from recollect.memory.memory import Memory
-from recollect.memory.write import code_in, secret_in
+from recollect.memory.write import refusal_of_code, refusal_of_secret
 from recollect.policy.secrets import find_secrets
 from recollect.records import DailyEntry, Duplicate, Note, Outcome, Record, Refused, Unchanged, new_id
 from recollect.times import parse_day
-from recollect.tools.formatting import said
+from recollect.tools.formatting import memory_text
 from recollect.tools.parameters import Arg
-from recollect.tools.tool import Answer, Scope, outcome_of, tool
+from recollect.tools.tool import Scope, ToolAnswer, outcome_of, tool
 
 ROOT = "/memories"
 MEMORY = "MEMORY.md"
@@ -73,28 +73,28 @@ def memory(
     insert_text: Annotated[str | None, Arg(says="insert: the text to put there")] = None,
     old_path: Annotated[str | None, Arg(says="rename: the file or directory")] = None,
     new_path: Annotated[str | None, Arg(says="rename: its new path")] = None,
-) -> Answer:
+) -> ToolAnswer:
     """View and edit files in your memory directory /memories, which persists between conversations. MEMORY.md holds
     what is known of the person, memory/YYYY-MM-DD.md the notes of a day; other files are yours to make."""
-    tree = _Tree(scope)
+    tree = _MemoryTree(scope)
     try:
         match command:
             case "view":
-                return _view(tree, tree.meant(_asked("path", path)), view_range)
+                return _view(tree, tree.meant(_to_path("path", path)), view_range)
             case "create":
-                return tree.create(_asked("path", path), _given("file_text", file_text))
+                return tree.create(_to_path("path", path), _need("file_text", file_text))
             case "str_replace":
-                return _str_replace(tree, tree.meant(_asked("path", path)), _given("old_str", old_str), new_str or "")
+                return _str_replace(tree, tree.meant(_to_path("path", path)), _need("old_str", old_str), new_str or "")
             case "insert":
                 if insert_line is None or insert_text is None:
                     raise PathError("Error: insert needs insert_line and insert_text")
-                return _insert(tree, tree.meant(_asked("path", path)), insert_line, insert_text)
+                return _insert(tree, tree.meant(_to_path("path", path)), insert_line, insert_text)
             case "delete":
-                return tree.delete(tree.meant(_asked("path", path)))
+                return tree.delete(tree.meant(_to_path("path", path)))
             case "rename":
-                return tree.rename(tree.meant(_asked("old_path", old_path)), _asked("new_path", new_path))
+                return tree.rename(tree.meant(_to_path("old_path", old_path)), _to_path("new_path", new_path))
     except PathError as error:
-        return Answer(str(error), "path", "error", exact=True)
+        return ToolAnswer(str(error), "path", "error", exact=True)
     except InvalidInputError as error:  # told in the words that the model knows
         name = _TEXTS.get(command, "path") if error.field in ("content", "text") else error.field
         raise InvalidInputError(name, str(error).partition(": ")[2]) from None
@@ -106,53 +106,53 @@ TOOLS = (memory,)
 # what is done to texts
 
 
-def _view(tree: _Tree, path: str, lines: list[int] | None) -> Answer:
+def _view(tree: _MemoryTree, path: str, lines: list[int] | None) -> ToolAnswer:
     if tree.is_directory(path):
-        head = f"Here're the files and directories up to 2 levels deep in {_shown(path)},"
+        head = f"Here're the files and directories up to 2 levels deep in {_rooted(path)},"
         listed, more = tree.listed(path)
         told = [
             f"{head} excluding hidden items and node_modules:",
             *(f"{_size(size)}\t{name}" for name, size in listed),
         ]
         if more > 0:
-            told.append(f"({more:,} older notes in {_shown('notes')} are not listed)")
-        return Answer("\n".join(told), "found")
+            told.append(f"({more:,} older notes in {_rooted('notes')} are not listed)")
+        return ToolAnswer("\n".join(told), "found")
     found = tree.read(path)
     if found is None:
-        raise PathError(f"The path {_shown(path)} does not exist. Please provide a valid path.")
+        raise PathError(f"The path {_rooted(path)} does not exist. Please provide a valid path.")
     text, trusted = found
-    numbered = _numbered(_lines(text.replace("\r\n", "\n")), lines)
+    numbered = _number_lines(_split_lines(text.replace("\r\n", "\n")), lines)
     doubt = "" if trusted else "\n(this text came from a source that is not trusted)"
-    return Answer(f"Here's the content of {_shown(path)} with line numbers:\n{numbered}{doubt}", "found")
+    return ToolAnswer(f"Here's the content of {_rooted(path)} with line numbers:\n{numbered}{doubt}", "found")
 
 
-def _str_replace(tree: _Tree, path: str, old: str, new: str) -> Answer:
+def _str_replace(tree: _MemoryTree, path: str, old: str, new: str) -> ToolAnswer:
     def change(text: str) -> tuple[str, str]:
-        found, size = _places(text, old), len(old)
+        found, size = _find_places(text, old), len(old)
         if not found and (spans := _shown_places(text, old)):
             found, size = [begin for begin, _ in spans], spans[0][1] - spans[0][0]
         if not found:
             raise PathError(
-                f"No replacement was performed, old_str `{_quoted(old)}` did not appear verbatim in {_shown(path)}."
+                f"No replacement was performed, old_str `{_clip(old)}` did not appear verbatim in {_rooted(path)}."
             )
         if len(found) > 1:
             lines = ", ".join(str(text.count("\n", 0, at) + 1) for at in found[:_MOST_PLACES])
             more = " and more" if len(found) > _MOST_PLACES else ""
             raise PathError(
-                f"No replacement was performed. Multiple occurrences of old_str `{_quoted(old)}` in lines:"
+                f"No replacement was performed. Multiple occurrences of old_str `{_clip(old)}` in lines:"
                 f" {lines}{more}. Please ensure it is unique"
             )
         changed = text[: found[0]] + new + text[found[0] + size :]
         line = text.count("\n", 0, found[0]) + 1
-        lines_now = _lines(changed)
+        lines_now = _split_lines(changed)
         last = min(line + new.count("\n") + 2, len(lines_now))
-        snippet = _numbered(lines_now, [min(max(line - 2, 1), last), last])
+        snippet = _number_lines(lines_now, [min(max(line - 2, 1), last), last])
         return changed, f"The memory file has been edited. Here is the change with line numbers:\n{snippet}"
 
-    return tree.change(path, change, f"Error: The path {_shown(path)} does not exist. Please provide a valid path.")
+    return tree.change(path, change, f"Error: The path {_rooted(path)} does not exist. Please provide a valid path.")
 
 
-def _places(text: str, wanted: str) -> list[int]:
+def _find_places(text: str, wanted: str) -> list[int]:
     """Where a text stands in another, overlaps too; a few places are enough to know that it is not unique."""
     found: list[int] = []
     at = text.find(wanted)
@@ -167,7 +167,7 @@ def _shown_places(text: str, wanted: str) -> list[tuple[int, int]]:
 
     Lines stay lines in an answer, so only within the first and the last line of it places have to be found again.
     """
-    shown = said(text)
+    shown = memory_text(text)
     lines, shown_lines = text.split("\n"), shown.split("\n")
     if shown == text or not wanted or len(lines) != len(shown_lines):
         return []
@@ -177,7 +177,7 @@ def _shown_places(text: str, wanted: str) -> list[tuple[int, int]]:
         line, column = shown.count("\n", 0, at), at - (shown.rfind("\n", 0, at) + 1)
         return begins[line] + _column(lines[line], shown_lines[line], column, end=end)
 
-    return [(place(at, end=False), place(at + len(wanted), end=True)) for at in _places(shown, wanted)]
+    return [(place(at, end=False), place(at + len(wanted), end=True)) for at in _find_places(shown, wanted)]
 
 
 def _column(line: str, shown: str, column: int, *, end: bool) -> int:
@@ -197,31 +197,31 @@ def _column(line: str, shown: str, column: int, *, end: bool) -> int:
     return (max if end else min)(places, default=0)
 
 
-def _insert(tree: _Tree, path: str, line: int, text: str) -> Answer:
+def _insert(tree: _MemoryTree, path: str, line: int, text: str) -> ToolAnswer:
     def change(before: str) -> tuple[str, str]:
-        lines = _lines(before)
+        lines = _split_lines(before)
         if not 0 <= line <= len(lines):
             raise PathError(
                 f"Error: Invalid `insert_line` parameter: {line}."
                 f" It should be within the range of lines of the file: [0, {len(lines)}]"
             )
-        lines[line:line] = _lines(text)
-        return "\n".join(lines) + "\n", f"The file {_shown(path)} has been edited."
+        lines[line:line] = _split_lines(text)
+        return "\n".join(lines) + "\n", f"The file {_rooted(path)} has been edited."
 
-    return tree.change(path, change, f"Error: The path {_shown(path)} does not exist")
+    return tree.change(path, change, f"Error: The path {_rooted(path)} does not exist")
 
 
-def _lines(text: str) -> list[str]:
+def _split_lines(text: str) -> list[str]:
     return text.removesuffix("\n").split("\n")
 
 
-def _numbered(lines: list[str], asked: list[int] | None) -> str:
+def _number_lines(lines: list[str], asked: list[int] | None) -> str:
     """Lines with their numbers, as many as an answer holds; then it says how to see the others."""
     first, last = asked if asked and len(asked) == 2 else (1, -1)
     first, last = max(first, 1), len(lines) if last == -1 else min(last, len(lines))
     if (asked and len(asked) != 2) or first > last:
         raise PathError(
-            f"Error: Invalid `view_range` parameter: {_quoted(str(asked))}. It should be [first line, last line],"
+            f"Error: Invalid `view_range` parameter: {_clip(str(asked))}. It should be [first line, last line],"
             f" from 1 to {len(lines)}, or -1 for the end of the file"
         )
     shown: list[str] = []
@@ -241,7 +241,7 @@ def _numbered(lines: list[str], asked: list[int] | None) -> str:
 # where texts are
 
 
-class _Tree:
+class _MemoryTree:
     """The files of one user by their paths below /memories; a path here is without it."""
 
     def __init__(self, scope: Scope) -> None:
@@ -254,7 +254,7 @@ class _Tree:
             return path
         files = self._files(self._memory)
         names = [*files, *(parent for name in files for parent in _parents(name))]
-        return path if path in names else next((name for name in names if said(name) == path), path)
+        return path if path in names else next((name for name in names if memory_text(name) == path), path)
 
     def is_directory(self, path: str) -> bool:
         return not _NOTE.fullmatch(path) and _is_directory(path, self._files(self._memory))
@@ -263,7 +263,7 @@ class _Tree:
         """Paths and sizes, directories too, two levels deep, the directory itself first; and how many notes more."""
         memory = self._memory
         named = self._files(memory)
-        files = {name: len(_text_of(note).encode()) for name, note in named.items()}
+        files = {name: len(_file_text(note).encode()) for name, note in named.items()}
         more = 0
         if path == "":
             files[MEMORY] = len(memory.show().encode())
@@ -281,7 +281,7 @@ class _Tree:
                 if "node_modules" not in parts[:depth]:
                     entry = "/".join(parts[:depth]) + ("/" if depth < len(parts) else "")
                     shown[entry] = shown.get(entry, 0) + size
-        whole = _shown(path)
+        whole = _rooted(path)
         return [(whole, sum(inside.values())), *((f"{whole}/{name}", shown[name]) for name in sorted(shown))], more
 
     def read(self, path: str) -> tuple[str, bool] | None:
@@ -296,30 +296,30 @@ class _Tree:
                 return None
             return (text, True) if text else None
         note = self._find(memory, path)
-        return None if note is None else (_text_of(note), note.trusted)
+        return None if note is None else (_file_text(note), note.trusted)
 
-    def create(self, path: str, text: str) -> Answer:
-        exists = f"Error: File {_shown(path)} already exists"
-        done = f"File created successfully at: {_shown(path)}"
+    def create(self, path: str, text: str) -> ToolAnswer:
+        exists = f"Error: File {_rooted(path)} already exists"
+        done = f"File created successfully at: {_rooted(path)}"
         if path in ("", MEMORY):
             raise PathError(exists)
         if day := _DAILY.fullmatch(path):
             outcome = self._memory.edit(text, day=parse_day("path", day[1]), expect="")
             if isinstance(outcome, Refused) and outcome.reason == "changed":
                 raise PathError(exists)
-            return _told(outcome, done)
-        content, edges = _split("file_text", text)
+            return _edit_answer(outcome, done)
+        content, edges = _split_blanks("file_text", text)
         metadata = {"path": path} if edges == _EDGES else {"path": path, "edges": edges}
         self._check_free(self._memory, path, exists)  # before a write is begun, which makes a memory of nothing
         with self._memory.batch() as memory:
             self._check_free(memory, path, exists)
             outcome = memory.note(content, tags=[_TAG], source=self._source, metadata=metadata)
         if isinstance(outcome, Duplicate):
-            where = _shown(self._path_of(self._memory, outcome.record))
-            raise PathError(f"Error: File {_shown(path)} was not created: {where} says the same")
-        return _told(outcome, done, text)
+            where = _rooted(self._path_of(self._memory, outcome.record))
+            raise PathError(f"Error: File {_rooted(path)} was not created: {where} says the same")
+        return _edit_answer(outcome, done, text)
 
-    def change(self, path: str, change: Callable[[str], tuple[str, str]], missing: str) -> Answer:
+    def change(self, path: str, change: Callable[[str], tuple[str, str]], missing: str) -> ToolAnswer:
         """Put what ``change`` makes of a text in its place; again if somebody else was quicker."""
         for _try in range(_TRIES):
             found = self.read(path)
@@ -332,22 +332,22 @@ class _Tree:
             plain = text.removeprefix(mark)
             changed, told = change(plain.replace("\r\n", "\n") if returns else plain)
             if not changed.strip():
-                raise PathError(f"Error: {_shown(path)} would be empty; delete it instead, or leave a line in it")
+                raise PathError(f"Error: {_rooted(path)} would be empty; delete it instead, or leave a line in it")
             if returns:
                 changed = changed.replace("\r\n", "\n").replace("\n", "\r\n")
             outcome = self._write(path, mark + changed, text)
             if not (isinstance(outcome, Refused) and outcome.reason == "changed"):
                 break
-        return _told(outcome, told, changed)
+        return _edit_answer(outcome, told, changed)
 
-    def delete(self, path: str) -> Answer:
+    def delete(self, path: str) -> ToolAnswer:
         if path == "":
             raise PathError("Error: Cannot delete the /memories directory itself")
         if path == MEMORY or path == "memory" or _DAILY.fullmatch(path):
-            raise PathError(f"Error: {_shown(path)} stays; delete the lines in it that should be forgotten")
+            raise PathError(f"Error: {_rooted(path)} stays; delete the lines in it that should be forgotten")
         if path == "notes":
-            raise PathError(f"Error: {_shown(path)} stays; delete the notes in it that should be forgotten")
-        missing = f"Error: The path {_shown(path)} does not exist"
+            raise PathError(f"Error: {_rooted(path)} stays; delete the notes in it that should be forgotten")
+        missing = f"Error: The path {_rooted(path)} does not exist"
         if not self._below(self._memory, path):
             raise PathError(missing)
         with self._memory.acting(run=new_id("run")).batch() as memory:
@@ -356,20 +356,22 @@ class _Tree:
                 raise PathError(missing)
             for note in notes.values():
                 memory.forget(note.id, reason="the file was deleted by a tool")
-        return Answer(f"Successfully deleted {_shown(path)}", "forgotten")
+        return ToolAnswer(f"Successfully deleted {_rooted(path)}", "forgotten")
 
-    def rename(self, old: str, new: str) -> Answer:
+    def rename(self, old: str, new: str) -> ToolAnswer:
         for path in (old, new):
             if path == "":
                 raise PathError("Error: Cannot rename the /memories directory itself")
             if path in (MEMORY, "notes") or path.split("/")[0] == "memory" or (path == new and _NOTE.fullmatch(new)):
-                raise PathError(f"Error: {_shown(path)} has its name from what it is and cannot be renamed or replaced")
+                raise PathError(
+                    f"Error: {_rooted(path)} has its name from what it is and cannot be renamed or replaced"
+                )
         self._check_rename(self._memory, old, new)  # before a write is begun
         with self._memory.acting(run=new_id("run")).batch() as memory:
             for path, note in self._check_rename(memory, old, new).items():
                 tags = note.tags if _TAG in note.tags else (*note.tags, _TAG)
                 memory.update(note.id, tags=tags, metadata={"path": path}, reason="refinement")
-        return Answer(f"Successfully renamed {_shown(old)} to {_shown(new)}", "updated")
+        return ToolAnswer(f"Successfully renamed {_rooted(old)} to {_rooted(new)}", "updated")
 
     # inside
 
@@ -377,27 +379,27 @@ class _Tree:
         """What a renaming moves, by the new paths."""
         notes = self._below(memory, old)
         if not notes:
-            raise PathError(f"Error: The path {_shown(old)} does not exist")
+            raise PathError(f"Error: The path {_rooted(old)} does not exist")
         if new.startswith(f"{old}/"):
-            raise PathError(f"Error: {_shown(old)} cannot be moved into itself")
-        self._check_free(memory, new, f"Error: The destination {_shown(new)} already exists")
+            raise PathError(f"Error: {_rooted(old)} cannot be moved into itself")
+        self._check_free(memory, new, f"Error: The destination {_rooted(new)} already exists")
         moved = {new + name[len(old) :]: note for name, note in notes.items()}
         if any(map(_flaw, moved)):
-            raise PathError(f"Error: {_shown(new)} is too long a path for what is in {_shown(old)}")
+            raise PathError(f"Error: {_rooted(new)} is too long a path for what is in {_rooted(old)}")
         return moved
 
     def _check_free(self, memory: Memory, path: str, exists: str) -> None:
         """Whether a file or directory can get this path."""
         top, _, rest = path.partition("/")
         if top == "memory" and rest:
-            raise PathError(f"Error: {_shown('memory')} holds the notes of days only, as memory/YYYY-MM-DD.md")
+            raise PathError(f"Error: {_rooted('memory')} holds the notes of days only, as memory/YYYY-MM-DD.md")
         if top == MEMORY and rest:
-            raise PathError(f"Error: {_shown(MEMORY)} is a file and not a directory")
+            raise PathError(f"Error: {_rooted(MEMORY)} is a file and not a directory")
         like = _RESERVED.get(anyascii(unicodedata.normalize("NFKC", top)).casefold())
         if like is not None and like != top:
-            raise PathError(f"Error: {_shown(top)} is too like {_shown(like)}; use that, or another name")
+            raise PathError(f"Error: {_rooted(top)} is too like {_rooted(like)}; use that, or another name")
         if _is_by_id(path):
-            raise PathError(f"Error: {_shown(path)} cannot be made: such names are given to notes by their ids")
+            raise PathError(f"Error: {_rooted(path)} cannot be made: such names are given to notes by their ids")
         if find_secrets(path):
             raise PathError("Error: the path seems to hold a secret; use another name")
         files = self._files(memory)
@@ -405,18 +407,18 @@ class _Tree:
             raise PathError(exists)
         for parent in _parents(path):
             if parent in files:
-                raise PathError(f"Error: {_shown(parent)} is a file and not a directory")
+                raise PathError(f"Error: {_rooted(parent)} is a file and not a directory")
 
     def _write(self, path: str, text: str, expect: str) -> Outcome:
         if path == MEMORY:
             return self._memory.edit(text, expect=expect)
         if day := _DAILY.fullmatch(path):
             return self._memory.edit(text, day=day[1], expect=expect)
-        content, edges = _split("content", text)
+        content, edges = _split_blanks("content", text)
         with self._memory.batch() as memory:
             note = self._find(memory, path)
-            if note is None or _text_of(note) != expect:
-                return Refused(reason="changed", message=f"{_shown(path)} was changed meanwhile; look at it again")
+            if note is None or _file_text(note) != expect:
+                return Refused(reason="changed", message=f"{_rooted(path)} was changed meanwhile; look at it again")
             metadata = None if edges == _edges_of(note) else {"edges": edges}
             return memory.update(note.id, content, source=self._source, reason="refinement", metadata=metadata)
 
@@ -462,7 +464,7 @@ class _Tree:
         latest = memory.read(kind="note", newest_first=True, limit=_MOST_LISTED + len(named))
         loose = [note for note in latest if note.id not in named][:_MOST_LISTED]
         more = memory.count().get("note", 0) - len(named) - len(loose)
-        return {f"notes/{note.id}.md": len(_text_of(note).encode()) for note in loose}, more
+        return {f"notes/{note.id}.md": len(_file_text(note).encode()) for note in loose}, more
 
     @staticmethod
     def _days(memory: Memory) -> dict[str, int]:
@@ -473,16 +475,16 @@ class _Tree:
         return {name: size for name, size in sizes.items() if size}
 
 
-def _told(outcome: Outcome, done: str, text: str = "") -> Answer:
+def _edit_answer(outcome: Outcome, done: str, text: str = "") -> ToolAnswer:
     notices = "".join(f"\n(Note: {notice})" for notice in outcome.notices)
     if isinstance(outcome, Refused):
         message = outcome.message
         if outcome.reason in ("secret", "code") and message.startswith("Not stored: ") and (line := _culprit(text)):
             message = f"Not stored, because of line {line}: {message.removeprefix('Not stored: ')}"
-        return Answer(message + notices, outcome_of(outcome), "refused")
+        return ToolAnswer(message + notices, outcome_of(outcome), "refused")
     if isinstance(outcome, Unchanged):
         done = outcome.message
-    return Answer(done + notices, outcome_of(outcome))
+    return ToolAnswer(done + notices, outcome_of(outcome))
 
 
 def _culprit(text: str) -> int | None:
@@ -491,7 +493,7 @@ def _culprit(text: str) -> int | None:
         return text.count("\n", 0, secrets[0].start) + 1
     line = 1
     for block in parse_blocks(text):
-        if code_in(block.text) or secret_in(block.text):
+        if refusal_of_code(block.text) or refusal_of_secret(block.text):
             return line
         line += block.lines
     return None
@@ -500,7 +502,7 @@ def _culprit(text: str) -> int | None:
 # notes as files
 
 
-def _text_of(note: Record) -> str:
+def _file_text(note: Record) -> str:
     before, after = _edges_of(note)
     return before + note.content + after
 
@@ -512,9 +514,9 @@ def _edges_of(note: Record) -> list[str]:
     return list(edges) if fits and edges else _EDGES
 
 
-def _split(name: str, text: str) -> tuple[str, list[str]]:
+def _split_blanks(name: str, text: str) -> tuple[str, list[str]]:
     """A text as a note has it, and the blanks around it."""
-    content = check.text(name, text)
+    content = check.check_text(name, text)
     before, _, after = text.replace("\r\n", "\n").replace("\r", "\n").partition(content)
     return content, [before, after or "\n"]
 
@@ -531,15 +533,15 @@ def _own_path(note: Record) -> str | None:
 # paths
 
 
-def _asked(name: str, given: str | None) -> str:
+def _to_path(name: str, given: str | None) -> str:
     """A path below /memories, without it. What is not plainly one is refused: a path is never resolved."""
     if given is None:
         raise PathError(f"Error: {name} is missing")
     if given != ROOT and not given.startswith(f"{ROOT}/"):
-        raise PathError(f"Error: Path must start with {ROOT}, got: {_quoted(given)!r}")
+        raise PathError(f"Error: Path must start with {ROOT}, got: {_clip(given)!r}")
     path = unicodedata.normalize("NFC", given[len(ROOT) :].removeprefix("/").removesuffix("/"))
     if flaw := _flaw(path):
-        raise PathError(f"Error: Path {_quoted(given)!r} would escape the {ROOT} directory or is not plain: {flaw}")
+        raise PathError(f"Error: Path {_clip(given)!r} would escape the {ROOT} directory or is not plain: {flaw}")
     return path
 
 
@@ -577,17 +579,17 @@ def _is_directory(path: str, files: Mapping[str, Record]) -> bool:
     return path in ("", "memory", "notes") or any(name.startswith(f"{path}/") for name in files)
 
 
-def _given(name: str, text: str | None) -> str:
+def _need(name: str, text: str | None) -> str:
     if not text:
         raise PathError(f"Error: {name} is missing or empty")
     return text
 
 
-def _shown(path: str) -> str:
+def _rooted(path: str) -> str:
     return f"{ROOT}/{path}" if path else ROOT
 
 
-def _quoted(text: str) -> str:
+def _clip(text: str) -> str:
     return text if len(text) <= _LONGEST_QUOTE else text[:_LONGEST_QUOTE] + "…"
 
 

@@ -16,7 +16,7 @@ MAX_OUTPUT = 20_000
 _MORE = "… (the rest was left out)"
 
 
-def phrased(content: str | dict[str, Any] | list[Any], limit: int) -> str:
+def render_answer(content: str | dict[str, Any] | list[Any], limit: int) -> str:
     """The answer as text of at most ``limit`` characters; what is left out of a list is counted."""
     if isinstance(content, str):
         text = content if len(content) <= limit else _cut_at_line(content, limit)
@@ -30,28 +30,28 @@ def phrased(content: str | dict[str, Any] | list[Any], limit: int) -> str:
     return _sendable(text)
 
 
-def said(text: str) -> str:
+def memory_text(text: str) -> str:
     """Text from memory, fit for an answer."""
     return without_markup(text)
 
 
-def harmless(content: Any) -> Any:
+def neutralize(content: Any) -> Any:
     """An answer with nothing in any of its texts that passes for a part of a prompt. Every answer goes through here."""
     if isinstance(content, str):
         return without_markup(_sendable(content))
     if isinstance(content, dict):
-        return {harmless(name): harmless(value) for name, value in content.items()}
+        return {neutralize(name): neutralize(value) for name, value in content.items()}
     if isinstance(content, list | tuple):
-        return [harmless(value) for value in content]
+        return [neutralize(value) for value in content]
     return content
 
 
-def marked(record: Record, shown: dict[str, Any]) -> dict[str, Any]:
+def mark_untrusted(record: Record, shown: dict[str, Any]) -> dict[str, Any]:
     """What is shown of a record, with a mark if it came from a source that is not trusted."""
     return shown if record.trusted else shown | {"trusted": False}
 
 
-def moment(record: Record) -> str:
+def created_text(record: Record) -> str:
     """When a record was made, as text."""
     return to_text(record.created_at)
 

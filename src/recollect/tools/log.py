@@ -20,7 +20,7 @@ from typing import Any
 
 from recollect.config import Config
 from recollect.errors import NotFoundError
-from recollect.memory.user_memory import Person
+from recollect.memory.user_memory import UserMemory
 from recollect.records import Spending, ToolCall
 from recollect.search.tokens import count
 from recollect.store.forks import renew_after_forks
@@ -35,7 +35,7 @@ _MOST_COUNTED = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _PendingCall:
     """A call that waits to be written. ``said`` and ``told`` are counted then, and dropped."""
 
     call: ToolCall
@@ -44,21 +44,24 @@ class _Row:
     again: bool = False
     """The end of a call that was logged before: takes its place, and is charged already."""
 
-    def counted(self) -> _Row:
+    def counted(self) -> _PendingCall:
         call = self.call
-        tokens_in, tokens_out = call.tokens_in + _tokens(_as_said(self.said)), call.tokens_out + _tokens(self.told)
+        tokens_in, tokens_out = (
+            call.tokens_in + _tokens(_arguments_text(self.said)),
+            call.tokens_out + _tokens(self.told),
+        )
         return replace(self, call=replace(call, tokens_in=tokens_in, tokens_out=tokens_out), said="", told="")
 
 
 class CallLog:
     """Keeps the calls of all users of one process."""
 
-    def __init__(self, people: Callable[[str], Person], config: Config, clock: Clock) -> None:
+    def __init__(self, people: Callable[[str], UserMemory], config: Config, clock: Clock) -> None:
         self._people = people
         self._config = config
         self._clock = clock
         self._budgeted = config.daily_tokens > 0 or config.daily_cost > 0
-        self._waiting: dict[str, list[_Row]] = {}
+        self._waiting: dict[str, list[_PendingCall]] = {}
         self._writing: set[str] = set()
         self._number = 0
         self._thread: threading.Thread | None = None
@@ -72,7 +75,7 @@ class CallLog:
     ) -> None:
         """Log a call. Who ``may_wait`` writes it before going on, if there is a budget; nobody else is slowed down."""
         with self._guard:
-            self._waiting.setdefault(user_id, []).append(_Row(call, said, told, again))
+            self._waiting.setdefault(user_id, []).append(_PendingCall(call, said, told, again))
             self._number += 1
             if self._number > _MOST_WAITING:  # the store has been failing for long
                 lost = self._waiting.pop(next(iter(self._waiting)))
@@ -128,7 +131,7 @@ class CallLog:
                 self._writing.remove(user_id)
                 self._written.notify_all()
 
-    def _take(self, user_id: str) -> list[_Row]:
+    def _take(self, user_id: str) -> list[_PendingCall]:
         """What waits of a user, who is marked as being written, if anything does. Not before another has written it."""
         with self._guard:
             if user_id not in self._waiting and user_id not in self._writing:
@@ -143,7 +146,7 @@ class CallLog:
                 self._writing.add(user_id)
             return rows
 
-    def _put_back(self, user_id: str, rows: list[_Row]) -> None:
+    def _put_back(self, user_id: str, rows: list[_PendingCall]) -> None:
         counted = [row.counted() for row in rows]  # numbers are small, and texts may not be
         with self._guard:
             self._waiting[user_id] = counted + self._waiting.get(user_id, [])
@@ -171,7 +174,7 @@ class CallLog:
         self.flush()
         self._wake.clear()
 
-    def _write(self, user_id: str, rows: list[_Row]) -> None:
+    def _write(self, user_id: str, rows: list[_PendingCall]) -> None:
         person = self._people(user_id)
         counted = [row.counted() for row in rows]
         if not person.user.exists():
@@ -216,7 +219,7 @@ def _tokens(text: str) -> int:
     return count(text[:_MOST_COUNTED]) * len(text) // _MOST_COUNTED
 
 
-def _as_said(arguments: Any) -> str:
+def _arguments_text(arguments: Any) -> str:
     """The arguments about as the model wrote them, to count their tokens."""
     if isinstance(arguments, str):
         return arguments

@@ -11,9 +11,9 @@ from recollect.errors import NotFoundError
 from recollect.memory.memory import Memory
 from recollect.records import Duplicate, Hit, Record, Refused, new_id
 from recollect.text import fold
-from recollect.tools.formatting import marked, said
+from recollect.tools.formatting import mark_untrusted, memory_text
 from recollect.tools.parameters import Arg
-from recollect.tools.tool import Answer, Scope, outcome_of, record_of, refused, tool
+from recollect.tools.tool import Scope, ToolAnswer, outcome_of, record_of, refusal_answer, tool
 
 _FIELDS = {"ref": "note_id"}
 
@@ -28,7 +28,7 @@ def memory_search(
     include_conversation: Annotated[
         bool, Arg(declared=True, says="Also search the current conversation session (default: false)")
     ] = False,
-) -> Answer:
+) -> ToolAnswer:
     """Search your persistent memory for relevant information. Use this when you need to recall user preferences,
     past decisions, stored facts, or anything previously saved. Results are ranked by relevance using semantic
     similarity and keyword matching. By default searches only your saved notes; set include_conversation to true to
@@ -36,11 +36,11 @@ def memory_search(
     hits: list[Hit] = list(scope.memory.search(query, limit=top_k))
     if include_conversation:
         hits += scope.memory.search(query, limit=top_k, kinds=("message",), session=scope.session)
-        hits = _merged(hits)[:top_k]
-    return Answer([_shown(hit) for hit in hits], "found" if hits else "empty")
+        hits = _merge_hits(hits)[:top_k]
+    return ToolAnswer([_hit_fields(hit) for hit in hits], "found" if hits else "empty")
 
 
-def _merged(hits: list[Hit]) -> list[Hit]:
+def _merge_hits(hits: list[Hit]) -> list[Hit]:
     """Best first, and what says the same only once."""
     best: dict[str, Hit] = {}
     for hit in sorted(hits, key=lambda hit: -hit.raw_score):
@@ -48,23 +48,23 @@ def _merged(hits: list[Hit]) -> list[Hit]:
     return list(best.values())
 
 
-def _shown(hit: Hit) -> dict[str, Any]:
+def _hit_fields(hit: Hit) -> dict[str, Any]:
     record = hit.record
     text = hit.passage if hit.passage and len(record.content) > 4 * len(hit.passage) else record.text
     shown = {
         "note_id": record.id,
-        "text": said(text),
+        "text": memory_text(text),
         "score": round(hit.score, 3),
         "source": "conversation" if record.kind == "message" else "user_memory",
     }
-    return marked(record, shown)
+    return mark_untrusted(record, shown)
 
 
 @tool("notes", does="remember", timeout=10)
 def memory_save(
     scope: Scope,
     content: Annotated[str, Arg(says="Natural language text to save (fact, preference, decision, etc.)")],
-) -> Answer:
+) -> ToolAnswer:
     """Save an important piece of information to your persistent memory as a natural language note. Use this
     proactively whenever the user shares preferences, makes decisions, states facts, or tells you something worth
     remembering across conversations. Saved notes persist across all sessions and channels. Returns a note_id for
@@ -72,15 +72,15 @@ def memory_save(
     outcome = scope.memory.note(content, source=f"tool:{scope.tool}")
     match outcome:
         case Duplicate(record=known):
-            told = {"status": "duplicate", "note_id": known.id, "message": f"Already saved: {said(known.text)}"}
-            return Answer(told, outcome_of(outcome))
+            told = {"status": "duplicate", "note_id": known.id, "message": f"Already saved: {memory_text(known.text)}"}
+            return ToolAnswer(told, outcome_of(outcome))
         case Refused():
-            return refused(outcome)
+            return refusal_answer(outcome)
     record = record_of(outcome)
     told = {"status": "success", "note_id": record.id, "message": "Saved."}
     if similar := getattr(outcome, "similar", ()):
-        told["message"] = f"Saved. Similar: {said(similar[0].text)} ({similar[0].id})"
-    return Answer(told, outcome_of(outcome))
+        told["message"] = f"Saved. Similar: {memory_text(similar[0].text)} ({similar[0].id})"
+    return ToolAnswer(told, outcome_of(outcome))
 
 
 @tool("notes", does="change", timeout=10, idempotent=True, fields=_FIELDS)
@@ -88,35 +88,35 @@ def memory_update(
     scope: Scope,
     note_id: Annotated[str, Arg(says="ID of the note to update (from `memory_search` or `memory_save` results)")],
     content: Annotated[str, Arg(says="New content to replace the existing note")],
-) -> Answer:
+) -> ToolAnswer:
     """Update a previously saved note with new content. Use this when the user corrects or changes previously stored
     information (e.g., a new preferred name, an updated preference). First use memory_search to find the note and its
     note_id, then call this with the note_id and the new content."""
-    record = _found(scope.memory, note_id)
+    record = _find_note(scope.memory, note_id)
     outcome = scope.memory.update(record.id, content, source=f"tool:{scope.tool}")
     if isinstance(outcome, Refused):
-        return refused(outcome)
+        return refusal_answer(outcome)
     message = "It already says so." if isinstance(outcome, Duplicate) else "Updated."
-    return Answer({"status": "success", "note_id": record.id, "message": message}, outcome_of(outcome))
+    return ToolAnswer({"status": "success", "note_id": record.id, "message": message}, outcome_of(outcome))
 
 
 @tool("notes", does="forget", timeout=10, tier="destructive", fields=_FIELDS)
 def memory_delete(
     scope: Scope,
     note_id: Annotated[str, Arg(says="ID of the note to delete (from `memory_search` results)")],
-) -> Answer:
+) -> ToolAnswer:
     """Delete a previously saved note from memory. Use this when the user asks you to forget specific information.
     First use memory_search to find the note and its note_id, then call this with the note_id to remove it."""
-    record = _found(scope.memory, note_id)
+    record = _find_note(scope.memory, note_id)
     echoes = _echoes(scope.memory, record)
     with scope.memory.acting(run=new_id("run")).batch() as memory:
         outcome = memory.forget(record.id, reason="deleted by a tool")
         for message in echoes:
             memory.forget(message.id, reason="it says what was deleted")
-    told = f"Deleted: {said(record.text)}"
+    told = f"Deleted: {memory_text(record.text)}"
     if echoes:
         told += f" ({len(echoes)} message{'s' * (len(echoes) > 1)} that said the same too)"
-    return Answer({"status": "success", "note_id": record.id, "message": told}, outcome_of(outcome))
+    return ToolAnswer({"status": "success", "note_id": record.id, "message": told}, outcome_of(outcome))
 
 
 TOOLS = (memory_search, memory_save, memory_update, memory_delete)
@@ -135,7 +135,7 @@ def _echoes(memory: Memory, record: Record) -> list[Record]:
     ]
 
 
-def _found(memory: Memory, note_id: str) -> Record:
+def _find_note(memory: Memory, note_id: str) -> Record:
     try:
         record = memory.get(note_id)
     except NotFoundError:

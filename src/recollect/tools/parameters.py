@@ -96,7 +96,7 @@ class Parameter:
             return self._list(value)
         if self.arg.reference and is_id(value):
             return value
-        return self._bounded(_scalar(self.name, self.type, value, self.enum))
+        return self._bounded(_read_scalar(self.name, self.type, value, self.enum))
 
     def _list(self, value: Any) -> list[Any]:
         assert self.items is not None
@@ -105,7 +105,7 @@ class Parameter:
         if not isinstance(value, list | tuple):
             raise self._error(value)
         items = [
-            item if self.arg.reference and is_id(item) else _scalar(f"{self.name}[{number}]", self.items, item)
+            item if self.arg.reference and is_id(item) else _read_scalar(f"{self.name}[{number}]", self.items, item)
             for number, item in enumerate(value)
         ]
         low, high = self.arg.items_low, self.arg.items_high
@@ -131,9 +131,9 @@ class Parameter:
         if arg.at_most is not None and value > arg.at_most:
             return arg.at_most
         if arg.at_least is not None and value < arg.at_least:
-            raise ArgumentsError(f"{self.name} is {_shown(value)}; it must be at least {arg.at_least}")
+            raise ArgumentsError(f"{self.name} is {_preview_json(value)}; it must be at least {arg.at_least}")
         if arg.low is not None and arg.high is not None and not arg.low <= value <= arg.high:
-            raise ArgumentsError(f"{self.name} is {_shown(value)}; it must be from {arg.low} to {arg.high}")
+            raise ArgumentsError(f"{self.name} is {_preview_json(value)}; it must be from {arg.low} to {arg.high}")
         return value
 
     def _error(self, value: Any) -> ArgumentsError:
@@ -142,7 +142,7 @@ class Parameter:
             wanted += {"string": ' of texts, such as ["a", "b"]', "integer": " of whole numbers, such as [1, 2]"}.get(
                 self.items, ""
             )
-        return ArgumentsError(f"{self.name} is {_shown(value)}; it must be {wanted}")
+        return ArgumentsError(f"{self.name} is {_preview_json(value)}; it must be {wanted}")
 
 
 def parameters_of(function: Callable[..., Any]) -> tuple[Parameter, ...]:
@@ -181,14 +181,14 @@ def schema_of(parameters: Sequence[Parameter]) -> dict[str, Any]:
 
 def read_arguments(parameters: Sequence[Parameter], given: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
     """What a model gave, as the function takes it, and the names of what was given and is not known."""
-    values, unknown = _named(parameters, _mapping(parameters, given))
+    values, unknown = _match_names(parameters, _mapping(parameters, given))
     missing = [parameter for parameter in parameters if parameter.required and parameter.name not in values]
     if missing:
         raise ArgumentsError(_what_is_missing(missing, unknown))
     for name in unknown:
         for parameter in parameters:
-            if parameter.name not in values and _alike(name, parameter.name):
-                raise ArgumentsError(f"there is no argument {_shown(name)}; did you mean {parameter.name}?")
+            if parameter.name not in values and _similar_spelling(name, parameter.name):
+                raise ArgumentsError(f"there is no argument {_preview_json(name)}; did you mean {parameter.name}?")
     read = {
         parameter.name: parameter.read(values[parameter.name]) if parameter.name in values else parameter.default
         for parameter in parameters
@@ -198,7 +198,7 @@ def read_arguments(parameters: Sequence[Parameter], given: Any) -> tuple[dict[st
 
 def _mapping(parameters: Sequence[Parameter], given: Any) -> Mapping[Any, Any]:
     """The arguments as a mapping; they may come as JSON, even as JSON within JSON, or wrapped."""
-    given = _plain(given)
+    given = _parse_data(given)
     if not isinstance(given, Mapping):
         raise ArgumentsError("the arguments are not a JSON object; give them as {" + _example(parameters) + "}")
     known = {_spelling(parameter.name) for parameter in parameters}
@@ -206,11 +206,11 @@ def _mapping(parameters: Sequence[Parameter], given: Any) -> Mapping[Any, Any]:
     if len(wrapped) == 1 and not any(_spelling(str(name)) in known for name in given):
         inner = given[wrapped[0]]
         if isinstance(inner, Mapping) or (isinstance(inner, str) and inner.lstrip().startswith("{")):
-            return {name: value for name, value in given.items() if name != wrapped[0]} | dict(_plain(inner))
+            return {name: value for name, value in given.items() if name != wrapped[0]} | dict(_parse_data(inner))
     return given
 
 
-def _plain(given: Any) -> Any:
+def _parse_data(given: Any) -> Any:
     """Arguments as data; they may come as JSON."""
     for _ in range(2):
         if isinstance(given, bytes | bytearray):
@@ -223,7 +223,7 @@ def _plain(given: Any) -> Any:
     return {} if given is None else given
 
 
-def _named(parameters: Sequence[Parameter], given: Mapping[Any, Any]) -> tuple[dict[str, Any], list[str]]:
+def _match_names(parameters: Sequence[Parameter], given: Mapping[Any, Any]) -> tuple[dict[str, Any], list[str]]:
     """The given values under the names of the parameters; null is the same as not given."""
     by_spelling = {_spelling(parameter.name): parameter for parameter in parameters}
     names = {parameter.name: parameter for parameter in parameters}
@@ -236,7 +236,7 @@ def _named(parameters: Sequence[Parameter], given: Mapping[Any, Any]) -> tuple[d
             unknown.append(str(key))
         elif parameter.name in values:
             if value != values[parameter.name] and value is not None:
-                raise ArgumentsError(f"{parameter.name} is given twice, as {_shown(key)} too; give it once")
+                raise ArgumentsError(f"{parameter.name} is given twice, as {_preview_json(key)} too; give it once")
         elif value is not None and not _is_nothing(parameter, value):
             values[parameter.name] = value
     return values, unknown
@@ -254,7 +254,7 @@ def _is_nothing(parameter: Parameter, value: Any) -> bool:
 def _what_is_missing(missing: Sequence[Parameter], unknown: Sequence[str]) -> str:
     said = " and ".join(parameter.name for parameter in missing)
     text = f"{said} {'is' if len(missing) == 1 else 'are'} missing; give " + ", ".join(map(_wanted, missing))
-    return f"{text} (instead of {', '.join(_shown(name) for name in unknown[:5])}?)" if unknown else text
+    return f"{text} (instead of {', '.join(_preview_json(name) for name in unknown[:5])}?)" if unknown else text
 
 
 def _wanted(parameter: Parameter) -> str:
@@ -268,43 +268,43 @@ def _example(parameters: Sequence[Parameter]) -> str:
     return ", ".join(f'"{parameter.name}": …' for parameter in wanted)
 
 
-def _scalar(name: str, kind: str, value: Any, enum: tuple[str, ...] = ()) -> Any:
+def _read_scalar(name: str, kind: str, value: Any, enum: tuple[str, ...] = ()) -> Any:
     if kind == "string":
-        return _word(name, value, enum) if enum else _text(name, value)
+        return _read_choice(name, value, enum) if enum else _read_text(name, value)
     if kind == "boolean":
         if isinstance(value, bool):
             return value
         if isinstance(value, str) and value.strip().lower() in _YES_NO:
             return _YES_NO[value.strip().lower()]
     elif isinstance(value, str | int | float) and not isinstance(value, bool):
-        number = _number(value)
+        number = _read_number(value)
         if number is not None and (kind == "number" or number == int(number)):
             return int(number) if kind == "integer" else float(number)
-    raise ArgumentsError(f"{name} is {_shown(value)}; it must be {_WANTED[kind]}")
+    raise ArgumentsError(f"{name} is {_preview_json(value)}; it must be {_WANTED[kind]}")
 
 
-def _text(name: str, value: Any) -> str:
+def _read_text(name: str, value: Any) -> str:
     if isinstance(value, str):
         if found := _NO_TEXT.search(value):
             what = "a null character" if found[0] == "\0" else "half a character (a lone surrogate)"
             raise ArgumentsError(f"{name} has {what} at position {found.start()}; leave it out")
         return value
-    if isinstance(value, int | float) and not isinstance(value, bool) and _number(value) is not None:
+    if isinstance(value, int | float) and not isinstance(value, bool) and _read_number(value) is not None:
         return str(value)
-    raise ArgumentsError(f"{name} is {_shown(value)}; it must be text")
+    raise ArgumentsError(f"{name} is {_preview_json(value)}; it must be text")
 
 
-def _word(name: str, value: Any, enum: tuple[str, ...]) -> str:
+def _read_choice(name: str, value: Any, enum: tuple[str, ...]) -> str:
     if isinstance(value, str):
         if value in enum:
             return value
         for word in enum:
             if _spelling(word) == _spelling(value):
                 return word
-    raise ArgumentsError(f"{name} is {_shown(value)}; it must be one of {', '.join(enum)}")
+    raise ArgumentsError(f"{name} is {_preview_json(value)}; it must be one of {', '.join(enum)}")
 
 
-def _number(value: str | int | float) -> int | float | None:
+def _read_number(value: str | int | float) -> int | float | None:
     if isinstance(value, int):
         return value if abs(value) < _LARGEST else None
     if isinstance(value, str):
@@ -329,7 +329,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         for name, value in pairs:
             if found[name] != value:
-                raise ArgumentsError(f"{_shown(name)} is given twice; give it once")
+                raise ArgumentsError(f"{_preview_json(name)} is given twice; give it once")
     return found
 
 
@@ -343,11 +343,11 @@ def is_id(value: Any) -> bool:
     return isinstance(value, str) and re.fullmatch(r"[a-z]+-[0-9a-z]{26}", value) is not None
 
 
-def _alike(one: str, other: str) -> bool:
+def _similar_spelling(one: str, other: str) -> bool:
     return OSA.normalized_similarity(_spelling(one), _spelling(other)) >= 0.75
 
 
-def _shown(value: Any) -> str:
+def _preview_json(value: Any) -> str:
     try:
         shown = json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError):

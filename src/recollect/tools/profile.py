@@ -9,10 +9,10 @@ from typing import Annotated, Any
 
 from recollect.memory.chat_scope import CONSENT
 from recollect.records import Fact, Record
-from recollect.tools.facts import UserId, recalled, remembered, shown_fact
-from recollect.tools.formatting import marked, moment, said
+from recollect.tools.facts import UserId, fact_data, recall_answer, remember_answer
+from recollect.tools.formatting import created_text, mark_untrusted, memory_text
 from recollect.tools.parameters import Arg
-from recollect.tools.tool import Answer, Scope, tool
+from recollect.tools.tool import Scope, ToolAnswer, tool
 
 _HEADINGS = {
     "work_context": "Work",
@@ -28,14 +28,14 @@ def suggest_merge(
     scope: Scope,
     user_id: UserId,
     limit: Annotated[int, Arg(low=1, high=50, at_most=50, says="Max suggestions (default 10)")] = 10,
-) -> Answer:
+) -> ToolAnswer:
     """Find facts about a user that say nearly the same and could be merged. Merge them with merge_facts."""
     pairs = scope.memory.similar(kinds=("fact",), limit=limit)
     found = [
         {"fact_ids": [one["fact_id"] for one in facts], "facts": facts}
-        for facts in ([shown_fact(record, scope.memory) for record in pair] for pair in pairs)
+        for facts in ([fact_data(record, scope.memory) for record in pair] for pair in pairs)
     ]
-    return Answer({"status": "success", "count": len(found), "suggestions": found}, "found" if found else "empty")
+    return ToolAnswer({"status": "success", "count": len(found), "suggestions": found}, "found" if found else "empty")
 
 
 @tool("profile", does="recall", timeout=15)
@@ -45,12 +45,12 @@ def generate_profile_summary(
     max_words: Annotated[
         int, Arg(low=20, high=1000, at_most=1000, says="Longest summary, in words (default 200)")
     ] = 200,
-) -> Answer:
+) -> ToolAnswer:
     """Summarize all that is known about a user in a few sentences, the most certain and important first."""
     facts = scope.memory.read(kind="fact")
     summary, told = _summary(facts, max_words)
     content = {"status": "success", "summary": summary, "facts": len(facts), "told": told}
-    return Answer(content, "found" if facts else "empty")
+    return ToolAnswer(content, "found" if facts else "empty")
 
 
 def _summary(facts: list[Record], max_words: int) -> tuple[str, int]:
@@ -67,7 +67,7 @@ def _summary(facts: list[Record], max_words: int) -> tuple[str, int]:
     for category, heading in _HEADINGS.items():
         kept = [fact for fact in facts if fact.id in chosen and fact.category == category]
         if kept:
-            sentences.append(f"{heading}: {'; '.join(said(fact.text).rstrip('. ') for fact in kept)}.")
+            sentences.append(f"{heading}: {'; '.join(memory_text(fact.text).rstrip('. ') for fact in kept)}.")
     return " ".join(sentences), len(chosen)
 
 
@@ -81,7 +81,7 @@ def remember_relationship(
     relation: Annotated[str, Arg(says="What they are to the user (e.g., 'sister', 'colleague at Stripe')")],
     confidence: Annotated[float, Arg(low=0.5, high=1.0, says="How confident you are (0.5-1.0)")],
     source_excerpt: Annotated[str | None, Arg(aside=True, says="Quote from message that supports this")] = None,
-) -> Answer:
+) -> ToolAnswer:
     """Remember who somebody is to the user."""
     outcome = scope.memory.remember(
         relation,
@@ -92,7 +92,7 @@ def remember_relationship(
         source=f"tool:{scope.tool}",
         metadata={"person": person.strip()},
     )
-    return remembered(scope, outcome, f"{said(person)} is {said(relation)}")
+    return remember_answer(scope, outcome, f"{memory_text(person)} is {memory_text(relation)}")
 
 
 @tool("profile", does="recall", timeout=15)
@@ -101,16 +101,16 @@ def recall_relationships(
     user_id: UserId,
     person: Annotated[str | None, Arg(aside=True, says="Only this person (optional)")] = None,
     limit: Annotated[int, Arg(low=1, high=100, at_most=100, says="Max results (default 50)")] = 50,
-) -> Answer:
+) -> ToolAnswer:
     """Tell whom the user knows and what they are to the user."""
     found = scope.memory.read(kind="fact", type="relationship", key=person, newest_first=True, limit=limit)
     if person and not found:
         hits = scope.memory.search(person, kinds=("fact",), type="relationship", limit=limit)
         found = [hit.record for hit in hits]
     numbers = scope.memory.numbers([fact.id for fact in found])
-    people = [_shown(fact, numbers[fact.id]) for fact in found]
+    people = [_relationship_fields(fact, numbers[fact.id]) for fact in found]
     content = {"status": "success", "count": len(people), "relationships": people}
-    return Answer(content, "found" if people else "empty")
+    return ToolAnswer(content, "found" if people else "empty")
 
 
 @tool("profile", does="recall", timeout=15)
@@ -120,12 +120,12 @@ def recall_facts_global(
     fact_types: Annotated[list[str] | None, Arg(says="Filter by types (optional)")] = None,
     search_query: Annotated[str | None, Arg(aside=True, says="Semantic search query (optional)")] = None,
     limit: Annotated[int, Arg(low=1, high=50, at_most=50, says="Max results (default 10)")] = 10,
-) -> Answer:
+) -> ToolAnswer:
     """Search for facts about a user from all chats they are in. Works only if the user has agreed to that."""
     if CONSENT not in scope.memory.consents():
         said_no = "not done: the person has not agreed that facts from other chats are recalled here; ask them"
-        return Answer(said_no, "no consent", "refused")
-    return recalled(scope, fact_types, search_query, limit)
+        return ToolAnswer(said_no, "no consent", "refused")
+    return recall_answer(scope, fact_types, search_query, limit)
 
 
 TOOLS = (
@@ -137,13 +137,13 @@ TOOLS = (
 )
 
 
-def _shown(fact: Record, number: int) -> dict[str, Any]:
+def _relationship_fields(fact: Record, number: int) -> dict[str, Any]:
     assert isinstance(fact, Fact)
     shown = {
         "fact_id": number,
-        "person": said(str(fact.metadata.get("person") or fact.label or fact.key or "")),
-        "relation": said(fact.content),
+        "person": memory_text(str(fact.metadata.get("person") or fact.label or fact.key or "")),
+        "relation": memory_text(fact.content),
         "confidence": fact.confidence,
-        "created_at": moment(fact),
+        "created_at": created_text(fact),
     }
-    return marked(fact, shown)
+    return mark_untrusted(fact, shown)

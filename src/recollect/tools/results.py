@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from recollect.errors import InvalidInputError, RecollectError, StoreError
 from recollect.tools.parameters import ArgumentsError
-from recollect.tools.tool import Answer, Tool
+from recollect.tools.tool import Tool, ToolAnswer
 
 LOGGER = logging.getLogger("recollect.tools")
 
@@ -39,28 +39,28 @@ class Result:
         return self.text
 
 
-def failed(tool: Tool, error: RecollectError) -> tuple[Answer, Status]:
+def answer_to_error(tool: Tool, error: RecollectError) -> tuple[ToolAnswer, Status]:
     """An error of ours, told to the model in its words."""
     if isinstance(error, ArgumentsError):
-        return Answer(str(error), "bad arguments"), "invalid"
+        return ToolAnswer(str(error), "bad arguments"), "invalid"
     if isinstance(error, InvalidInputError):
         field, _, item = error.field.partition("[")
         name = tool.fields.get(field) or (f"{field}[{item}" if item else field)
-        return Answer(f"{name}: {str(error).partition(': ')[2]}", "bad arguments"), "invalid"
+        return ToolAnswer(f"{name}: {str(error).partition(': ')[2]}", "bad arguments"), "invalid"
     if isinstance(error, StoreError):
         LOGGER.error("%s failed: %s", tool.name, type(error).__name__)
-    return Answer(str(error), type(error).__name__), "error"
+    return ToolAnswer(str(error), type(error).__name__), "error"
 
 
-def crashed(tool: Tool, call: str, error: BaseException) -> tuple[Answer, Status]:
+def answer_to_crash(tool: Tool, call: str, error: BaseException) -> tuple[ToolAnswer, Status]:
     """An error that nobody foresaw."""
     # neither the message nor the trace: both may hold what a person said
     LOGGER.error("%s failed: %s (call %s)", tool.name, type(error).__name__, call)
     said = "something went wrong inside; whether it was done is in the journal"
-    return Answer(f"{said} (call {call})", type(error).__name__), "error"
+    return ToolAnswer(f"{said} (call {call})", type(error).__name__), "error"
 
 
-def told(tool: Tool, answer: Answer, status: Status) -> str | dict[str, Any] | list[Any]:
+def mark_failure(tool: Tool, answer: ToolAnswer, status: Status) -> str | dict[str, Any] | list[Any]:
     """What is told: what is wrong is marked as wrong, in the way of the suite."""
     content = answer.content
     if answer.exact or not isinstance(content, str) or status == "ok":
@@ -70,7 +70,7 @@ def told(tool: Tool, answer: Answer, status: Status) -> str | dict[str, Any] | l
     return content if status in ("refused", "queued") else f"Error: {content}"
 
 
-def shown(value: object) -> str:
+def preview_text(value: object) -> str:
     """Something that a model gave, short enough to be told back."""
     text = str(value).encode("utf-8", errors="replace").decode("utf-8")
     return repr(text if len(text) <= 40 else text[:37] + "…")

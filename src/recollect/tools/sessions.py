@@ -11,9 +11,9 @@ from typing import Annotated, Any
 from recollect.errors import InvalidInputError, NotFoundError
 from recollect.records import CATEGORIES, OBSERVATION_CATEGORIES, Duplicate, Message, Outcome, Record, Refused, new_id
 from recollect.times import to_text
-from recollect.tools.formatting import MAX_OUTPUT, marked, moment, said
+from recollect.tools.formatting import MAX_OUTPUT, created_text, mark_untrusted, memory_text
 from recollect.tools.parameters import Arg, ArgumentsError
-from recollect.tools.tool import Answer, Scope, tool
+from recollect.tools.tool import Scope, ToolAnswer, tool
 
 _SESSION = "The session, as memory_list_sessions calls it"
 _CARRIED = ("fact", "note", "observation")
@@ -26,7 +26,7 @@ def memory_list_sessions(
     scope: Scope,
     limit: Annotated[int, Arg(at_least=1, at_most=100, declared=True, says="Max sessions (default: 20)")] = 20,
     offset: Annotated[int, Arg(at_least=0, declared=True, says="How many of the latest to pass over (default: 0)")] = 0,
-) -> Answer:
+) -> ToolAnswer:
     """List past conversation sessions, the latest first: what they began with, how long they are and when they were.
     To find what was said, use memory_search with include_conversation instead."""
     found = []
@@ -36,13 +36,13 @@ def memory_list_sessions(
         found.append(
             {
                 "session_id": session.id,
-                "title": said(title if len(title) <= 80 else title[:77] + "…"),
+                "title": memory_text(title if len(title) <= 80 else title[:77] + "…"),
                 "messages": session.messages,
                 "began": to_text(session.began),
                 "ended": to_text(session.ended),
             }
         )
-    return Answer(found, "found" if found else "empty")
+    return ToolAnswer(found, "found" if found else "empty")
 
 
 @tool("sessions", does="recall", timeout=15)
@@ -51,16 +51,16 @@ def memory_read_session(
     session_id: Annotated[str, Arg(says=_SESSION)],
     limit: Annotated[int, Arg(at_least=1, at_most=200, declared=True, says="Max messages (default: 50)")] = 50,
     offset: Annotated[int, Arg(at_least=0, declared=True, says="How many messages to pass over (default: 0)")] = 0,
-) -> Answer:
+) -> ToolAnswer:
     """Read the messages of a past conversation session, from its beginning."""
     messages = scope.memory.read(kind="message", session=session_id, limit=limit, offset=offset)
     if not messages and offset == 0:
         raise NotFoundError(f"there is no session {session_id!r}; memory_list_sessions tells which there are")
-    return Answer([_turn(message) for message in messages], "found" if messages else "empty")
+    return ToolAnswer([_message_fields(message) for message in messages], "found" if messages else "empty")
 
 
 @tool("sessions", does="forget", timeout=30, tier="destructive")
-def memory_delete_session(scope: Scope, session_id: Annotated[str, Arg(says=_SESSION)]) -> Answer:
+def memory_delete_session(scope: Scope, session_id: Annotated[str, Arg(says=_SESSION)]) -> ToolAnswer:
     """Delete the messages of a conversation session. Use this when the user asks for it. What was learned from the
     conversation and saved stays."""
     run = new_id("run")
@@ -71,7 +71,7 @@ def memory_delete_session(scope: Scope, session_id: Annotated[str, Arg(says=_SES
     if not messages:
         raise NotFoundError(f"there is no session {session_id!r}; memory_list_sessions tells which there are")
     told = {"status": "success", "session_id": session_id, "message": f"Deleted {len(messages)} messages."}
-    return Answer(told | {"run": run}, "forgotten")
+    return ToolAnswer(told | {"run": run}, "forgotten")
 
 
 @tool("sessions", does="recall", timeout=30)
@@ -79,7 +79,7 @@ def memory_export(
     scope: Scope,
     limit: Annotated[int, Arg(at_least=1, at_most=500, declared=True, says="Max items (default: 100)")] = 100,
     offset: Annotated[int, Arg(at_least=0, declared=True, says="How many items to pass over (default: 0)")] = 0,
-) -> Answer:
+) -> ToolAnswer:
     """Export facts, notes and observations as JSON that memory_import takes, oldest first. If `next_offset` is in
     the answer there is more: call again with it as offset."""
     records = [record for kind in _CARRIED for record in scope.memory.read(kind=kind)]
@@ -88,7 +88,7 @@ def memory_export(
     too_long: list[str] = []
     room, passed = _ROOM, 0
     for passed, record in enumerate(page, 1):
-        item = _carried(record)
+        item = _export_fields(record)
         size = len(json.dumps(item, ensure_ascii=False)) + 2
         fits = size <= _ROOM
         room -= size if fits else len(record.id) + 4
@@ -104,7 +104,7 @@ def memory_export(
         content["too_long"] = too_long
     if offset + passed < len(records):
         content["next_offset"] = offset + passed
-    return Answer(content, "found" if page else "empty")
+    return ToolAnswer(content, "found" if page else "empty")
 
 
 @tool("sessions", does="remember", timeout=30, idempotent=True)
@@ -113,19 +113,19 @@ def memory_import(
     data: Annotated[
         str, Arg(says="What memory_export gave, as JSON; or a JSON list of texts, each of which becomes a note")
     ],
-) -> Answer:
+) -> ToolAnswer:
     """Save many items at once, all or none. What is already known is passed over."""
     outcomes: list[Outcome] = []
     with scope.memory.acting(run=new_id("run")).batch() as memory:
         # what an export shows otherwise than it is stored is known by that
         carried = [record for kind in _CARRIED for record in memory.read(kind=kind)]
-        exported = {(one.kind, shown): one for one in carried if (shown := said(one.content)) != one.content}
-        for number, item in enumerate(_items(data)):
+        exported = {(one.kind, shown): one for one in carried if (shown := memory_text(one.content)) != one.content}
+        for number, item in enumerate(_parse_items(data)):
             try:
-                if known := _exported(exported, item):
+                if known := _find_exported(exported, item):
                     outcomes.append(Duplicate(message=f"Already known: {known.text}", record=known))
                     continue
-                outcomes.append(_stored(memory, item, f"tool:{scope.tool}"))
+                outcomes.append(_store_item(memory, item, f"tool:{scope.tool}"))
             except InvalidInputError as error:
                 raise ArgumentsError(f"item {number} cannot be imported, and nothing was: {error}") from None
     duplicates = sum(isinstance(outcome, Duplicate) for outcome in outcomes)
@@ -135,31 +135,36 @@ def memory_import(
     content["conflicts"] = len(outcomes) - saved - duplicates - len(refused)
     if refused:
         content["reasons"] = list(dict.fromkeys(refused))[:10]
-    return Answer(content, "written" if saved else "duplicate" if duplicates else "refused")
+    return ToolAnswer(content, "written" if saved else "duplicate" if duplicates else "refused")
 
 
 TOOLS = (memory_list_sessions, memory_read_session, memory_delete_session, memory_export, memory_import)
 
 
-def _turn(message: Record) -> dict[str, Any]:
+def _message_fields(message: Record) -> dict[str, Any]:
     assert isinstance(message, Message)
-    shown = {"id": message.id, "role": message.role, "text": said(message.content), "at": to_text(message.valid_from)}
+    shown = {
+        "id": message.id,
+        "role": message.role,
+        "text": memory_text(message.content),
+        "at": to_text(message.valid_from),
+    }
     if message.speaker:
-        shown["speaker"] = said(message.speaker)
-    return marked(message, shown)
+        shown["speaker"] = memory_text(message.speaker)
+    return mark_untrusted(message, shown)
 
 
-def _carried(record: Record) -> dict[str, Any]:
+def _export_fields(record: Record) -> dict[str, Any]:
     shown: dict[str, Any] = {"kind": record.kind, "text": record.content}
     for name in ("key", "category", "type"):
         if value := getattr(record, name):
             shown[name] = value
     if record.confidence != 1.0:
         shown["confidence"] = record.confidence
-    return marked(record, shown | {"created_at": moment(record)})
+    return mark_untrusted(record, shown | {"created_at": created_text(record)})
 
 
-def _items(data: str) -> list[Any]:
+def _parse_items(data: str) -> list[Any]:
     try:
         read = json.loads(data)
     except (ValueError, RecursionError):
@@ -172,13 +177,13 @@ def _items(data: str) -> list[Any]:
     return items
 
 
-def _exported(exported: dict[tuple[str, str], Record], item: Any) -> Record | None:
+def _find_exported(exported: dict[tuple[str, str], Record], item: Any) -> Record | None:
     """The record that an item was exported from, if that says it otherwise."""
     kind, text = (item.get("kind", "note"), item.get("text")) if isinstance(item, dict) else ("note", item)
     return exported.get((kind, text)) if isinstance(kind, str) and isinstance(text, str) else None
 
 
-def _stored(memory: Any, item: Any, source: str) -> Outcome:
+def _store_item(memory: Any, item: Any, source: str) -> Outcome:
     if isinstance(item, str):
         item = {"kind": "note", "text": item}
     if not isinstance(item, dict) or item.get("kind", "note") not in _CARRIED:
@@ -190,12 +195,12 @@ def _stored(memory: Any, item: Any, source: str) -> Outcome:
     if kind == "note":
         outcome = memory.note(text, source=source)
     elif kind == "observation":
-        outcome = memory.observe(text, _one_of(item, "category", OBSERVATION_CATEGORIES), source=source)
+        outcome = memory.observe(text, _check_one_of(item, "category", OBSERVATION_CATEGORIES), source=source)
     else:
         outcome = memory.remember(
             text,
             key=item.get("key"),
-            category=_one_of(item, "category", CATEGORIES),
+            category=_check_one_of(item, "category", CATEGORIES),
             type=item.get("type"),
             confidence=item.get("confidence", 1.0),
             source=source,
@@ -203,7 +208,7 @@ def _stored(memory: Any, item: Any, source: str) -> Outcome:
     return outcome
 
 
-def _one_of(item: dict[str, Any], name: str, allowed: tuple[str, ...]) -> Any:
+def _check_one_of(item: dict[str, Any], name: str, allowed: tuple[str, ...]) -> Any:
     if item.get(name) is not None and item[name] not in allowed:
         raise InvalidInputError(name, f"must be one of {', '.join(allowed)}")
     return item.get(name)

@@ -24,21 +24,21 @@ from typing import Any, Protocol
 from recollect import checks as check
 from recollect.errors import InvalidInputError, NotFoundError, RecollectError
 from recollect.memory.async_memory import in_thread
-from recollect.memory.chat_scope import group
+from recollect.memory.chat_scope import group_chat
 from recollect.memory.memory import Memory
 from recollect.memory.thread_pool import WORKERS
-from recollect.memory.write import DoneAlreadyError, masked_session
+from recollect.memory.write import DoneAlreadyError, mask_session
 from recollect.records import ToolCall, new_id
 from recollect.times import Clock, utc_now
-from recollect.tools.deferred import Answers, Late, Patience
+from recollect.tools.deferred import DeferredAnswers, DeferredCall, ReplyTimeouts
 from recollect.tools.formatting import MAX_OUTPUT as MAX_OUTPUT
-from recollect.tools.formatting import harmless, phrased
+from recollect.tools.formatting import neutralize, render_answer
 from recollect.tools.functions import function_of
 from recollect.tools.log import CallLog
 from recollect.tools.parameters import ArgumentsError, Parameter, read_arguments
 from recollect.tools.results import Result as Result
-from recollect.tools.results import Status, crashed, failed, shown, told
-from recollect.tools.tool import Answer, Scope, Tool
+from recollect.tools.results import Status, answer_to_crash, answer_to_error, mark_failure, preview_text
+from recollect.tools.tool import Scope, Tool, ToolAnswer
 
 LOGGER = logging.getLogger("recollect.tools")
 
@@ -52,7 +52,7 @@ _PAUSED = {
 
 
 _FEW, _SHORT = 20, 4_000
-_DONE = Answer("done meanwhile; the memory has it", "done")
+_DONE = ToolAnswer("done meanwhile; the memory has it", "done")
 
 
 class Telemetry(Protocol):
@@ -68,7 +68,7 @@ class Telemetry(Protocol):
 
 
 @dataclass(slots=True)
-class _Asked:
+class _ActiveCall:
     """A call that is being worked on."""
 
     tool: Tool
@@ -78,7 +78,7 @@ class _Asked:
     user: str
     ignored: tuple[str, ...] = ()
     values: dict[str, Any] = field(default_factory=dict, repr=False)
-    late: Late | None = None
+    late: DeferredCall | None = None
     """As it is kept, or is about to be."""
     kept: str | None = None
     writes: bool = False
@@ -135,16 +135,16 @@ class Suite:
         fixed_user: bool | None = None,
         log: CallLog | None = None,
         telemetry: Telemetry | None = None,
-        patience: Patience | None = None,
+        patience: ReplyTimeouts | None = None,
         clock: Clock = utc_now,
     ) -> None:
-        check.instance("memory", memory, Memory, "a Memory, as recollect.open(…).user(…) gives it")
+        check.check_instance("memory", memory, Memory, "a Memory, as recollect.open(…).user(…) gives it")
         self.tools: dict[str, Tool] = {}
         for tool in tools:
             if self.tools.setdefault(tool.name, tool) is not tool:
                 raise InvalidInputError("tools", f"two tools are called {tool.name}")
         # what is wrong with these is for the host to know, and now; with others in it, a chat is a group
-        chat = group(chat) if chat and others else chat
+        chat = group_chat(chat) if chat and others else chat
         memory.acting(agent=agent, session=session)
         self.memory = memory.acting(chat=chat)
         self.session, self.chat, self.agent = session, chat, agent
@@ -156,7 +156,7 @@ class Suite:
         self._telemetry = telemetry
         self._patience = patience
         self._clock = clock
-        self._questions = Answers[Result]()
+        self._questions = DeferredAnswers[Result]()
         self._allowance: _Allowance | None = None
         self._habits = _Habits(telemetry)
 
@@ -165,7 +165,7 @@ class Suite:
 
     def response(self, calls: int | None = None) -> Suite:
         """The same tools for one response of the model, which may make so many calls and no more."""
-        most = CALLS_PER_RESPONSE if calls is None else check.instance("calls", calls, int, "a whole number")
+        most = CALLS_PER_RESPONSE if calls is None else check.check_instance("calls", calls, int, "a whole number")
         bounded = object.__new__(Suite)
         bounded.__dict__.update(self.__dict__)
         bounded._allowance = _Allowance(most)
@@ -179,7 +179,7 @@ class Suite:
     def schema(self, name: str) -> dict[str, Any]:
         """The JSON Schema of a tool's arguments, as it is offered here."""
         if not isinstance(name, str) or name not in self.tools:
-            raise NotFoundError(f"there is no tool {shown(name)}")
+            raise NotFoundError(f"there is no tool {preview_text(name)}")
         return self.tools[name].schema(with_user=not self.fixed_user)
 
     def functions(self) -> dict[str, Callable[..., str]]:
@@ -244,39 +244,42 @@ class Suite:
             return []
         return self._patience.backlog.finished(self.memory.user_id, self.session, self.chat)
 
-    def redo(self, late: Late) -> Result:
+    def redo(self, late: DeferredCall) -> Result:
         """Do what a process was asked that may have died since. What it has done already is not done again."""
-        tool = self.find(check.instance("late", late, Late, "a call as the queue keeps it").tool)
+        tool = self.find(check.check_instance("late", late, DeferredCall, "a call as the queue keeps it").tool)
         if tool is None:
-            raise NotFoundError(f"there is no tool {shown(late.tool)}")
-        asked = _Asked(tool, late.call, time.perf_counter_ns(), late.arguments, late.user, late=late)
+            raise NotFoundError(f"there is no tool {preview_text(late.tool)}")
+        asked = _ActiveCall(tool, late.call, time.perf_counter_ns(), late.arguments, late.user, late=late)
         try:
             asked.values, asked.ignored = read_arguments(self._reading[tool.name], late.arguments)
             result = self._result(asked, *self._done(asked, self._people[late.user], asked.values))
         except RecollectError as error:
-            result = self._result(asked, *failed(asked.tool, error))
+            result = self._result(asked, *answer_to_error(asked.tool, error))
         if self._log is not None:
             row = replace(self._row(asked, result), status="queued")
             self._log.add(asked.user, row, late.arguments, result.text, again=True, may_wait=True)
         return result
 
-    def _ask(self, name: str, given: Any) -> tuple[_Asked, Future[Result] | Result]:
+    def _ask(self, name: str, given: Any) -> tuple[_ActiveCall, Future[Result] | Result]:
         """Begin a call; what comes of it, or what is to be said at once."""
         asked, begun = self._begin(name, given)
         return asked, begun if isinstance(begun, Future) else self._end(asked, *begun)
 
-    def _begin(self, name: str, given: Any) -> tuple[_Asked, Future[Result] | tuple[Answer, Status]]:
+    def _begin(self, name: str, given: Any) -> tuple[_ActiveCall, Future[Result] | tuple[ToolAnswer, Status]]:
         """Read, check, and hand over to a thread; or the answer, if it need not come so far."""
         began = time.perf_counter_ns()
         tool = self.find(name)
-        asked = _Asked(tool or _unknown(), new_id("call"), began, given, self.memory.user_id)
+        asked = _ActiveCall(tool or _unknown(), new_id("call"), began, given, self.memory.user_id)
         if tool is None:
             names = ", ".join(self.tools)
-            return asked, (Answer(f"there is no tool {shown(name)}; there are {names}", "unknown tool"), "invalid")
+            return asked, (
+                ToolAnswer(f"there is no tool {preview_text(name)}; there are {names}", "unknown tool"),
+                "invalid",
+            )
         if self._allowance is not None and not self._allowance.take():
             most = self._allowance.calls
             said = f"not done: a response may make {most} memory calls, and {most} were made; answer the person now"
-            return asked, (Answer(said, "too many calls"), "limited")
+            return asked, (ToolAnswer(said, "too many calls"), "limited")
         try:
             values, asked.ignored = read_arguments(self._reading[tool.name], given)
             asked.values = values
@@ -284,10 +287,13 @@ class Suite:
             asked.user = memory.user_id
             memory._person.check_no_batch()  # the thread that does it would wait for this one
         except RecollectError as error:
-            return asked, failed(asked.tool, error)
+            return asked, answer_to_error(asked.tool, error)
         except Exception as error:
             LOGGER.warning("the arguments of %s could not be read: %s", tool.name, type(error).__name__)
-            return asked, (Answer("the arguments are not plain data; give one JSON object", "bad arguments"), "invalid")
+            return asked, (
+                ToolAnswer("the arguments are not plain data; give one JSON object", "bad arguments"),
+                "invalid",
+            )
         try:
             if self._questions and not asked.reads:
                 self._questions.forget()
@@ -296,9 +302,9 @@ class Suite:
             # in the context of the caller: what is traced there belongs to the host's own trace
             return asked, WORKERS.submit(asked.user, copy_context().run, self._work, asked, memory, values)
         except RuntimeError as error:  # no thread can begin, or the interpreter is ending
-            return asked, crashed(asked.tool, asked.call, error)
+            return asked, answer_to_crash(asked.tool, asked.call, error)
 
-    def _work(self, asked: _Asked, memory: Memory, values: dict[str, Any]) -> Result:
+    def _work(self, asked: _ActiveCall, memory: Memory, values: dict[str, Any]) -> Result:
         """In a thread: do it, and log it."""
         result = self._result(asked, *self._done(asked, memory, values))
         with asked.guard:
@@ -316,15 +322,15 @@ class Suite:
         self._settle(asked, result)
         return result
 
-    def _done(self, asked: _Asked, memory: Memory, values: dict[str, Any]) -> tuple[Answer, Status]:
+    def _done(self, asked: _ActiveCall, memory: Memory, values: dict[str, Any]) -> tuple[ToolAnswer, Status]:
         """Run the tool. Whatever it raises becomes an answer."""
         tool = asked.tool
         try:
             if self._log is not None and (why := self._log.refusal(asked.user)):
-                return Answer(f"not done: {why}", "budget"), "limited"
+                return ToolAnswer(f"not done: {why}", "budget"), "limited"
             mode = memory.mode
             if mode == "incognito" or (mode == "paused" and not tool.reads(values)):
-                return Answer(_PAUSED[mode], f"refused:{mode}"), "refused"
+                return ToolAnswer(_PAUSED[mode], f"refused:{mode}"), "refused"
             here = memory.acting(f"tool:{tool.name}", agent=self.agent, session=self.session, call=asked.call)
             here = here._unless(asked.may_be_done)
             scope = Scope(memory=here, tool=tool.name, session=self.session, people=tuple(self._people))
@@ -334,21 +340,21 @@ class Suite:
             return _DONE, "ok"
         except RecollectError as error:
             # what is to be forgotten is gone, if it was another process that did it
-            if asked.late is not None and _is_done(memory, asked.call):
+            if asked.late is not None and _is_in_journal(memory, asked.call):
                 return _DONE, "ok"
-            return failed(asked.tool, error)
+            return answer_to_error(asked.tool, error)
         except BaseException as error:  # the outermost handler: nothing may reach the model's loop
-            return crashed(asked.tool, asked.call, error)
+            return answer_to_crash(asked.tool, asked.call, error)
 
-    def _result(self, asked: _Asked, answer: Answer, status: Status) -> Result:
+    def _result(self, asked: _ActiveCall, answer: ToolAnswer, status: Status) -> Result:
         """Phrase the answer."""
         try:
-            content = harmless(told(asked.tool, answer, status))
-            text = phrased(content, MAX_OUTPUT)
+            content = neutralize(mark_failure(asked.tool, answer, status))
+            text = render_answer(content, MAX_OUTPUT)
         except Exception as error:  # a tool gave what cannot be told
-            answer, status = crashed(asked.tool, asked.call, error)
-            content = told(asked.tool, answer, status)
-            text = phrased(content, MAX_OUTPUT)
+            answer, status = answer_to_crash(asked.tool, asked.call, error)
+            content = mark_failure(asked.tool, answer, status)
+            text = render_answer(content, MAX_OUTPUT)
         return Result(
             text=text,
             status=status,
@@ -360,13 +366,13 @@ class Suite:
             ignored=asked.ignored,
         )
 
-    def _end(self, asked: _Asked, answer: Answer, status: Status) -> Result:
+    def _end(self, asked: _ActiveCall, answer: ToolAnswer, status: Status) -> Result:
         """Phrase the answer to what was not begun, and log the call."""
         result = self._result(asked, answer, status)
         self._note(asked, result)
         return result
 
-    def _joined(self, asked: _Asked, known: Future[Result]) -> Future[Result]:
+    def _joined(self, asked: _ActiveCall, known: Future[Result]) -> Future[Result]:
         """The answer to a question that is being worked on already."""
         mine: Future[Result] = Future()
         mine.set_running_or_notify_cancel()
@@ -383,7 +389,7 @@ class Suite:
         known.add_done_callback(answer)
         return mine
 
-    def _times(self, asked: _Asked) -> tuple[float, float]:
+    def _times(self, asked: _ActiveCall) -> tuple[float, float]:
         """How long a reply waits for this call, and how much longer if it cannot be kept."""
         if self._patience is None:
             return asked.tool.timeout, 0.0
@@ -391,7 +397,7 @@ class Suite:
         soon = min(soon, asked.tool.timeout)
         return soon, asked.tool.timeout - soon
 
-    def _set_aside(self, asked: _Asked, begun: Future[Result]) -> Result | None:
+    def _set_aside(self, asked: _ActiveCall, begun: Future[Result]) -> Result | None:
         """The reply waits no longer: keep the call where no kill can lose it, and say so; None if that cannot be."""
         assert self._patience is not None
         if asked.reads:
@@ -408,13 +414,13 @@ class Suite:
         with asked.guard:
             if asked.result is None:
                 answer = {"status": "queued", "task_id": asked.call, "message": said} if asked.tool.json else said
-                result = self._result(asked, Answer(answer, "queued"), "queued")
+                result = self._result(asked, ToolAnswer(answer, "queued"), "queued")
                 asked.given_up = (self._note(asked, result), result.text)
                 return result
         self._settle(asked, None)
         return asked.result
 
-    def _settle(self, asked: _Asked, result: Result | None) -> None:
+    def _settle(self, asked: _ActiveCall, result: Result | None) -> None:
         """What was kept has been done, or has to be tried again; without a result, it was answered after all."""
         if self._patience is None or asked.kept is None or asked.late is None:
             return
@@ -429,8 +435,8 @@ class Suite:
         except Exception as error:  # it stays kept, and whoever tries it again finds it done
             LOGGER.warning("the call %s stays queued: %s", asked.call, type(error).__name__)
 
-    def _late(self, asked: _Asked) -> Late:
-        return Late(
+    def _late(self, asked: _ActiveCall) -> DeferredCall:
+        return DeferredCall(
             call=asked.call,
             user=asked.user,
             tool=asked.tool.name,
@@ -441,12 +447,12 @@ class Suite:
             people=tuple(self._people),
         )
 
-    def _give_up(self, asked: _Asked, begun: Future[Result]) -> Result:
+    def _give_up(self, asked: _ActiveCall, begun: Future[Result]) -> Result:
         """It takes too long. What has begun goes on; the log is told when it ends."""
         seconds = f"{asked.tool.timeout:g} s"
         if begun.cancel():
             said = f"{asked.tool.name} could not begin within {seconds}; nothing was done, and you can try again"
-            return self._end(asked, Answer(said, "not begun"), "timeout")
+            return self._end(asked, ToolAnswer(said, "not begun"), "timeout")
         said = (
             f"{asked.tool.name} is not done after {seconds} and goes on; look whether it was done before you"
             f" repeat it (call {asked.call})"
@@ -454,11 +460,11 @@ class Suite:
         with asked.guard:
             if asked.result is not None:  # at the last moment
                 return asked.result
-            result = self._result(asked, Answer(said, "running"), "timeout")
+            result = self._result(asked, ToolAnswer(said, "running"), "timeout")
             asked.given_up = (self._note(asked, result), result.text)
             return result
 
-    def _note(self, asked: _Asked, result: Result, *, may_wait: bool = False) -> ToolCall:
+    def _note(self, asked: _ActiveCall, result: Result, *, may_wait: bool = False) -> ToolCall:
         """Log a call that is answered now, whatever happens to the log."""
         row = self._row(asked, result)
         try:
@@ -474,7 +480,7 @@ class Suite:
             LOGGER.error("the call %s is missing in telemetry: %s", asked.call, type(error).__name__)
         return row
 
-    def _row(self, asked: _Asked, result: Result) -> ToolCall:
+    def _row(self, asked: _ActiveCall, result: Result) -> ToolCall:
         return ToolCall(
             id=asked.call,
             at=self._clock(),
@@ -483,7 +489,7 @@ class Suite:
             status=result.status,
             outcome=result.outcome,
             latency_ms=result.latency_ms,
-            session=masked_session(self.session),
+            session=mask_session(self.session),
             agent=self.agent,
         )
 
@@ -503,7 +509,7 @@ class Suite:
                 found = self._people.get(named) or self._people.get(named.strip().removesuffix(".0"))
                 if found is None:
                     allowed = " or ".join(self._people)
-                    raise ArgumentsError(f"{parameter.name} is {shown(named)}; here it can only be {allowed}")
+                    raise ArgumentsError(f"{parameter.name} is {preview_text(named)}; here it can only be {allowed}")
                 return found
         return self.memory
 
@@ -537,7 +543,7 @@ def _unknown() -> Tool:
         idempotent=True,
         timeout=0,
         json=False,
-        run=lambda: Answer(""),
+        run=lambda: ToolAnswer(""),
     )
 
 
@@ -545,7 +551,7 @@ def _spelling(name: str) -> str:
     return re.sub(r"[\s_\-]+", "", name).casefold()
 
 
-def _is_done(memory: Memory, call: str) -> bool:
+def _is_in_journal(memory: Memory, call: str) -> bool:
     """Whether the journal has this call; not that we know, if it cannot be read."""
     try:
         return bool(memory.history(call=call, limit=1))

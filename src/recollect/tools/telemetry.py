@@ -100,7 +100,7 @@ _served: list[CollectorRegistry] = []
 """What is shown to Prometheus, if it is."""
 
 
-def shown_to_prometheus() -> str:
+def prometheus_text() -> str:
     """What Prometheus is shown of tool calls, for those who show it something too; empty if that is off."""
     if not _served:
         return ""
@@ -126,7 +126,7 @@ def _set_up(exporters: list[str]) -> None:
             _import_otlp()
             missing = "prometheus"
         if serving:
-            readers.append(_serve(serving))
+            readers.append(_start_endpoints(serving))
     except ImportError:
         raise MissingExtraError(missing, f"MEMORY_TELEMETRY={','.join(exporters)}") from None
     resource = _resource()
@@ -175,7 +175,7 @@ def _otlp(resource: Resource) -> tuple[MetricReader, TracerProvider]:
     return PeriodicExportingMetricReader(OTLPMetricExporter()), tracing
 
 
-def _serve(exporters: list[str]) -> MetricReader:
+def _start_endpoints(exporters: list[str]) -> MetricReader:
     """Endpoints at ``prometheus:PORT``, on this machine only, or at ``prometheus:HOST:PORT``. They show our metrics
     and nothing else of the process."""
     from opentelemetry.exporter.prometheus import PrometheusMetricReader

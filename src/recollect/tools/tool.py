@@ -23,7 +23,7 @@ Does = Literal["recall", "remember", "change", "forget", "other"]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ToolAnswer:
     """What a tool answers: text, or what becomes JSON. ``outcome`` says in a word what came of it, for the log."""
 
     content: str | dict[str, Any] | list[Any]
@@ -59,7 +59,7 @@ class Tool:
     timeout: float
     json: bool
     """Whether it answers in JSON, also when something is wrong."""
-    run: Callable[..., Answer] = field(repr=False)
+    run: Callable[..., ToolAnswer] = field(repr=False)
     reads: Callable[[Mapping[str, Any]], bool] = field(default=lambda _: False, repr=False)
     """Whether a call with these arguments only reads, of a tool that can do more."""
     fields: dict[str, str] = field(default_factory=dict, repr=False)
@@ -81,10 +81,10 @@ def tool(
     fields: dict[str, str] | None = None,
     name: str | None = None,
     reads: Callable[[Mapping[str, Any]], bool] | None = None,
-) -> Callable[[Callable[..., Answer]], Tool]:
+) -> Callable[[Callable[..., ToolAnswer]], Tool]:
     """Declare a tool. Its docstring is what the model reads; the first parameter is the `Scope`."""
 
-    def declare(function: Callable[..., Answer]) -> Tool:
+    def declare(function: Callable[..., ToolAnswer]) -> Tool:
         called = name or function.__name__
         level: Tier = tier or ("read_only" if does == "recall" else "side_effecting")
         return Tool(
@@ -119,6 +119,6 @@ def record_of(outcome: Outcome) -> Record:
     return record
 
 
-def refused(outcome: Outcome) -> Answer:
+def refusal_answer(outcome: Outcome) -> ToolAnswer:
     """The answer of a JSON suite to what the policy would not have."""
-    return Answer({"status": "refused", "message": outcome.message}, outcome_of(outcome), "refused")
+    return ToolAnswer({"status": "refused", "message": outcome.message}, outcome_of(outcome), "refused")

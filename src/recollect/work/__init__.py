@@ -1,1 +1,1 @@
-"""Durable background work: one contract, embedded in SQLite or on PostgreSQL, a worker, a schedule."""
+"""Durable background work: one contract, queues on SQLite and PostgreSQL, a worker, a schedule."""

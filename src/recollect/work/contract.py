@@ -1,12 +1,12 @@
-"""What a queue of work is, whatever keeps it.
+"""The contract of a work queue.
 
-A `Task` says what to do; whoever puts it owns it until it is accepted. A `Job` is a task in the queue with its
-fate, known by its id. A `Lease` is a job in the hands of one worker for a time, known by its fence: a number that
-grows whenever the job changes hands, so that who was thought dead cannot finish what another has begun again.
+A `Task` says what to do; its caller owns it until it is accepted. A `Job` is a task in the queue with its state,
+identified by its id. A `Lease` is a job held by one worker for a time, identified by its fence: a number that grows
+whenever the job changes hands, so that a worker thought dead cannot finish what another has started again.
 
-Jobs of one user run one at a time: those of a higher priority first, then in the order they were put. A job that
-waits to be tried again keeps its place, and those behind it wait; a job put for later takes its place when it is
-due. Jobs of no user run in any order. Knows no database.
+Jobs of one user run one at a time: those of a higher priority first, then in the order they were put. A job that waits
+for a retry keeps its place, and those behind it wait; a job put for later takes its place when it is due. Jobs of no
+user run in any order.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, Literal, Self
 
 from recollect.errors import NotFoundError, RecollectError
 from recollect.times import Clock, utc_now
-from recollect.usage_metrics import QueueFigures
+from recollect.usage_metrics import QueueMetrics
 from recollect.work.lease_owners import is_dead
 from recollect.work.wakeup import Watcher, Watchers
 
@@ -31,15 +31,15 @@ QUEUE_SIZE = 1000
 MAX_ATTEMPTS = 5
 LEASE_SECONDS = 60.0
 _SOONEST, _LATEST = 0.002, 0.05
-"""How long `Queue.wait` pauses between looks at a job that another process may finish."""
+"""The range of pauses in which `Queue.wait` polls a job that another process may finish."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What to do.
+    """A task to be queued.
 
-    ``key``: while a job with the same key is not finished, this is not put again. With ``once`` a finished job
-    counts as well, for as long as it is remembered (`Keeping.once`).
+    ``key``: while a job with the same key is unfinished, the task is not queued again. With ``once`` a finished job
+    counts as well, as long as it is remembered (`Keeping.once`).
     """
 
     name: str
@@ -54,7 +54,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A task in the queue. ``attempts`` counts the present one; ``error`` never quotes what was worked on."""
+    """A task in the queue. ``attempts`` includes the present one; ``error`` never quotes the data."""
 
     id: str
     name: str
@@ -73,13 +73,13 @@ class Job:
 
     @property
     def finished(self) -> bool:
-        """Whether nothing more will be done about it."""
+        """True if nothing more will be done about it."""
         return self.state in ("done", "dead")
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The task is durable. ``fresh`` is False if a job with its key was there already; ``id`` is that job's."""
+    """The task is durable. ``fresh`` is False if a job with its key existed; ``id`` is then that job's."""
 
     id: str
     fresh: bool
@@ -87,7 +87,7 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A job in the hands of one worker."""
+    """A job held by one worker."""
 
     job: Job
     fence: int
@@ -102,8 +102,8 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
-    """The attempt failed; the next one in so many seconds, or, with None, never."""
+class FailedAttempt:
+    """The attempt failed; the next one is in ``retry_in`` seconds, or, with None, never."""
 
     lease: Lease
     error: str
@@ -112,25 +112,25 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """The job was not begun; as if it had never been taken."""
+    """The job was not started; as if it had never been taken."""
 
     lease: Lease
 
 
-Outcome = Done | Failed | Returned
+Outcome = Done | FailedAttempt | Returned
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """What an exchange gave: new leases, and the ids of jobs that were in other hands by then."""
+class TakenJobs:
+    """The result of an exchange: new leases, and the ids of jobs that other workers held by then."""
 
     leases: tuple[Lease, ...] = ()
     lost: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Keeping:
-    """How long finished jobs are kept: done ones with their results, ``once`` ones without, and dead letters."""
+class Retention:
+    """Retention of finished jobs: done ones with their results, ``once`` ones without, and dead letters."""
 
     done: timedelta = timedelta(days=1)
     once: timedelta = timedelta(days=30)
@@ -139,7 +139,7 @@ class Keeping:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settlement:
-    """What becomes of a leased job. Worked out here once, so that no two queues can differ."""
+    """The next state of a leased job. Computed here once, so that queues cannot differ."""
 
     id: str
     fence: int
@@ -150,12 +150,12 @@ class Settlement:
     error: str | None = None
     result: Any = None
     revoked: bool = False
-    """The lease was taken away from its worker: its fence must no longer fit."""
+    """The lease was taken from its worker: its fence must no longer match."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """What a worker would take: so many, of these names (None: all), until then unless it renews the lease."""
+class JobRequest:
+    """A worker's request: at most ``limit`` jobs of these names (None: all), leased until then unless renewed."""
 
     worker: str
     limit: int
@@ -164,26 +164,26 @@ class Wanted:
 
 
 class GiveUpError(RecollectError):
-    """Raise it in a handler: this job can never succeed. The message is stored; quote no memory content in it."""
+    """Raise in a handler: this job can never succeed. The message is stored; do not quote memory content in it."""
 
 
 class RetryLaterError(RecollectError):
-    """Raise it in a handler: try again in so many seconds. The message is stored; quote no memory content in it."""
+    """Raise in a handler: retry after this many seconds. The message is stored; do not quote memory content in it."""
 
     def __init__(self, seconds: float, message: str | None = None) -> None:
         self.seconds = seconds
-        super().__init__(message or "to be tried again later")
+        super().__init__(message or "retry later")
 
 
 class Queue(ABC):
-    """A durable queue. Any number of threads and processes may use the same one.
+    """A durable queue. Any number of threads and processes may share one.
 
     Public methods that are not abstract are the same for all queues.
     """
 
-    def __init__(self, *, size: int, clock: Clock | None, keeping: Keeping | None) -> None:
+    def __init__(self, *, size: int, clock: Clock | None, keeping: Retention | None) -> None:
         self.size = size
-        self.keeping = keeping or Keeping()
+        self.keeping = keeping or Retention()
         self._clock = clock or utc_now
         self.watchers = Watchers()
         self._waiting = Watchers()
@@ -191,12 +191,12 @@ class Queue(ABC):
     # putting
 
     def put(self, task: Task) -> Accepted:
-        """Accept a task: durable when this returns. `QueueFullError` if too much is waiting already."""
+        """Accept a task: durable when this returns. `QueueFullError` if too much is waiting."""
         return self.put_many([task])[0]
 
     @abstractmethod
     def put_many(self, tasks: Sequence[Task]) -> list[Accepted]:
-        """Accept all of them in one transaction, or none."""
+        """Accept all tasks in one transaction, or none."""
 
     # working
 
@@ -208,10 +208,10 @@ class Queue(ABC):
         names: Sequence[str] | None = None,
         seconds: float = LEASE_SECONDS,
         finished: Sequence[Outcome] = (),
-    ) -> Taken:
-        """Record what is finished, and take up to so many jobs, all in one transaction."""
+    ) -> TakenJobs:
+        """Record what is finished and take up to ``limit`` jobs, in one transaction."""
         now = self.now()
-        wanted = Wanted(
+        wanted = JobRequest(
             worker=worker,
             limit=limit,
             names=None if names is None else tuple(names),
@@ -225,22 +225,24 @@ class Queue(ABC):
         return taken
 
     def settle(self, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
-        """Record what is finished; gives the ids of jobs that were in other hands by then."""
+        """Record what is finished; return the ids of jobs that other workers held by then."""
         return self.take("", 0, finished=outcomes).lost
 
     @abstractmethod
-    def exchange(self, settlements: Sequence[Settlement], wanted: Wanted) -> Taken:
-        """`take`, worked out. A settlement counts only with the fence of the present lease; repeating it is fine."""
+    def exchange(self, settlements: Sequence[Settlement], wanted: JobRequest) -> TakenJobs:
+        """Do the exchange of `take`. A settlement counts only with the fence of the present lease; repeating it is
+        safe.
+        """
 
     @abstractmethod
     def renew(self, leases: Sequence[Lease], seconds: float = LEASE_SECONDS) -> tuple[str, ...]:
-        """Hold on to these from now on for so many seconds; gives the ids of those that are lost."""
+        """Extend these leases by this many seconds from now; return the ids of lost ones."""
 
     def recover(self, worker: str = "", held: Sequence[Lease] = ()) -> int:
-        """Free what dead workers hold; gives how many.
+        """Free the jobs of dead workers; return their number.
 
-        A worker is dead if its lease is over, or, on this machine, if its process has ended. A worker that
-        gives its name and what it holds gets rid of what it took without being told, when a connection broke.
+        A worker is dead if its lease has expired or, on this machine, if its process has ended. A worker that passes
+        its name and leases releases jobs it took without knowing, after a connection broke.
         """
         now, mine = self.now(), {(lease.job.id, lease.fence) for lease in held}
         dead: dict[str, bool] = {}
@@ -253,33 +255,33 @@ class Queue(ABC):
             if owner not in dead:
                 dead[owner] = is_dead(owner)
             if dead[owner] or until <= now:
-                freed.append(settlement(Failed(lease, "the worker that ran it died", 0.0), now, revoked=True))
+                freed.append(settlement(FailedAttempt(lease, "the worker that ran it died", 0.0), now, revoked=True))
         if not freed:
             return 0
-        lost = self.exchange(freed, Wanted(worker="", limit=0, names=(), until=now)).lost
+        lost = self.exchange(freed, JobRequest(worker="", limit=0, names=(), until=now)).lost
         self.announce()
         return len(freed) - len(lost)
 
     @abstractmethod
     def running(self) -> list[tuple[Lease, str, datetime]]:
-        """What is leased, by whom and until when."""
+        """Return the leased jobs with their owner and expiry."""
 
     @abstractmethod
     def next_at(self, names: Sequence[str] | None = None) -> datetime | None:
-        """When the next job that waits for its time is due."""
+        """Return when the next job that waits for its time is due."""
 
     # asking
 
     @abstractmethod
     def job(self, job_id: str) -> Job | None:
-        """The job; None if there never was one, or it is no longer remembered."""
+        """Return the job; None if it never existed or is no longer remembered."""
 
     @abstractmethod
     def collect(self, job_id: str) -> Job | None:
-        """The job with its result, which, if it is finished, is forgotten at the same moment."""
+        """Return the job with its result; if it is finished, the result is removed at the same time."""
 
     def wait(self, job_id: str, timeout: float) -> Job | None:
-        """The job as soon as it is finished, or as it is after so many seconds; None as with `job`."""
+        """Return the job once it is finished, or as it is after ``timeout`` seconds; None as with `job`."""
         deadline = time.monotonic() + timeout
         pause = _SOONEST
         with self._waiting.watching() as watcher:
@@ -292,7 +294,7 @@ class Queue(ABC):
                 pause = min(pause * 1.5, _LATEST)
 
     def run_or_queue(self, task: Task, timeout: float = 0.2) -> Job:
-        """Put the task and wait for it a moment: what does not finish goes on, and `collect` gives it later."""
+        """Queue the task and wait briefly: if it does not finish in time, `collect` returns it later."""
         accepted = self.put(task)
         job = self.wait(accepted.id, timeout)
         if job is None:
@@ -301,70 +303,70 @@ class Queue(ABC):
 
     @abstractmethod
     def depth(self) -> dict[State, int]:
-        """How many jobs there are in each state."""
+        """Count the jobs in each state."""
 
-    # dead letters, and what else an operator does
+    # dead letters and operations
 
     @abstractmethod
-    def figures(self, tenant: str | None = None) -> QueueFigures:
-        """How much waits and how long things took, of all jobs or of a tenant's. Those of no user are the default's."""
+    def metrics(self, tenant: str | None = None) -> QueueMetrics:
+        """Return statistics of the queue, for all jobs or a tenant's. Jobs of no user belong to the default tenant."""
 
     @abstractmethod
     def dead(self, *, user_id: str | None = None, tenant: str | None = None, limit: int = 100) -> list[Job]:
-        """The jobs that were given up, newest first."""
+        """Return the dead jobs, newest first."""
 
     @abstractmethod
     def retry(self, job_id: str) -> Job:
-        """Begin a dead job anew. `NotFoundError` if it is not dead; refused while its key is queued again."""
+        """Restart a dead job. `NotFoundError` if it is not dead; refused while its key is queued again."""
 
     @abstractmethod
     def drop(self, job_id: str) -> bool:
-        """Remove a job that is not running; False if there is none."""
+        """Remove a job that is not running; return False if there is none."""
 
     @abstractmethod
     def erase_user(self, user_id: str) -> int:
-        """Remove all jobs of a user, running ones too: what their workers then say is not recorded."""
+        """Remove all jobs of a user, including running ones, whose results are then ignored."""
 
     @property
     def pending(self) -> bool:
-        """Whether erased jobs are still in a log, because somebody else is reading."""
+        """True if a log still holds erased jobs, because somebody else is reading."""
         return False
 
     @abstractmethod
     def erase_jobs(self, wanted: Callable[[Job], bool]) -> int:
-        """Remove the jobs for which this is true, running ones too; return how many there were."""
+        """Remove the jobs for which ``wanted`` is true, including running ones; return their number."""
 
     @abstractmethod
     def tidy(self) -> int:
-        """Remove finished jobs and results that are kept no longer; gives how many jobs."""
+        """Remove finished jobs and results past their retention; return the number of jobs."""
 
     # schedules
 
     @abstractmethod
     def slot(self, schedule: str) -> datetime | None:
-        """The latest moment for which this schedule was put."""
+        """Return the latest time for which this schedule was queued."""
 
     @abstractmethod
     def advance(self, schedule: str, slot: datetime, tasks: Sequence[Task] = ()) -> bool:
-        """Put the tasks of this moment, in one transaction with noting it. False if somebody was first."""
+        """Queue the tasks of this time and record it, in one transaction. False if another process was first."""
 
     # the rest
 
     def now(self) -> datetime:
-        """The time all users of this queue agree on."""
+        """Return the time that all users of this queue agree on."""
         return self._clock()
 
     def watcher(self) -> Watcher:
-        """Something that wakes when there may be work. Close it in the end."""
+        """Return a watcher that wakes when there may be work. Close it in the end."""
         return self.watchers.add(Watcher())
 
     def announce(self) -> None:
-        """Wake all who may take what is ready now."""
+        """Wake all who may take ready jobs."""
         self.watchers.wake()
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of files and connections; the next use opens them again."""
+        """Release files and connections; the next use opens them again."""
 
     def __enter__(self) -> Self:
         return self
@@ -374,7 +376,7 @@ class Queue(ABC):
 
 
 def settlement(outcome: Outcome, now: datetime, *, revoked: bool = False) -> Settlement:
-    """What becomes of the job, by what became of the attempt."""
+    """Return the next state of a job after an attempt."""
     lease = outcome.lease
     job = lease.job
     plain: dict[str, Any] = {"id": job.id, "fence": lease.fence, "attempts": job.attempts, "revoked": revoked}
@@ -383,12 +385,13 @@ def settlement(outcome: Outcome, now: datetime, *, revoked: bool = False) -> Set
             return Settlement(**plain, state="done", finished_at=now, result=result)
         case Returned():
             return Settlement(**plain | {"attempts": job.attempts - 1}, state="ready", error=job.error)
-        case Failed(error=error, retry_in=seconds):
+        case FailedAttempt(error=error, retry_in=seconds):
             if seconds is None or job.attempts >= job.max_attempts:
                 return Settlement(**plain, state="dead", finished_at=now, error=error)
             return Settlement(**plain, state="ready", run_at=now + timedelta(seconds=seconds), error=error)
 
 
 Handler = Callable[[Job], Any]
-"""Does a job and gives its result, small JSON or None. It may be called again for the same id: after a crash between
-its effect and the record of it, so the effect must be tied to the id."""
+"""Does a job and returns its result, small JSON or None. It may be called again for the same id after a crash between
+its effect and the record of it, so the effect must be tied to the id.
+"""

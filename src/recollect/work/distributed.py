@@ -1,8 +1,8 @@
 """The queue of many machines: tables ``memory_jobs`` and ``memory_schedules`` beside those of the PostgreSQL store.
 
-A task can be put within a transaction of the caller's, and is there if and only if that commits. Workers take turns
-at taking (a lock of a millisecond, for as many jobs as the worker has hands), never at working. Who put something
-tells the others by NOTIFY. The time is the server's. Why not procrastinate: see docs/work.md.
+A task can be queued within the caller's transaction, and exists only if that commits. Workers take turns at taking jobs
+(a lock of a millisecond, for as many jobs as the worker has threads), never at working. NOTIFY announces new jobs. The
+time is the server's. For why this is not procrastinate, see docs/work.md.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from recollect.work.contract import (
     QUEUE_SIZE,
     Accepted,
     Job,
-    Keeping,
+    JobRequest,
     Lease,
+    Retention,
     Settlement,
-    Taken,
+    TakenJobs,
     Task,
-    Wanted,
 )
 from recollect.work.rows import (
-    Row,
+    JobRow,
     lease_from_row,
-    refusal,
+    retry_refusal,
     settlement_to_row,
     to_rows,
 )
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 POOL_SIZE = 4
-"""A worker needs one at a time, whoever puts something a second."""
+"""A worker needs one connection at a time, and a caller that queues a task a second."""
 _HERE = Path(__file__).parent
 _SQL: dict[str, Any] = for_postgres(
     queries(
@@ -62,13 +62,13 @@ _SQL: dict[str, Any] = for_postgres(
     )
 )
 _MIGRATION_LOCK = 0x5245434F4C4C4543
-"""The store's: both may have to make the schema."""
+"""The store's lock: both may have to create the schema."""
 
 
 class DistributedQueue(SqlQueue):
-    """A queue in a database. Connects at the first use, over connections of its own or those of a ``pool``.
+    """A queue in a database. Connects at the first use, with connections of its own or those of a ``pool``.
 
-    The bound of the queue is not exact: as many more can come in as callers put something at the same moment.
+    The size limit is not exact: tasks queued at the same moment may exceed it.
     """
 
     sql = _SQL
@@ -79,7 +79,7 @@ class DistributedQueue(SqlQueue):
         *,
         size: int = QUEUE_SIZE,
         clock: Clock | None = None,
-        keeping: Keeping | None = None,
+        keeping: Retention | None = None,
         pool: Pool | None = None,
     ) -> None:
         super().__init__(size=size, clock=clock, keeping=keeping)
@@ -96,10 +96,9 @@ class DistributedQueue(SqlQueue):
             return self.put_within(db, tasks)
 
     def put_within(self, db: Connection[Any], tasks: Sequence[Task]) -> list[Accepted]:
-        """Accept tasks as a part of the caller's open transaction: they are there if and only if it commits.
+        """Accept tasks as part of the caller's open transaction: they exist only if it commits.
 
-        The connection must have the same search path as this queue. The queue's tables must be there, which
-        `prepare` sees to.
+        The connection must have the same search path as this queue, whose tables must exist; `prepare` creates them.
         """
         rows = to_rows(tasks, self.now())
         with mapped_errors():
@@ -112,13 +111,13 @@ class DistributedQueue(SqlQueue):
         return accepted
 
     def prepare(self) -> None:
-        """Make the tables now, rather than at the first use."""
+        """Create the tables now, rather than at the first use."""
         with mapped_errors(), self._lent():
             pass
 
-    def exchange(self, settlements: Sequence[Settlement], wanted: Wanted) -> Taken:
+    def exchange(self, settlements: Sequence[Settlement], wanted: JobRequest) -> TakenJobs:
         rows = [settlement_to_row(settled) for settled in settlements]
-        # in one order always: two who settle the same jobs must not wait for each other
+        # always in the same order: two that settle the same jobs must not wait for each other
         rows.sort(key=lambda row: str(row["id"]))
         leases: list[Any] = []
         lost: list[str] = []
@@ -129,8 +128,8 @@ class DistributedQueue(SqlQueue):
             if wanted.limit > 0:
                 db.execute(_SQL["one_taker"])
                 leases = self._take(db, wanted)
-        leases.sort(key=lambda row: (-row[4], row[-1]))  # by priority, then as they were put
-        return Taken(tuple(lease_from_row(row[:-1]) for row in leases), tuple(lost))
+        leases.sort(key=lambda row: (-row[4], row[-1]))  # by priority, then in order
+        return TakenJobs(tuple(lease_from_row(row[:-1]) for row in leases), tuple(lost))
 
     def renew(self, leases: Sequence[Lease], seconds: float = LEASE_SECONDS) -> tuple[str, ...]:
         values = {
@@ -150,13 +149,13 @@ class DistributedQueue(SqlQueue):
         from psycopg.errors import UniqueViolation
 
         done = 0
-        # with the same key put again at this very moment, the index refuses
+        # if the same key is queued at this very moment, the index refuses
         with suppress(UniqueViolation), self._transaction(mapped=False) as db:
             done = db.execute(_SQL["retry"], {"id": job_id, "now": to_text(self.now())}).rowcount
             db.execute(_SQL["notify"])
         job = self.job(job_id)
         if not done or job is None:
-            raise refusal(job)
+            raise retry_refusal(job)
         return job
 
     def advance(self, schedule: str, slot: datetime, tasks: Sequence[Task] = ()) -> bool:
@@ -181,16 +180,16 @@ class DistributedQueue(SqlQueue):
         if self._own_pool:
             self._pool.close()
 
-    def _put(self, db: Connection[Any], row: Row) -> Accepted:
+    def _put(self, db: Connection[Any], row: JobRow) -> Accepted:
         for _ in range(10):
-            # asked for a row and not for a count, because the store's transactions are pipelines
+            # asks for a row and not for a count, because the store's transactions are pipelines
             if db.execute(_SQL["put"], asdict(row)).fetchone():
                 return Accepted(row.id, fresh=True)
             found = db.execute(_SQL["same_key"], {"key": row.key}).fetchone()
             if found is not None:
                 return Accepted(found[0], fresh=False)
             # it was finished between the two statements
-        raise StoreError("a job with this key comes and goes too quickly; try again")
+        raise StoreError("a job with this key keeps appearing and finishing; try again")
 
     def _settle(self, db: Connection[Any], rows: Sequence[dict[str, Any]]) -> list[tuple[dict[str, Any], bool]]:
         if not rows:
@@ -225,21 +224,21 @@ class DistributedQueue(SqlQueue):
         here = self._pool.here()
         with here.lend() as db:
             if not here.migrated:
-                _migrate(db)
+                _migrate_queue(db)
                 here.migrated = True
             if self._ahead is None:
                 self._ahead = _ahead(db)
             yield db
 
     def _set_clock(self) -> None:
-        """Leases end at the same moment for everyone, so the server's clock counts, whatever ours says."""
+        """Use the server's clock, so that leases end at the same moment for everyone."""
         if not self._own_clock:
             with mapped_errors(), self._lent() as db:
                 self._ahead = _ahead(db)
 
 
 class ListeningWatcher(Watcher):
-    """Waits for a NOTIFY, on a connection of its own, or for a wake-up in this process."""
+    """Waits for a NOTIFY, on its own connection, or for a wake-up in this process."""
 
     def __init__(self, conninfo: dict[str, str]) -> None:
         super().__init__()
@@ -251,7 +250,7 @@ class ListeningWatcher(Watcher):
         self._mouth.setblocking(False)
 
     def wake(self) -> None:
-        with suppress(OSError):  # full: it will wake anyway; closed: nobody sleeps
+        with suppress(OSError):  # full: it will wake anyway; closed: nothing sleeps
             self._mouth.send(b".")
 
     def wait(self, seconds: float) -> None:
@@ -262,7 +261,7 @@ class ListeningWatcher(Watcher):
             if self._db is None:
                 self._db = psycopg.connect(**self._conninfo, autocommit=True)  # type: ignore[arg-type]
                 self._db.execute(_SQL["listen"])
-                return  # what was put before is not told any more: look once
+                return  # earlier notifications are not repeated: look once
             self._sleep(deadline, self._db.fileno())
             for _ in self._db.notifies(timeout=0):
                 pass
@@ -289,14 +288,13 @@ class ListeningWatcher(Watcher):
 
 
 def _ahead(db: Connection[Any]) -> timedelta:
-    """How far the server's clock is ahead of ours, to within the time of a question and its answer."""
+    """Return how far the server's clock is ahead of ours, within the time of a round trip."""
     before = utc_now()
     [text] = db.execute(_SQL["time"]).fetchone() or ("",)
     return from_text(text) - (before + (utc_now() - before) / 2)
 
 
-def _migrate(db: Connection[Any]) -> None:
-    """Bring the schema forward, one numbered file after another."""
+def _migrate_queue(db: Connection[Any]) -> None:
     from psycopg import sql
 
     migrations = load_migrations(_HERE / "distributed_migrations")
@@ -307,8 +305,8 @@ def _migrate(db: Connection[Any]) -> None:
     if schema in ("$user", ""):
         schema = current
     if schema is None:
-        raise ConfigError("the search path of the database names no schema; add ?options=-csearch_path%3Drecollect")
-    # before the transaction: one that began earlier may still not see the tables another process made
+        raise ConfigError("the search path of the database has no schema; add ?options=-csearch_path%3Drecollect")
+    # before the transaction: one that began earlier may not see the tables another process made
     db.execute(_SQL["lock"], {"lock": _MIGRATION_LOCK})
     with db.transaction():
         if schema != current:

@@ -1,7 +1,7 @@
--- What only the distributed queue says; the rest is in queue.sql.
+-- Statements of the distributed queue only; the rest is in queue.sql.
 
 -- name: home
--- Where tables are looked for and made: the first schema of the search path, if it is there.
+-- Where tables are searched for and created: the first schema of the search path, if it exists.
 SELECT current_setting('search_path'), current_schema(),
     to_regclass(quote_ident(current_schema()) || '.memory_jobs_migrations') IS NOT NULL
 
@@ -39,7 +39,7 @@ SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || '.memory_jobs'
     set_config('enable_sort', 'off', true)
 
 -- name: take
--- The rows chosen by one of the two statements below. A row that is just being removed is passed over.
+-- The rows chosen by one of the two statements below. A row that is being removed is skipped.
 WITH chosen (seq) AS MATERIALIZED ({{chosen}}), held (seq) AS MATERIALIZED (
     SELECT memory_jobs.seq FROM memory_jobs JOIN chosen ON memory_jobs.seq = chosen.seq
     WHERE state = 'ready' FOR UPDATE OF memory_jobs SKIP LOCKED
@@ -55,7 +55,8 @@ WHERE state = 'running' AND (id, fence) IN (SELECT * FROM unnest(:ids::text[], :
 RETURNING id, fence
 
 -- name: completion
--- From when a job was put until it was done; one put for later, from then on. When it was tried again, that is forgotten.
+-- From when a job was queued until it was done; from its due time if it was queued for later. After a retry,
+-- the due time is lost, so the creation time counts.
 SELECT width_bucket(1000 * extract(epoch FROM finished_at
     - CASE WHEN attempts = 1 THEN greatest(run_at, created_at) ELSE created_at END)::float8, :bounds::float8[]), count(*)
 FROM memory_jobs WHERE state = 'done' AND {{whose}} GROUP BY 1

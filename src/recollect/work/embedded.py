@@ -1,9 +1,9 @@
 """The queue of one machine: ``queue.db`` in the folder of the memories, beside ``recollect.db``.
 
-A file of its own: hundreds of commits a second would make everyone wait who registers a user in ``recollect.db``,
+It has a file of its own: hundreds of commits per second would delay everyone who registers a user in ``recollect.db``,
 whose schema has its own versions; a damaged queue costs no memory; and a job could not share a transaction with a
-record in either file, because records are in a file of each user's. Every commit is synced to disk. All writes of a
-process go over one connection, so that SQLite tells which changes are another's.
+record in either file, because each user's records are in a file of their own. Every commit is synced to disk. All
+writes of a process use one connection, so that SQLite tells which changes are another's.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from recollect.work.contract import (
     QUEUE_SIZE,
     Accepted,
     Job,
-    Keeping,
+    JobRequest,
     Lease,
+    Retention,
     Settlement,
-    Taken,
+    TakenJobs,
     Task,
-    Wanted,
 )
 from recollect.work.rows import (
-    Row,
+    JobRow,
     from_row,
     lease_from_row,
-    refusal,
+    retry_refusal,
     settlement_to_row,
     to_rows,
 )
@@ -65,11 +65,11 @@ class EmbeddedQueue(SqlQueue):
     sql = _SQL
 
     def __init__(
-        self, root: Path, *, size: int = QUEUE_SIZE, clock: Clock | None = None, keeping: Keeping | None = None
+        self, root: Path, *, size: int = QUEUE_SIZE, clock: Clock | None = None, keeping: Retention | None = None
     ) -> None:
         super().__init__(size=size, clock=clock, keeping=keeping)
         self._file = SqliteFile(
-            root / "queue.db", _MIGRATIONS, if_damaged="Stop all processes and move it away: a new one is begun"
+            root / "queue.db", _MIGRATIONS, if_damaged="Stop all processes and move it away; a new one is created"
         )
 
     def put_many(self, tasks: Sequence[Task]) -> list[Accepted]:
@@ -81,7 +81,7 @@ class EmbeddedQueue(SqlQueue):
         self.watchers.wake()
         return accepted
 
-    def exchange(self, settlements: Sequence[Settlement], wanted: Wanted) -> Taken:
+    def exchange(self, settlements: Sequence[Settlement], wanted: JobRequest) -> TakenJobs:
         rows = [settlement_to_row(settled) for settled in settlements]
         with self._file.write() as db:
             lost = [
@@ -93,8 +93,8 @@ class EmbeddedQueue(SqlQueue):
             leases: list[Any] = []
             if wanted.limit > 0:
                 leases = self._take(db, wanted)
-        leases.sort(key=lambda row: (-row[4], row[-1]))  # by priority, then as they were put
-        return Taken(tuple(lease_from_row(row[:-1]) for row in leases), tuple(lost))
+        leases.sort(key=lambda row: (-row[4], row[-1]))  # by priority, then in order
+        return TakenJobs(tuple(lease_from_row(row[:-1]) for row in leases), tuple(lost))
 
     def renew(self, leases: Sequence[Lease], seconds: float = LEASE_SECONDS) -> tuple[str, ...]:
         until = to_text(self.now() + timedelta(seconds=seconds))
@@ -111,7 +111,7 @@ class EmbeddedQueue(SqlQueue):
             row = db.execute(_SQL["job"], {"id": job_id}).fetchone()
         job = None if row is None else from_row(row)
         if not done or job is None:
-            raise refusal(job)
+            raise retry_refusal(job)
         self.watchers.wake()
         return job
 
@@ -140,7 +140,7 @@ class EmbeddedQueue(SqlQueue):
     def close(self) -> None:
         self._file.finish_and_close()
 
-    def _put(self, db: sqlite3.Connection, rows: Sequence[Row]) -> list[Accepted]:
+    def _put(self, db: sqlite3.Connection, rows: Sequence[JobRow]) -> list[Accepted]:
         accepted = []
         for row in rows:
             if db.execute(_SQL["put"], asdict(row)).fetchall():
@@ -165,7 +165,7 @@ class EmbeddedQueue(SqlQueue):
         return None if values is None else json.dumps(list(values))
 
     def _version(self) -> tuple[int, int]:
-        """Changes when another connection commits."""
+        """Return a value that changes when another connection commits."""
         try:
             with self._file.open() as db:
                 return id(db), db.execute("PRAGMA data_version").fetchone()[0]

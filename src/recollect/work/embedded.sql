@@ -1,4 +1,4 @@
--- What only the embedded queue says; the rest is in queue.sql.
+-- Statements of the embedded queue only; the rest is in queue.sql.
 
 -- name: take
 -- The rows chosen by one of the two statements below.
@@ -13,7 +13,8 @@ RETURNING {columns}, fence, seq
 UPDATE {jobs} SET lease_until = :until WHERE id = :id AND fence = :fence AND state = 'running'
 
 -- name: completion
--- From when a job was put until it was done; one put for later, from then on. When it was tried again, that is forgotten.
+-- From when a job was queued until it was done; from its due time if it was queued for later. After a retry,
+-- the due time is lost, so the creation time counts.
 SELECT {step}, count(*)
 FROM (
     SELECT round(86400000.0 * (julianday(finished_at)

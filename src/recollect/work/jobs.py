@@ -1,7 +1,7 @@
-"""What can be queued, and what comes by the clock: learning from a day, ending discussions, upkeep.
+"""The jobs that can be queued or scheduled: extraction of a day, ending discussions, upkeep.
 
-Each job is about one user, and can be done again without harm: an extraction is that of its day, a discussion is
-concluded once, upkeep removes what is there. Knows no backend; it is handed a way to the memories.
+Each job is about one user and can be repeated safely: an extraction belongs to its day, a discussion is concluded once,
+upkeep removes what is there.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from datetime import date
 from itertools import islice
 from typing import Any
 
-from recollect.agents.conclude import conclude, idle
+from recollect.agents.conclude import conclude, idle_sessions
 from recollect.agents.extract import NOT_YET, Extracted, Extractor, by_rules, extract
 from recollect.config import Config
 from recollect.errors import QueueFullError
@@ -19,31 +19,31 @@ from recollect.memory.memory import Memory
 from recollect.policy.topics import Topic, strings_in
 from recollect.times import Clock, from_text, utc_now
 from recollect.work.contract import GiveUpError, Handler, Job, Queue, RetryLaterError, Task
-from recollect.work.schedule import Cron, Entry, Schedule
+from recollect.work.schedule import Cron, Schedule, ScheduleEntry
 
 EXTRACT, EXTRACT_EVERYONE = "extract", "extract everyone"
 UPKEEP, UPKEEP_EVERYONE = "upkeep", "upkeep everyone"
 CONCLUDE = "conclude"
 _AT_ONCE = 200
 _STRUCTURE = frozenset({"agent", "call", "language_code", "people", "suite", "tool", "type", "user"})
-"""Of what jobs hold, names that the person did not give."""
+"""Names in job payloads that the person did not choose."""
 _FULL_SECONDS, _FAILED_SECONDS = 5.0, 60.0
 
 
 def extract_task(user_id: str, day: date) -> Task:
-    """Learn from a day of a user, once."""
+    """Return the task to extract from a day of a user, once."""
     key = f"{EXTRACT}:{user_id}:{day.isoformat()}"
     return Task(name=EXTRACT, user_id=user_id, payload={"day": day.isoformat()}, key=key, once=True)
 
 
 def conclude_task(user_id: str, session: str, title: str | None = None) -> Task:
-    """Keep what a discussion brought."""
+    """Return the task to conclude a discussion."""
     payload = {"session": session} | ({"title": title} if title else {})
     return Task(name=CONCLUDE, user_id=user_id, payload=payload, key=f"{CONCLUDE}:{user_id}:{session}")
 
 
 def speaks_of(job: Job, topics: Sequence[Topic]) -> bool:
-    """Whether a job speaks of one of these topics: in what is to be done, what came of it, or what went wrong."""
+    """Return True if a job mentions one of these topics, in its payload, its result or its error."""
     texts = [*strings_in(job.payload, names=False, skip=_STRUCTURE), *strings_in(job.result, names=False)]
     texts += [job.error] if job.error else []
     if job.name == CONCLUDE and job.key:
@@ -52,7 +52,7 @@ def speaks_of(job: Job, topics: Sequence[Topic]) -> bool:
 
 
 def upkeep_task(user_id: str) -> Task:
-    """Remove what has expired."""
+    """Return the task to remove what has expired."""
     return Task(name=UPKEEP, user_id=user_id, key=f"{UPKEEP}:{user_id}", priority=-1)
 
 
@@ -75,7 +75,7 @@ class Jobs:
         self._clock = clock
 
     def handlers(self) -> Mapping[str, Handler]:
-        """Each job by its name."""
+        """Return the handlers by job name."""
         return {
             EXTRACT: self.extract,
             EXTRACT_EVERYONE: self.extract_everyone,
@@ -85,16 +85,16 @@ class Jobs:
         }
 
     def extract(self, job: Job) -> dict[str, Any]:
-        """End the discussions that fell silent, then learn from the day."""
+        """Conclude discussions that fell silent, then extract from the day."""
         memory = self._of(job)
         if memory.mode == "on" and memory.exists:
-            for session in idle(memory, clock=self._clock):
+            for session in idle_sessions(memory, clock=self._clock):
                 conclude(memory, session, extractor=self._extractor, clock=self._clock)
         day = date.fromisoformat(str(job.payload["day"]))
-        return _told(extract(memory, day, extractor=self._extractor, clock=self._clock))
+        return _extraction_result(extract(memory, day, extractor=self._extractor, clock=self._clock))
 
     def conclude(self, job: Job) -> dict[str, Any]:
-        """Keep what a discussion brought."""
+        """Conclude a discussion."""
         done = conclude(
             self._of(job),
             str(job.payload["session"]),
@@ -102,28 +102,28 @@ class Jobs:
             extractor=self._extractor,
             clock=self._clock,
         )
-        return {"status": "nothing was said"} if done is None else _told(done)
+        return {"status": "nothing was said"} if done is None else _extraction_result(done)
 
     def upkeep(self, job: Job) -> dict[str, Any]:
-        """Remove what has expired, keep MEMORY.md short."""
+        """Remove what has expired and keep MEMORY.md short."""
         memory = self._of(job)
         if not memory.exists:
             return {"status": "no memory yet"}
         return {"status": "done", "expired": memory.upkeep().expired}
 
     def extract_everyone(self, job: Job) -> dict[str, Any]:
-        """A job for each user, for the day of the schedule."""
+        """Queue an extraction for each user, for the day of the schedule."""
         day = from_text(str(job.payload["slot"])).date()
         return self._put(extract_task(user, day) for user in self._users())
 
     def upkeep_everyone(self, job: Job) -> dict[str, Any]:
-        """A job for each user."""
+        """Queue an upkeep for each user."""
         return self._put(upkeep_task(user) for user in self._users())
 
     def _put(self, tasks: Iterable[Task]) -> dict[str, Any]:
-        """Put many, some at a time. If the queue is full, later again: what was put is not put twice."""
+        """Queue many tasks in parts. If the queue is full, retry later: what was queued is not queued twice."""
         fresh = 0
-        for some in _parts(tasks):
+        for some in _task_batches(tasks):
             try:
                 fresh += sum(accepted.fresh for accepted in self._queue.put_many(some))
             except QueueFullError:
@@ -132,31 +132,31 @@ class Jobs:
 
     def _of(self, job: Job) -> Memory:
         if job.user_id is None:
-            raise GiveUpError("the task names no user")
+            raise GiveUpError("the task has no user")
         return self._memory(job.user_id)
 
 
 def schedule(queue: Queue, config: Config) -> Schedule:
-    """Learning every day as MEMORY_EXTRACTION_SCHEDULE says, upkeep in the early morning (UTC)."""
+    """Return the schedule: daily extraction by MEMORY_EXTRACTION_SCHEDULE, upkeep in the early morning (UTC)."""
     nightly = Cron(config.extraction_schedule, "MEMORY_EXTRACTION_SCHEDULE")
     entries = [
-        Entry(name="extraction", cron=nightly, task=EXTRACT_EVERYONE),
-        Entry(name="upkeep", cron=Cron("30 3 * * *"), task=UPKEEP_EVERYONE),
+        ScheduleEntry(name="extraction", cron=nightly, task=EXTRACT_EVERYONE),
+        ScheduleEntry(name="upkeep", cron=Cron("30 3 * * *"), task=UPKEEP_EVERYONE),
     ]
     return Schedule(queue, entries)
 
 
-def _told(done: Extracted) -> dict[str, Any]:
-    if done.skipped == NOT_YET:  # a clock that went back, or is behind that of who put it
+def _extraction_result(done: Extracted) -> dict[str, Any]:
+    if done.skipped == NOT_YET:  # a clock that went back, or is behind that of the caller
         raise RetryLaterError(_FAILED_SECONDS, "the day has not begun")
     if done.skipped is not None or done.run is None:
         return {"status": done.skipped or "nothing"}
     if done.run.status == "failed":
-        raise RetryLaterError(_FAILED_SECONDS, "the extraction failed; its run says why")
+        raise RetryLaterError(_FAILED_SECONDS, "the extraction failed; see its run for the reason")
     return {"status": "done", "written": done.run.memories_written, "updated": done.run.memories_updated}
 
 
-def _parts(tasks: Iterable[Task]) -> Iterator[list[Task]]:
+def _task_batches(tasks: Iterable[Task]) -> Iterator[list[Task]]:
     remaining = iter(tasks)
     while some := list(islice(remaining, _AT_ONCE)):
         yield some

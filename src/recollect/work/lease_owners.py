@@ -1,8 +1,8 @@
-"""Who holds a lease: a process on a machine, named so that others on the same machine see when it has ended.
+"""Owners of leases: a process on a machine, named so that others on the same machine see when it has ended.
 
-A process id is used again after a while, and means something else in every container; so the name holds the boot
-of the machine, the space of process ids, the id, and the moment the process began. Where the system does not tell
-these, nobody is ever seen dead, and leases end by their time.
+A process id is reused after a while, and means something else in every container; so the name includes the boot of the
+machine, the pid namespace, the id, and the start time of the process. Where the system does not provide these, no
+process is ever considered dead, and leases expire.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ _count = itertools.count(1)
 
 
 def new_owner() -> str:
-    """A name for a worker of this process that no other worker ever has."""
+    """Return a unique name for a worker of this process."""
     pid = os.getpid()
     return f"{_machine()} {pid} {_began(pid) or 0} {next(_count)} {secrets.token_hex(4)}"
 
 
 def is_dead(owner: str) -> bool:
-    """Whether the process of this owner has surely ended."""
+    """Return True if the process of this owner has certainly ended."""
     parts = owner.split(" ")
     if len(parts) != 5 or parts[0] != _machine() or parts[0] == "unknown":
         return False
@@ -48,10 +48,10 @@ def _machine() -> str:
 
 
 def _began(pid: int) -> int | None:
-    """When the process began, in ticks since the boot; 0 if it has ended but was not buried yet, None if unknown."""
+    """Return the start time of a process in ticks since boot; 0 if it is a zombie, None if unknown."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
-    state, *rest = text.rpartition(")")[2].split()  # the name before it may hold anything
+    state, *rest = text.rpartition(")")[2].split()  # the name before it may contain anything
     return 0 if state in ("Z", "X") else int(rest[18])

@@ -2,7 +2,7 @@
 -- databases say differently: see `Dialect` in sql_queue.py. What only one of them can say is in its own file.
 
 -- name: put
--- Nothing happens if a job with the same key is there.
+-- Does nothing if a job with the same key exists.
 INSERT INTO {jobs} (id, name, user_id, payload, priority, run_at, max_attempts, key, once, created_at)
 VALUES (:id, :name, :user_id, :payload, :priority, :run_at, :max_attempts, :key, :once, :created_at)
 ON CONFLICT DO NOTHING
@@ -70,7 +70,7 @@ SELECT seq FROM {jobs} WHERE seq IN (SELECT seq FROM first) AND run_at <= :now
 ORDER BY priority DESC, seq LIMIT :limit
 
 -- name: settle
--- By the holder of the lease only. What was worked on is forgotten once it is done.
+-- By the holder of the lease only. The payload is removed once the job is done.
 UPDATE {jobs} SET state = :state, attempts = :attempts, run_at = coalesce(:run_at, run_at), finished_at = :finished_at,
     error = :error, result = :result, fence = :new_fence, worker = NULL, lease_until = NULL,
     payload = CASE WHEN :state = 'done' THEN '{{}}' ELSE payload END
@@ -101,7 +101,7 @@ UPDATE {jobs} SET result = NULL WHERE id = :id AND result IS NOT NULL AND state 
 SELECT state, count(*) FROM {jobs} GROUP BY state
 
 -- name: count
--- By state, and since when the one that has waited longest could have been done.
+-- By state, and when the one that has waited longest became due.
 SELECT state, count(*), min(CASE WHEN state = 'ready' AND run_at <= :now
     THEN CASE WHEN attempts = 0 THEN run_at ELSE created_at END END)
 FROM {jobs} WHERE {{whose}} GROUP BY state

@@ -1,6 +1,6 @@
-"""Tasks and jobs as rows: what is checked before anything is stored, and which column holds what.
+"""Tasks and jobs as rows: validation before anything is stored, and the columns.
 
-Used by all queues, so that they cannot differ. Knows no SQL.
+Used by all queues, so that they cannot differ.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from recollect.errors import InvalidInputError, NotFoundError
 from recollect.records import new_id
 from recollect.store.tenants import prefix_of
 from recollect.times import from_text, parse_moment, to_text
-from recollect.usage_metrics import QueueFigures, spread
+from recollect.usage_metrics import QueueMetrics, latency_of
 from recollect.userid import check_user_id
 from recollect.work.contract import Job, Lease, Settlement, Task
 
@@ -24,7 +24,7 @@ COLUMNS = (
     "error, result"
 )
 SOME = 100
-"""So many jobs are looked at first when some are to be taken: enough, unless they are of a few users only."""
+"""The number of jobs examined first when taking some: enough, unless they belong to few users."""
 PAYLOAD_BYTES = 1_000_000
 RESULT_BYTES = 64_000
 _NAME, _KEY = 100, 300
@@ -32,9 +32,7 @@ _SAID = {"ready": "waiting", "running": "running", "done": "done", "dead": "dead
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """A task as it is stored."""
-
+class JobRow:
     id: str
     name: str
     user_id: str | None
@@ -47,13 +45,13 @@ class Row:
     created_at: str
 
 
-def to_row(task: Task, now: datetime) -> Row:
-    """The row of a new job, or `InvalidInputError`."""
+def to_row(task: Task, now: datetime) -> JobRow:
+    """Return the row of a new job, or raise `InvalidInputError`."""
     _check_text("name", task.name, _NAME)
     if task.key is not None:
         _check_text("key", task.key, _KEY)
     if task.once and task.key is None:
-        raise InvalidInputError("once", "needs a key: without one, no two jobs are the same")
+        raise InvalidInputError("once", "needs a key, because jobs without one are never the same")
     for field, value, low, high in (
         ("priority", task.priority, -1000, 1000),
         ("max_attempts", task.max_attempts, 1, 1000),
@@ -61,7 +59,7 @@ def to_row(task: Task, now: datetime) -> Row:
         if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
             raise InvalidInputError(field, f"must be a whole number from {low} to {high}")
     run_at = now if task.run_at is None else parse_moment("run_at", task.run_at)
-    return Row(
+    return JobRow(
         id=new_id("job"),
         name=task.name,
         user_id=None if task.user_id is None else check_user_id(task.user_id),
@@ -75,13 +73,13 @@ def to_row(task: Task, now: datetime) -> Row:
     )
 
 
-def to_rows(tasks: Sequence[Task], now: datetime) -> list[Row]:
-    """`to_row` of each, before the first is stored."""
+def to_rows(tasks: Sequence[Task], now: datetime) -> list[JobRow]:
+    """Return the row of each task; all are validated before the first is stored."""
     return [to_row(task, now) for task in tasks]
 
 
 def from_row(row: Sequence[Any]) -> Job:
-    """The job of a row with `COLUMNS`."""
+    """Return the job of a row with `COLUMNS`."""
     job_id, name, user_id, payload, priority, run_at, attempts, most, state, key, created, finished, error, result = row
     return Job(
         id=job_id,
@@ -102,12 +100,11 @@ def from_row(row: Sequence[Any]) -> Job:
 
 
 def lease_from_row(row: Sequence[Any]) -> Lease:
-    """The lease of a row with `COLUMNS` and the fence."""
+    """Return the lease of a row with `COLUMNS` and the fence."""
     return Lease(from_row(row[:-1]), row[-1])
 
 
 def settlement_to_row(settled: Settlement) -> dict[str, Any]:
-    """What becomes of a job, as values."""
     return {
         "id": settled.id,
         "fence": settled.fence,
@@ -121,34 +118,34 @@ def settlement_to_row(settled: Settlement) -> dict[str, Any]:
     }
 
 
-def whose(queries: Mapping[str, str], tenant: str | None) -> tuple[str, dict[str, str | None]]:
-    """A condition for the jobs of a tenant, or for all, and its value."""
+def tenant_condition(queries: Mapping[str, str], tenant: str | None) -> tuple[str, dict[str, str | None]]:
+    """Return a condition for the jobs of a tenant, or for all, and its value."""
     if tenant is None:
         return "1 = 1", {}
     prefix = prefix_of(tenant)
     return queries["of_no_tenant" if prefix is None else "of_tenant"].format(), {"prefix": prefix}
 
 
-def told(counts: Iterable[Sequence[Any]], completion: Iterable[tuple[int, int]]) -> QueueFigures:
-    """What was counted: rows of state, number and the oldest, and of steps and numbers."""
+def queue_metrics(counts: Iterable[Sequence[Any]], completion: Iterable[tuple[int, int]]) -> QueueMetrics:
+    """Return statistics from rows of (state, number, oldest) and of (step, number)."""
     numbers = {state: (number, oldest) for state, number, oldest in counts}
     oldest = numbers.get("ready", (0, None))[1]
-    return QueueFigures(
+    return QueueMetrics(
         **{name: numbers.get(state, (0, None))[0] for state, name in _SAID.items()},
         oldest=None if oldest is None else from_text(oldest),
-        completion=spread(dict(completion)),
+        completion=latency_of(dict(completion)),
     )
 
 
-def refusal(job: Job | None) -> Exception:
-    """Why a job cannot be begun anew."""
+def retry_refusal(job: Job | None) -> Exception:
+    """Return the error for a job that cannot be restarted."""
     if job is None or job.state != "dead":
         return NotFoundError("there is no such dead letter")
-    return InvalidInputError("id", "a job with the same key is queued again; drop this one, or wait for that one")
+    return InvalidInputError("id", "another job with the same key is queued; drop this one, or wait for the other")
 
 
 def dump(field: str, value: object, most: int) -> str:
-    """As JSON that any database takes: what is not ASCII is escaped."""
+    """Return JSON that any database accepts: anything outside ASCII is escaped."""
     try:
         text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError, RecursionError):

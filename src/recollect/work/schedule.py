@@ -1,8 +1,8 @@
-"""Work that comes by the clock: cron expressions in UTC.
+"""Scheduled work: cron expressions in UTC.
 
-The latest moment put is kept with the queue, in one transaction with the job, so that of many processes one puts
-it, and what was missed while none ran is caught up once, not once for each moment missed. Has no thread: the
-worker, or whoever likes, calls `tick`.
+The latest time queued is stored with the queue, in one transaction with the job. So only one of many processes queues
+it, and what was missed while none ran is caught up once, not once per missed time. There is no thread: the worker, or
+any other caller, calls `tick`.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ class Cron:
             next(CronSim(expression, datetime(2026, 1, 1)))
         except (CronSimError, StopIteration):
             raise ConfigError(
-                f"{variable} is {expression!r}; it must be like 0 23 * * *: minute, hour, day, month, weekday; UTC"
+                f"{variable} is {expression!r}; use minute, hour, day, month and weekday in UTC, such as 0 23 * * *"
             ) from None
 
     def after(self, moment: datetime) -> datetime:
-        """The first moment later than this one."""
+        """Return the first time after this one."""
         return next(CronSim(self.expression, moment))
 
     def until(self, moment: datetime) -> datetime:
-        """The last moment that is not later than this one."""
+        """Return the last time that is not after this one."""
         return next(CronSim(self.expression, moment + timedelta(microseconds=1), reverse=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """A task and when it is to be done. ``name`` is what is remembered by: keep it."""
+class ScheduleEntry:
+    """A task and its schedule. ``name`` identifies it in the queue: do not change it."""
 
     name: str
     cron: Cron
@@ -54,9 +54,9 @@ class Entry:
 
 
 class Schedule:
-    """Puts the tasks of its entries when their time has come."""
+    """Queues the tasks of its entries when they are due."""
 
-    def __init__(self, queue: Queue, entries: Sequence[Entry]) -> None:
+    def __init__(self, queue: Queue, entries: Sequence[ScheduleEntry]) -> None:
         names = [entry.name for entry in entries]
         if len(set(names)) != len(names):
             raise ConfigError("two entries of a schedule have the same name")
@@ -64,13 +64,13 @@ class Schedule:
         self._entries = tuple(entries)
 
     def tick(self) -> datetime | None:
-        """Put what is due; gives when to call it next. Safe to call at any time, from anywhere.
+        """Queue what is due; return when to call it next. Safe to call at any time, from anywhere.
 
-        The job's payload says for which moment it is (``slot``) and which was the last before it (``since``).
+        The job's payload has its time (``slot``) and the previous one (``since``).
         """
         return min((self._tick(entry) for entry in self._entries), default=None)
 
-    def _tick(self, entry: Entry) -> datetime:
+    def _tick(self, entry: ScheduleEntry) -> datetime:
         queue, now = self._queue, self._queue.now()
         last = queue.slot(entry.name)
         if last is None:

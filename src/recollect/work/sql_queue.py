@@ -1,7 +1,7 @@
-"""What the queues in SQLite and in PostgreSQL have in common: their statements, and the verbs that only run them.
+"""The common part of the queues in SQLite and PostgreSQL: their statements, and the verbs that only run them.
 
-The statements are in queue.sql, written once with ``:name`` placeholders. A `Dialect` fills in what the databases say
-differently; what only one of them can say is in a file of its own (embedded.sql, distributed.sql).
+The statements are in queue.sql, written once with ``:name`` placeholders. A `Dialect` fills in the differences between
+the databases; statements of only one are in a file of its own (embedded.sql, distributed.sql).
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from typing import Any, ClassVar
 
 from recollect.store.rows import load_queries
 from recollect.times import from_text, to_text
-from recollect.usage_metrics import BOUNDS, QueueFigures
-from recollect.work.contract import STATES, Job, Lease, Queue, State, Wanted
-from recollect.work.rows import COLUMNS, SOME, from_row, lease_from_row, told, whose
+from recollect.usage_metrics import BOUNDS, QueueMetrics
+from recollect.work.contract import STATES, Job, JobRequest, Lease, Queue, State
+from recollect.work.rows import COLUMNS, SOME, from_row, lease_from_row, queue_metrics, tenant_condition
 
 _HERE = Path(__file__).parent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """What the statements of queue.sql say differently in the two databases."""
+    """The differences between the two databases in the statements of queue.sql."""
 
     jobs: str
     schedules: str
     named: str
-    """Whether the name of a job is among ``:names``, if these are given."""
+    """Tests if the name of a job is among ``:names``, if these are given."""
     one_running: str = ""
     line: str = ""
-    """The indexes to be used, where the database is told."""
+    """The indexes to use, where the database is told."""
     held: str = ""
-    """Keeps a row that is read from others, where the transaction alone does not."""
+    """Locks a row that is read, where the transaction alone does not."""
 
 
 def queries(own: str, dialect: Dialect, **words: str) -> dict[str, str]:
-    """The statements of a queue: those of both, and those of its own file. ``words`` are filled in as well."""
+    """Return the statements of a queue: the common ones, and those of its own file. ``words`` are filled in too."""
     found = load_queries(_HERE / "queue.sql") | load_queries(_HERE / own)
     sql = {name: text.format(columns=COLUMNS, **asdict(dialect), **words) for name, text in found.items()}
     for chosen in ("first_of_some", "first_of_all"):
@@ -48,7 +48,7 @@ def queries(own: str, dialect: Dialect, **words: str) -> dict[str, str]:
 
 
 class SqlQueue(Queue):
-    """A queue in a database. What it lends can `execute`, as a connection of either database does."""
+    """A queue in a database. The connections it lends can `execute`, as in either database."""
 
     sql: ClassVar[Mapping[str, Any]]
 
@@ -86,14 +86,14 @@ class SqlQueue(Queue):
         counts: dict[State, int] = dict(self._rows("depth"))
         return {state: counts.get(state, 0) for state in STATES}
 
-    def figures(self, tenant: str | None = None) -> QueueFigures:
-        condition, values = whose(self.sql, tenant)
+    def metrics(self, tenant: str | None = None) -> QueueMetrics:
+        condition, values = tenant_condition(self.sql, tenant)
         given = {"now": to_text(self.now()), "bounds": list(BOUNDS), **values}
         counts, took = (self._rows(name, condition, **given) for name in ("count", "completion"))
-        return told(counts, took)
+        return queue_metrics(counts, took)
 
     def dead(self, *, user_id: str | None = None, tenant: str | None = None, limit: int = 100) -> list[Job]:
-        condition, values = whose(self.sql, tenant)
+        condition, values = tenant_condition(self.sql, tenant)
         return [from_row(row) for row in self._rows("dead", condition, user_id=user_id, limit=limit, **values)]
 
     def drop(self, job_id: str) -> bool:
@@ -120,7 +120,7 @@ class SqlQueue(Queue):
         rows = self._rows("slot", name=schedule)
         return from_text(rows[0][0]) if rows else None
 
-    def _take(self, db: Any, wanted: Wanted) -> list[Any]:
+    def _take(self, db: Any, wanted: JobRequest) -> list[Any]:
         values = {
             "now": to_text(self.now()),
             "until": to_text(wanted.until),

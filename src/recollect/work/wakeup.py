@@ -1,4 +1,4 @@
-"""Waking up when there may be work: at once within a process; across processes each queue has its own way."""
+"""Waking up when there may be work: at once within a process; across processes, each queue has its own way."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ _SOONEST, _LATEST = 0.005, 0.05
 
 
 class Watcher:
-    """Waits for a wake-up of this process. One thread waits, any may wake."""
+    """Waits for a wake-up within this process. One thread waits, any may wake it."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
 
     def wake(self) -> None:
-        """End the present wait, or the next one if nobody waits now."""
+        """End the present wait, or the next one if nobody is waiting."""
         self._event.set()
 
     def wait(self, seconds: float) -> None:
-        """Until woken, or for so long. May return early for no reason."""
+        """Wait until woken, or for this many seconds. May return early."""
         self._event.wait(seconds)
         self._event.clear()
 
     def close(self) -> None:
-        """Let go of what it holds."""
+        """Release resources."""
 
 
 class PollingWatcher(Watcher):
-    """Also looks, ever less often, whether another process changed something."""
+    """Also polls, less and less often, for changes by another process."""
 
     def __init__(self, changed: Callable[[], bool]) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class PollingWatcher(Watcher):
 
 
 class Watchers:
-    """All who wait in this process."""
+    """All watchers of this process."""
 
     def __init__(self) -> None:
         self._all: WeakSet[Watcher] = WeakSet()
@@ -58,13 +58,13 @@ class Watchers:
         renew_after_forks(self, Watchers._renew)
 
     def add(self, watcher: Watcher) -> Watcher:
-        """Wake this one too from now on."""
+        """Wake this watcher too from now on."""
         with self._guard:
             self._all.add(watcher)
         return watcher
 
     def wake(self) -> None:
-        """Wake all."""
+        """Wake all watchers."""
         with self._guard:
             watchers = list(self._all)
         for watcher in watchers:
@@ -72,7 +72,7 @@ class Watchers:
 
     @contextmanager
     def watching(self) -> Iterator[Watcher]:
-        """A plain watcher for the time of a with block."""
+        """Provide a plain watcher for a with block."""
         watcher = self.add(Watcher())
         try:
             yield watcher

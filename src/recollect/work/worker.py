@@ -1,8 +1,8 @@
-"""Does what is in a queue: threads that run handlers, and one that does all the talking with the queue.
+"""The worker of a queue: threads that run handlers, and one that communicates with the queue.
 
-That one takes as many jobs as there are hands, and records in the same transaction what has been finished
-meanwhile; it renews the leases, frees what dead workers left, and ticks the schedule. When the database cannot be
-reached it keeps what is finished and tries again. Logs ids, names and classes of errors, never what is worked on.
+That thread takes as many jobs as there are worker threads, recording in the same transaction what has been finished
+meanwhile. It renews the leases, frees the jobs of dead workers, and ticks the schedule. When the database cannot be
+reached it keeps what is finished and retries. Logs contain ids, names and error classes, never the data.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from recollect.store.forks import renew_after_forks
 from recollect.work.contract import (
     LEASE_SECONDS,
     Done,
-    Failed,
+    FailedAttempt,
     GiveUpError,
     Handler,
     Lease,
@@ -41,32 +41,32 @@ from recollect.work.wakeup import Watcher
 
 _log = logging.getLogger("recollect.work")
 _IDLE_SECONDS = 1.0
-"""How long nothing is looked at when nobody says that there is something."""
+"""The polling interval when nothing announces new jobs."""
 _RECOVER_SECONDS = 1.0
 _TIDY_SECONDS = 600.0
 _OUTAGE_SECONDS = (0.1, 5.0)
 _INHERITED: list[Watcher] = []
-"""In a forked child: its parent's, whose connections are not the child's to close."""
+"""The parent's watchers in a forked child, whose connections the child must not close."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """How long to wait before the next attempt: twice as long each time, and never quite the same."""
+    """The wait before the next attempt: doubling each time, with jitter."""
 
     first: float = 1.0
     longest: float = 3600.0
 
     def seconds(self, attempt: int) -> float:
-        """After this attempt, the first being 1."""
+        """Return the wait after this attempt, the first being 1."""
         whole: float = min(self.first * 2.0 ** min(attempt - 1, 60), self.longest)
         return whole * random.uniform(0.5, 1.0)
 
 
 class Worker:
-    """Runs jobs whose names have a handler, as many at a time as there are threads.
+    """Runs jobs whose names have a handler, with as many threads as ``concurrency``.
 
-    ``with Worker(queue, handlers):`` works until the block ends; `run` works in this thread until `stop`. After a
-    fork the child has a worker that is not started.
+    ``with Worker(queue, handlers):`` works until the block ends; `run` works in this thread until `stop`. After a fork
+    the child has a worker that is not started.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Worker:
         self._ended = threading.Event()
         self._idle = threading.Event()
         self._looked = False
-        """Whether the turn before found nothing to do either: what the schedule put is seen by the next one."""
+        """True if the previous turn also found nothing: what the schedule queued is seen by the next one."""
         self._inbox: SimpleQueue[Lease | None] = SimpleQueue()
         self._outbox: deque[Outcome] = deque()
         self._held: dict[str, Lease] = {}
@@ -111,16 +111,16 @@ class Worker:
         return self
 
     def stop(self, timeout: float | None = None) -> bool:
-        """Finish what has begun and put back the rest; False if it takes longer than so many seconds.
+        """Finish running jobs and put back the rest; return False if that takes longer than ``timeout``.
 
-        What still runs then goes on, and its leases with it, until it is finished or the process ends.
+        Jobs still running then continue, and so do their leases, until they finish or the process ends.
         """
         self._stopping.set()
         self._watcher_wake()
         return self._ended.wait(timeout) if self._began else True
 
     def wait_idle(self, timeout: float | None = None) -> bool:
-        """Until nothing is due and nothing is being done; False if it takes longer than so many seconds."""
+        """Wait until nothing is due or running; return False after ``timeout`` seconds."""
         self._idle.clear()
         self._looked = False
         self._watcher_wake()
@@ -136,7 +136,7 @@ class Worker:
 
     @property
     def name(self) -> str:
-        """By which this worker's leases are known."""
+        """The name under which this worker holds leases."""
         return self._name
 
     def run(self) -> None:
@@ -146,7 +146,7 @@ class Worker:
 
     def _begin(self) -> None:
         if self._began:
-            raise InvalidInputError("worker", "was started already; make another")
+            raise InvalidInputError("worker", "was already started; create another")
         self._began = True
 
     def _run(self) -> None:
@@ -179,7 +179,7 @@ class Worker:
             schedule=self._schedule,
         )
 
-    # the thread that talks with the queue
+    # the thread that communicates with the queue
 
     def _talk(self) -> None:
         pause, longest = _OUTAGE_SECONDS
@@ -192,8 +192,8 @@ class Worker:
                     sure = True
                 wait = self._turn()
                 pause = _OUTAGE_SECONDS[0]
-            except Exception as error:  # the outermost handler: a worker that ends would leave its jobs lying
-                _log.warning("the queue cannot be used (%s); trying again in %.1f s", describe(error), pause)
+            except Exception as error:  # the outermost handler: a worker that ends would abandon its jobs
+                _log.warning("the queue cannot be used (%s); retrying in %.1f s", describe(error), pause)
                 sure, wait, pause = False, pause, min(pause * 2, longest)
             if self._stopping.is_set() and not self._held and not self._unsettled:
                 return
@@ -201,7 +201,7 @@ class Worker:
                 self._watch(wait)
 
     def _turn(self) -> float:
-        """One look at everything; gives how long to sleep at most."""
+        """Do everything once; return the longest time to sleep."""
         stopping = self._stopping.is_set()
         if stopping:
             self._put_back()
@@ -232,7 +232,7 @@ class Worker:
         for outcome in finished:
             self._held.pop(outcome.lease.job.id, None)
         for job_id in taken.lost:
-            _log.warning("job %s was in other hands when it was finished here; it is not recorded", job_id)
+            _log.warning("job %s finished here after another worker had taken it; the result is ignored", job_id)
         for lease in taken.leases:
             self._held[lease.job.id] = lease
             self._inbox.put(lease)
@@ -252,12 +252,12 @@ class Worker:
             self._times["renew"] = monotonic() + self._lease_seconds / 3
         elif self._is_time("renew", self._lease_seconds / 3):
             for job_id in self._queue.renew(list(self._held.values()), self._lease_seconds):
-                _log.warning("job %s took too long to renew its lease and is in other hands", job_id)
+                _log.warning("job %s did not renew its lease in time; another worker has taken it", job_id)
         return self._times["renew"] - monotonic()
 
     def _recover(self) -> float:
         if self._is_time("recover", _RECOVER_SECONDS) and (freed := self._queue.recover()):
-            _log.warning("%d jobs of dead workers were freed", freed)
+            _log.warning("freed %d jobs of dead workers", freed)
         return self._times["recover"] - monotonic()
 
     def _tidy(self) -> float:
@@ -274,7 +274,7 @@ class Worker:
                 if due is not None:
                     self._times["tick"] = monotonic() + min(max(self._until(due), 0.0), _IDLE_SECONDS)
             except QueueFullError:
-                _log.warning("the queue is full; scheduled work is put as soon as there is room")
+                _log.warning("the queue is full; scheduled work will be queued when there is room")
         return self._times["tick"] - monotonic()
 
     def _until(self, due: datetime) -> float:
@@ -294,7 +294,7 @@ class Worker:
         if self._watcher is not None:
             self._watcher.wake()
 
-    # the threads that work
+    # the worker threads
 
     def _work(self) -> None:
         inbox, outbox = self._inbox, self._outbox
@@ -312,14 +312,14 @@ class Worker:
             text = describe(error)
             _log.warning("attempt %d of job %s (%s) failed: %s", job.attempts, job.id, job.name, text)
             if isinstance(error, GiveUpError):
-                return Failed(lease, text)
+                return FailedAttempt(lease, text)
             if isinstance(error, RetryLaterError):
-                return Failed(lease, text, max(error.seconds, 0.0))
-            return Failed(lease, text, self._backoff.seconds(job.attempts))
+                return FailedAttempt(lease, text, max(error.seconds, 0.0))
+            return FailedAttempt(lease, text, self._backoff.seconds(job.attempts))
 
 
 def describe(error: BaseException) -> str:
-    """An error without anything it quotes: its class, where it came from, and of our own errors what they mean."""
+    """Describe an error without quoting anything: its class, its origin and, for our own errors, their meaning."""
     kind = type(error)
     frames = traceback.extract_tb(error.__traceback__)
     where = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""

@@ -1,15 +1,15 @@
-"""Models: OpenAI, Anthropic, Gemini, and every server that speaks OpenAI's chat completions. `provider` is the only
-module that names their library, which is loaded when a model is opened and not before.
+"""Models: OpenAI, Anthropic, Gemini, and every server with OpenAI's chat completions API. Only `provider` imports their
+library, when a model is opened.
 """
 
 from recollect.agents.models.budget import Account, check_budget, spend
-from recollect.agents.models.model import Limits, Model, Reply, Turn, configured_model, open_model
+from recollect.agents.models.model import Model, ModelLimits, Reply, Turn, configured_model, open_model
 from recollect.agents.models.structured import json_in
 
 __all__ = [
     "Account",
-    "Limits",
     "Model",
+    "ModelLimits",
     "Reply",
     "Turn",
     "check_budget",

@@ -1,4 +1,4 @@
-"""What models cost: the daily budget of a user is looked at before a model is asked, and what it used is entered."""
+"""The cost of models: the daily budget of a user is checked before a call, and its use is recorded."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from recollect.errors import ModelError
 from recollect.memory.memory import Memory
 
 
-class Used(Protocol):
-    """Whatever carries tokens: a `Reply`, or a `ModelError` that came after some were used."""
+class HasTokens(Protocol):
+    """Anything with token counts: a `Reply`, or a `ModelError` that came after some were used."""
 
     @property
     def tokens_in(self) -> int: ...
@@ -21,7 +21,7 @@ class Used(Protocol):
 
 
 def check_budget(memory: Memory, config: Config) -> None:
-    """ModelError of the kind ``budget`` if the user has nothing left for today."""
+    """Raise a ModelError of the kind ``budget`` if the user has nothing left for today."""
     if not config.daily_tokens and not config.daily_cost:
         return
     spent = memory.usage()
@@ -32,15 +32,15 @@ def check_budget(memory: Memory, config: Config) -> None:
         raise ModelError("budget", f"the budget of {config.daily_cost:g} for today is used up")
 
 
-def spend(memory: Memory, operation: str, used: Used, config: Config) -> None:
-    """Enter what a model used into the ledger, at the prices of the settings."""
+def spend(memory: Memory, operation: str, used: HasTokens, config: Config) -> None:
+    """Record what a model used in the ledger, at the configured prices."""
     cost = (used.tokens_in * config.price_in + used.tokens_out * config.price_out) / 1e6
     memory.spend(operation, tokens_in=used.tokens_in, tokens_out=used.tokens_out, cost=cost)
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Who pays for what. Given to a `Model`, every answer is entered at once, whatever comes after it."""
+    """The user and operation that pay. A `Model` charges every answer at once, whatever comes after it."""
 
     memory: Memory
     operation: str
@@ -49,6 +49,6 @@ class Account:
     def check(self) -> None:
         check_budget(self.memory, self.config)
 
-    def charge(self, used: Used) -> None:
+    def charge(self, used: HasTokens) -> None:
         if used.tokens_in or used.tokens_out:
             spend(self.memory, self.operation, used, self.config)

@@ -1,13 +1,13 @@
-"""A model that can be talked to: the one tool loop, and structured answers. Bounded in every direction, and it fails
-in one way only, with a `ModelError` that says how and holds nothing of what was said.
+"""A model: the tool loop, and structured answers. Limited in every direction, it fails in only one way: with a
+`ModelError` that says how and quotes nothing.
 
 ::
 
-    converse   ask → calls? → run them, hand the results back, ask again … → text
+    converse   ask → calls? → run them, return the results, ask again … → text
     extract    ask → JSON that passes the check? → else say what is wrong, ask again …
 
-A request that fails for a while is repeated with growing pauses; each limit is looked at before each request. Knows
-no LLM library: that is `provider`.
+Temporary failures are retried with growing pauses; each limit is checked before each request. The LLM library is only
+used in `provider`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import Any, Literal
 
 from recollect.agents.models.budget import Account
-from recollect.agents.models.provider import Called, Failed, Offered, Provider, Said
+from recollect.agents.models.provider import ModelCall, OfferedTool, Provider, ProviderAnswer, ProviderFailure
 from recollect.agents.models.structured import as_arguments, json_in, missing
 from recollect.config import Config, model_parts
 from recollect.errors import InvalidInputError, ModelError
@@ -42,32 +42,32 @@ Stopped = Literal["done", "turns", "calls", "tokens", "time"]
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What somebody said in a conversation."""
+    """One message of a conversation."""
 
     role: Literal["user", "assistant"]
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """How far one conversation or extraction may go. The final answer, without tools, comes on top."""
+class ModelLimits:
+    """The limits of one conversation or extraction. The final answer, without tools, is not counted."""
 
     turns: int = 8
     """Answers of the model."""
     calls: int = 20
-    """Tool calls in all; how many in one answer is a limit of the suite."""
+    """Tool calls in all; the limit per answer belongs to the suite."""
     tokens: int = 100_000
-    """Tokens in all, read and written; looked at before each request."""
+    """Tokens in all, read and written; checked before each request."""
     seconds: float = 180.0
     attempts: int = 3
-    """How often one request is tried."""
+    """Attempts per request."""
     corrections: int = 2
-    """How often `extract` says what is wrong."""
+    """Corrections that `extract` sends to the model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What came of it."""
+    """The result of a conversation or extraction."""
 
     text: str
     turns: int
@@ -77,15 +77,15 @@ class Reply:
     stopped: Stopped
     retries: int
     data: Any = None
-    """What `Model.extract` found."""
+    """The data from `Model.extract`."""
 
 
-class _TimeIsOverError(Exception):
-    """The seconds are used up."""
+class _TimeoutReachedError(Exception):
+    """The time limit was reached."""
 
 
 class Model:
-    """A model, from `open_model`. Safe to share between threads; who awaits crosses with `asyncio.to_thread`."""
+    """A model, from `open_model`. Thread-safe; in async code, use `asyncio.to_thread`."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Model:
         self.name = provider.model
         self._provider, self._timeout, self._sleep, self._clock = provider, timeout, sleep, clock
         self._by_text = False
-        """Whether this server takes no tools, as was found out: structured answers come as text then."""
+        """True once the server turned out not to support tools: structured answers then come as text."""
 
     def __repr__(self) -> str:
         return f"<Model {self.name}>"
@@ -112,7 +112,7 @@ class Model:
         self.close()
 
     def close(self) -> None:
-        """Close the connections; requests under way fail. The next request opens new ones."""
+        """Close the connections; running requests fail. The next request opens new ones."""
         self._provider.close()
 
     def converse(
@@ -121,19 +121,21 @@ class Model:
         messages: Sequence[Turn],
         *,
         suite: Suite | None = None,
-        limits: Limits | None = None,
+        limits: ModelLimits | None = None,
         on_text: Callable[[str], None] | None = None,
         account: Account | None = None,
     ) -> Reply:
-        """Answer what was said last, with the tools of the suite.
+        """Answer the last message, using the tools of the suite.
 
-        ``on_text`` is given the text in pieces as it comes, also what the model says before it calls a tool; the text
-        of the reply is what it said last. When a limit is reached, the model is asked once more for an answer without
-        tools; when time is over, the reply is what there is.
+        ``on_text`` receives the text in pieces as it arrives, including what the model says before a tool call; the
+        text of the reply is what it said last. When a limit is reached, the model is asked once more for an answer
+        without tools; when time runs out, the reply is what there is.
         """
-        talk = _Talk(self, system, limits or Limits(), account, on_text)
+        talk = _ModelConversation(self, system, limits or ModelLimits(), account, on_text)
         talk.history = self._history(messages)
-        tools = [] if suite is None else [Offered(n, t.description, suite.schema(n)) for n, t in suite.tools.items()]
+        tools = (
+            [] if suite is None else [OfferedTool(n, t.description, suite.schema(n)) for n, t in suite.tools.items()]
+        )
         stopped: Stopped | None = None
         try:
             while stopped is None:
@@ -146,7 +148,7 @@ class Model:
                     return talk.reply("tokens" if said.ending == "length" else "done")
                 stopped = talk.limit_reached()
             talk.ask(tools, use="may not")
-        except _TimeIsOverError:
+        except _TimeoutReachedError:
             if not talk.text and not talk.results:
                 raise talk.error("timeout", "did not answer in time") from None
             stopped = "time"
@@ -159,14 +161,14 @@ class Model:
         schema: Mapping[str, Any],
         *,
         check: Callable[[Any], object] | None = None,
-        limits: Limits | None = None,
+        limits: ModelLimits | None = None,
         account: Account | None = None,
     ) -> Reply:
-        """Data that fits the schema, as `Reply.data`.
+        """Return data that fits the schema, as `Reply.data`.
 
         ``check`` raises ValueError with a sentence about what is wrong; the model reads it and may correct itself.
         """
-        talk = _Talk(self, system, limits or Limits(), account)
+        talk = _ModelConversation(self, system, limits or ModelLimits(), account)
         talk.history = self._history([Turn("user", prompt)])
         by_text = self._by_text
         try:
@@ -176,19 +178,19 @@ class Model:
                 except ModelError:
                     if by_text or talk.turns or talk.failed is None or not talk.failed.form:
                         raise
-                    by_text = True  # perhaps it takes no tools; if it is something else, it will say so again
+                    by_text = True  # perhaps it does not support tools; any other problem will show again
                     continue
-                problem, data = _read(said, schema, check)
+                problem, data = _read_answer(said, schema, check)
                 if not problem:
                     self._by_text = by_text
                     return talk.reply("done", data)
                 if talk.turns > talk.limits.corrections or talk.limit_reached():
-                    raise talk.error("garbage", "did not give what was asked for, also when told what was wrong")
+                    raise talk.error("garbage", "did not give a valid answer, even after corrections")
                 talk.history.append(self._corrected(said, problem))
-        except _TimeIsOverError:
+        except _TimeoutReachedError:
             raise talk.error("timeout", "did not answer in time") from None
 
-    def _corrected(self, said: Said, problem: str) -> Any:
+    def _corrected(self, said: ProviderAnswer, problem: str) -> Any:
         if said.calls:
             return self._provider.results([(call, f"Error: {problem}", True) for call in said.calls])
         return self._provider.from_user(f"This cannot be used: {problem}. Give the whole answer again, corrected.")
@@ -196,20 +198,20 @@ class Model:
     def _history(self, messages: Sequence[Turn]) -> list[Any]:
         turns = [turn for turn in messages if turn.text.strip()]
         if not turns or turns[-1].role != "user":
-            raise InvalidInputError("messages", "the last must be what the user said, and not be empty")
-        if turns[0].role != "user":  # some providers take no conversation that begins otherwise
+            raise InvalidInputError("messages", "must end with a non-empty message of the user")
+        if turns[0].role != "user":  # some providers require that the user speaks first
             turns.insert(0, Turn("user", _EARLIER))
         provider = self._provider
         return [(provider.from_user if turn.role == "user" else provider.from_model)(turn.text) for turn in turns]
 
 
 @dataclass(slots=True)
-class _Talk:
-    """One conversation or extraction under way: its history, and what it has used of its limits."""
+class _ModelConversation:
+    """One running conversation or extraction: its history, and what it has used of its limits."""
 
     model: Model
     system: str
-    limits: Limits
+    limits: ModelLimits
     account: Account | None
     on_text: Callable[[str], None] | None = None
     history: list[Any] = field(default_factory=list)
@@ -220,9 +222,9 @@ class _Talk:
     tokens_in: int = 0
     tokens_out: int = 0
     deadline: float = 0.0
-    failed: Failed | None = None
+    failed: ProviderFailure | None = None
     told: bool = False
-    """Whether a piece of the answer under way was handed on, which cannot be taken back."""
+    """True if a piece of the current answer was passed on, which cannot be taken back."""
 
     def __post_init__(self) -> None:
         self.deadline = self.model._clock() + self.limits.seconds
@@ -246,9 +248,9 @@ class _Talk:
         return ModelError(kind, said, tokens_in=self.tokens_in, tokens_out=self.tokens_out)
 
     def limit_reached(self) -> Stopped | None:
-        """The limit that keeps the loop from going on; time first, because then nothing more can be asked."""
+        """Return the limit that ends the loop; time first, because then nothing more can be asked."""
         if self.model._clock() >= self.deadline:
-            raise _TimeIsOverError
+            raise _TimeoutReachedError
         if self.turns >= self.limits.turns:
             return "turns"
         if len(self.results) >= self.limits.calls:
@@ -257,13 +259,13 @@ class _Talk:
             return "tokens"
         return None
 
-    def results_of(self, calls: Sequence[Called], suite: Suite) -> list[tuple[Called, str, bool]]:
-        """Run the calls of one answer, in order: what one writes the next one finds."""
+    def results_of(self, calls: Sequence[ModelCall], suite: Suite) -> list[tuple[ModelCall, str, bool]]:
+        """Run the calls of one answer in order: what one writes, the next one finds."""
         bounded = suite if suite.is_response else suite.response()
         answers = []
         for call in calls:
             if self.model._clock() >= self.deadline:
-                raise _TimeIsOverError
+                raise _TimeoutReachedError
             if not call.whole:
                 answers.append((call, _CUT_OFF, True))
             elif len(self.results) >= self.limits.calls:
@@ -274,42 +276,42 @@ class _Talk:
                 answers.append((call, result.text, result.is_error))
         return answers
 
-    def ask_for(self, schema: Mapping[str, Any], by_text: bool) -> Said:
+    def ask_for(self, schema: Mapping[str, Any], by_text: bool) -> ProviderAnswer:
         """Ask for data: as the arguments of a tool, or as text."""
         if by_text:
             shape = json.dumps(schema, ensure_ascii=False)
             return self.ask((), system=f"{self.system}\n\n{_BY_TEXT}{shape}")
-        tool = Offered("answer", "Give the answer in this form.", as_arguments(schema))
+        tool = OfferedTool("answer", "Give the answer in this form.", as_arguments(schema))
         return self.ask([tool], use="must")
 
-    def ask(self, tools: Sequence[Offered], *, use: str = "may", system: str | None = None) -> Said:
-        """Ask, again if that may help. What comes is entered in the account and in the history."""
+    def ask(self, tools: Sequence[OfferedTool], *, use: str = "may", system: str | None = None) -> ProviderAnswer:
+        """Ask, with retries. The answer is charged to the account and added to the history."""
         self.told = False
         attempt = 0
         while True:
             attempt += 1
             outcome = self._once(tools, use, self.system if system is None else system)
-            if isinstance(outcome, Said):
+            if isinstance(outcome, ProviderAnswer):
                 return outcome
             left = self.deadline - self.model._clock()
             if left <= 0:
-                raise _TimeIsOverError
-            pause = _pause(attempt, outcome.after)
+                raise _TimeoutReachedError
+            pause = _retry_delay(attempt, outcome.after)
             if not outcome.again or self.told or attempt >= self.limits.attempts or pause >= left:
                 LOGGER.warning("the model %s %s (%s)", self.model.name, outcome.problem, outcome.kind)
                 self.failed = outcome
                 raise self.error(outcome.kind, outcome.problem)
             self.retries += 1
-            LOGGER.info("the model %s %s; asking again in %.1f s", self.model.name, outcome.problem, pause)
+            LOGGER.info("the model %s %s; retrying in %.1f s", self.model.name, outcome.problem, pause)
             self.model._sleep(pause)
 
-    def _once(self, tools: Sequence[Offered], use: str, system: str) -> Said | Failed:
+    def _once(self, tools: Sequence[OfferedTool], use: str, system: str) -> ProviderAnswer | ProviderFailure:
         seconds = min(self.model._timeout, self.deadline - self.model._clock())
         if seconds <= 0:
-            raise _TimeIsOverError
+            raise _TimeoutReachedError
         hand_on = None if self.on_text is None else self._hand_on
         outcome = self.model._provider.ask(system, self.history, tools, use=use, seconds=seconds, on_text=hand_on)
-        if isinstance(outcome, Failed):
+        if isinstance(outcome, ProviderFailure):
             return outcome
         self.tokens_in += outcome.tokens_in
         self.tokens_out += outcome.tokens_out
@@ -317,7 +319,7 @@ class _Talk:
             self.account.charge(outcome)
         usable = outcome.text or (outcome.calls and tools) or outcome.ending == "malformed"
         if not usable and not self.text and not self.results:
-            return Failed("garbage", "gave an empty answer", again=outcome.ending != "length")
+            return ProviderFailure("garbage", "gave an empty answer", again=outcome.ending != "length")
         self.turns += 1
         self.text = outcome.text or self.text
         if outcome.text or outcome.calls:
@@ -327,7 +329,7 @@ class _Talk:
     def _hand_on(self, piece: str) -> None:
         assert self.on_text is not None
         if not self.told and self.text:
-            self.on_text("\n\n")  # what was said before a call, and what is said after it
+            self.on_text("\n\n")  # between what was said before a call and after it
         self.told = True
         self.on_text(piece)
 
@@ -342,18 +344,18 @@ def open_model(
     sleep: Callable[[float], object] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> Model:
-    """The model that a setting names: openai:NAME, anthropic:NAME, gemini:NAME, or http://HOST/v1#NAME.
+    """Open the model of a setting: openai:NAME, anthropic:NAME, gemini:NAME, or http://HOST/v1#NAME.
 
-    ``timeout`` is for one request, in seconds. A wrong setting is a `ConfigError` with the name of the variable.
+    ``timeout`` is for one request, in seconds. An invalid setting is a `ConfigError` with the name of the variable.
     """
     provider = Provider(spec, key=key, url=url, timeout=timeout, variable=variable)
     return Model(provider, timeout=timeout, sleep=sleep, clock=clock)
 
 
 def configured_model(config: Config, *, extraction: bool = False, local: bool = False) -> Model | None:
-    """The model of the settings, for conversations or for extraction, or the one near by; None if there is none.
+    """Return the configured model, for conversations or extraction, or the local one; None if there is none.
 
-    Key and URL belong to MEMORY_MODEL. The others get them only if they are of the same provider, or the only one.
+    Key and URL belong to MEMORY_MODEL. The others get them only if they use the same provider, or are the only one.
     """
     spec, variable = config.model, "MEMORY_MODEL"
     if local:
@@ -368,8 +370,10 @@ def configured_model(config: Config, *, extraction: bool = False, local: bool = 
     return open_model(spec, key=key, url=url, timeout=config.model_timeout_ms / 1000, variable=variable)
 
 
-def _read(said: Said, schema: Mapping[str, Any], check: Callable[[Any], object] | None) -> tuple[str, Any]:
-    """What is wrong with an answer, in a sentence for the model, and the data."""
+def _read_answer(
+    said: ProviderAnswer, schema: Mapping[str, Any], check: Callable[[Any], object] | None
+) -> tuple[str, Any]:
+    """Return the problem with an answer, as a sentence for the model, and the data."""
     try:
         if said.ending == "length":
             return "it was cut off at the limit of tokens; make it shorter", None
@@ -386,13 +390,13 @@ def _read(said: Said, schema: Mapping[str, Any], check: Callable[[Any], object] 
             check(data)
     except ValueError as error:
         return str(error) or "it does not pass the check", None
-    except (TypeError, LookupError, AttributeError):  # a check that stumbled over data of another shape
+    except (TypeError, LookupError, AttributeError):  # a check that failed on data of another shape
         return "it does not have the shape that the schema asks for", None
     return "", data
 
 
-def _pause(attempt: int, after: float | None) -> float:
-    """Seconds to wait: what the provider asked for, or twice as long each time; and not all clients at once."""
+def _retry_delay(attempt: int, after: float | None) -> float:
+    """Return the seconds to wait: as the provider asked, or doubling each time, with jitter."""
     if after is not None:
         return after * random.uniform(1.0, 1.1)
     return min(_FIRST_PAUSE * 2.0 ** (attempt - 1), _LONGEST_PAUSE) * random.uniform(0.5, 1.0)

@@ -1,7 +1,8 @@
-"""The line to a provider: the only module that names an LLM library. Asks once, and says what came or what went wrong.
+"""The connection to a provider: the only module that uses an LLM library. Sends one request, and returns an answer or a
+failure.
 
-The library is asynchronous and its connections belong to an event loop, so each line has a loop in a thread of its own;
-threads that ask share its connections. Nothing raw comes out: a failure is a value, and holds nothing of what was said.
+The library is asynchronous and its connections belong to an event loop, so each provider has a loop in its own thread;
+threads that ask share its connections. A failure is a value and quotes nothing.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ _KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY", "gemini":
 _CONNECT_SECONDS = 5.0
 _CLOSE_SECONDS = 5.0
 _ANTHROPIC_TOKENS = 16_000
-"""The longest answer, where one must be given; the library would allow the most that the model can write."""
+"""The longest answer, where a limit is required; the library would allow the model's maximum."""
 
 
-class Offered(NamedTuple):
+class OfferedTool(NamedTuple):
     """A tool that the model may call."""
 
     name: str
@@ -38,8 +39,8 @@ class Offered(NamedTuple):
     schema: dict[str, Any]
 
 
-class Called(NamedTuple):
-    """A call that the model made; the arguments as they came. One that was cut off in its middle is not whole."""
+class ModelCall(NamedTuple):
+    """A call that the model made; the arguments as they came. One that was cut off is not whole."""
 
     id: str
     name: str
@@ -48,11 +49,11 @@ class Called(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What the model answered. ``message`` is the library's own, for the history."""
+class ProviderAnswer:
+    """The model's answer. ``message`` is the library's own, for the history."""
 
     text: str
-    calls: tuple[Called, ...]
+    calls: tuple[ModelCall, ...]
     message: Any
     tokens_in: int
     tokens_out: int
@@ -61,52 +62,54 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
-    """Why there is no answer, in words that are fit for a log."""
+class ProviderFailure:
+    """The reason there is no answer, safe for a log."""
 
     kind: str
     problem: str
     again: bool = False
-    """Whether it may help to ask again."""
+    """True if a retry may help."""
     after: float | None = None
-    """Seconds that the provider wants to be left alone."""
+    """Seconds to wait, as the provider asked."""
     form: bool = False
-    """Whether it may take the same request in another form."""
+    """True if the same request may work in another form."""
 
 
 class Provider:
-    """One model of one provider. Safe to share between threads and to keep over a fork."""
+    """One model of one provider. Thread-safe, and survives forks."""
 
     def __init__(self, spec: str, *, key: str = "", url: str = "", timeout: float = 60.0, variable: str) -> None:
         self.kind, self.model, place = model_parts(spec, variable)
         if not self.model:
-            raise ConfigError(f"{variable} is empty: there is no model")
+            raise ConfigError(f"{variable} is empty; set a model")
         self._key, self._url, self._timeout, self._variable = key, place or url, timeout, variable
         self._guard = threading.Lock()
-        self._running: _Running | None = None
-        self._start()  # what is wrong with the settings is for the operator to know, and now
+        self._running: _RunningClient | None = None
+        self._start()  # so that the operator learns of wrong settings now
         renew_after_forks(self, Provider._renew)
 
-    # messages, as the library wants them
+    # messages in the form the library needs
 
     def from_user(self, text: str) -> Any:
         from pydantic_ai.messages import ModelRequest
 
-        return ModelRequest.user_text_prompt(_writable(text))
+        return ModelRequest.user_text_prompt(_without_surrogates(text))
 
     def from_model(self, text: str) -> Any:
         from pydantic_ai.messages import ModelResponse, TextPart
 
-        return ModelResponse(parts=[TextPart(_writable(text))])
+        return ModelResponse(parts=[TextPart(_without_surrogates(text))])
 
-    def results(self, answers: Sequence[tuple[Called, str, bool]]) -> Any:
-        """The results of calls: the call, what came of it, and whether that is an error."""
+    def results(self, answers: Sequence[tuple[ModelCall, str, bool]]) -> Any:
+        """Return the results of calls: the call, its result, and whether that is an error."""
         from pydantic_ai.messages import ModelRequest, ToolReturnPart
 
         native = self.kind in ("anthropic", "gemini")  # the others have no field for it, and the text says it too
         return ModelRequest(
             parts=[
-                ToolReturnPart(call.name, _writable(text), call.id, outcome="failed" if wrong and native else "success")
+                ToolReturnPart(
+                    call.name, _without_surrogates(text), call.id, outcome="failed" if wrong and native else "success"
+                )
                 for call, text, wrong in answers
             ]
         )
@@ -117,22 +120,22 @@ class Provider:
         self,
         system: str,
         messages: Sequence[Any],
-        tools: Sequence[Offered] = (),
+        tools: Sequence[OfferedTool] = (),
         *,
         use: str = "may",
         seconds: float,
         on_text: Callable[[str], None] | None = None,
-    ) -> Said | Failed:
-        """Ask once. Tools ``may`` be used, ``must`` be or ``may not`` be, which keeps them known to the model."""
+    ) -> ProviderAnswer | ProviderFailure:
+        """Ask once. Tools ``may`` be used, ``must`` be, or ``may not`` be, which keeps them known to the model."""
         running = self._start()
         pieces: SimpleQueue[str | None] = SimpleQueue()
         send = None if on_text is None else pieces.put
         asking = self._asking(running, system, messages, tools, use, seconds, send)
         try:
             future = asyncio.run_coroutine_threadsafe(asking, running.loop)
-        except RuntimeError:  # closed at this moment
+        except RuntimeError:  # closed just now
             asking.close()
-            return Failed("unavailable", "was closed")
+            return ProviderFailure("unavailable", "was closed")
         try:
             if on_text is not None:
                 future.add_done_callback(lambda _: pieces.put(None))
@@ -140,20 +143,20 @@ class Provider:
                     on_text(piece)
             return future.result()
         except CancelledError:
-            return Failed("unavailable", "was closed")
+            return ProviderFailure("unavailable", "was closed")
         finally:
             future.cancel()  # the caller was interrupted, or does not want the rest
 
     async def _asking(
         self,
-        running: _Running,
+        running: _RunningClient,
         system: str,
         messages: Sequence[Any],
-        tools: Sequence[Offered],
+        tools: Sequence[OfferedTool],
         use: str,
         seconds: float,
         send: Callable[[str], None] | None,
-    ) -> Said | Failed:
+    ) -> ProviderAnswer | ProviderFailure:
         from pydantic_ai import direct
         from pydantic_ai.messages import InstructionPart
         from pydantic_ai.models import ModelRequestParameters
@@ -161,7 +164,7 @@ class Provider:
 
         settings: Any = {"max_retries": 0}  # retries are ours, with our limits
         if self.kind == "openai":
-            settings["openai_store"] = False  # what is said of a person is not theirs to keep
+            settings["openai_store"] = False  # what is said about a person is not theirs to keep
         if self.kind == "anthropic":
             settings["max_tokens"] = _ANTHROPIC_TOKENS
         declared = [
@@ -179,7 +182,7 @@ class Provider:
             parameters = ModelRequestParameters(function_tools=declared)
             if declared and use == "may not":
                 settings["tool_choice"] = "none"
-        parameters.instruction_parts = [InstructionPart(content=_writable(system))] if system else []
+        parameters.instruction_parts = [InstructionPart(content=_without_surrogates(system))] if system else []
         given: dict[str, Any] = {
             "model_settings": settings,
             "model_request_parameters": parameters,
@@ -191,16 +194,16 @@ class Provider:
                     response = await direct.model_request(running.model, list(messages), **given)
                 else:
                     async with direct.model_request_stream(running.model, list(messages), **given) as stream:
-                        aloud = _Aloud(send)
+                        aloud = _SpokenText(send)
                         async for event in stream:
-                            if piece := _text_of(event):
+                            if piece := _event_text(event):
                                 aloud.say(piece)
                         aloud.end()
                         response = stream.get()
                     if self.kind and response.finish_reason is None:  # others need not say how an answer ends
-                        return Failed("unavailable", "was cut off in its answer", again=True)
-            return _said(system, messages, response)
-        except Exception as error:  # the outermost handler: the library raises whatever its libraries raise
+                        return ProviderFailure("unavailable", "was cut off in its answer", again=True)
+            return _answer_from_response(system, messages, response)
+        except Exception as error:  # the outermost handler: the library may raise anything
             return _failure(error)
 
     # the client
@@ -212,20 +215,20 @@ class Provider:
         if running is not None:
             running.stop()
 
-    def _start(self) -> _Running:
+    def _start(self) -> _RunningClient:
         with self._guard:
             if self._running is None:
-                self._running = _Running(*self._build())
+                self._running = _RunningClient(*self._build())
                 weakref.finalize(self, self._running.stop)
             return self._running
 
     def _renew(self) -> None:
-        """In a forked child: the thread is not there, and the connections are the parent's."""
+        """Reset in a forked child, where the thread does not exist and the connections are the parent's."""
         self._guard = threading.Lock()
         self._running = None
 
     def _build(self) -> tuple[Any, Any]:
-        """The HTTP client, which is ours to close, and the library's model over it."""
+        """Return the HTTP client, which is ours to close, and the library's model using it."""
         extra = _EXTRAS[self.kind]
         try:
             models = importlib.import_module("pydantic_ai.models")
@@ -246,7 +249,7 @@ class Provider:
                 return http, classes.GoogleModel(self.model, provider=places.GoogleProvider(**given))
             if self.kind == "openai":
                 return http, classes.OpenAIResponsesModel(self.model, provider=places.OpenAIProvider(**given))
-            given["api_key"] = self._key or "none"  # no key of OpenAI's goes to somebody else's server
+            given["api_key"] = self._key or "none"  # never send an OpenAI key to another server
             return http, classes.OpenAIChatModel(
                 self.model, provider=places.OpenAICompatibleProvider("server", **given)
             )
@@ -257,8 +260,8 @@ class Provider:
         raise ConfigError(f"{self._variable} cannot be used: {problem}; check the URL and the key")
 
 
-class _Running:
-    """A client and the thread whose event loop it lives on."""
+class _RunningClient:
+    """A client and the thread with its event loop."""
 
     def __init__(self, http: Any, model: Any) -> None:
         self.http, self.model = http, model
@@ -268,12 +271,12 @@ class _Running:
 
     def _run(self) -> None:
         self.loop.run_forever()
-        self.loop.close()  # here: whoever stopped it may have done so from within
+        self.loop.close()  # here: it may have been stopped from within
 
     def stop(self) -> None:
         if not self.thread.is_alive():  # stopped before, or this is a forked child
             return
-        if threading.current_thread() is self.thread:  # collected as garbage in there
+        if threading.current_thread() is self.thread:  # garbage-collected in there
             self._ending = self.loop.create_task(self._end())
             self._ending.add_done_callback(lambda _: self.loop.stop())
             return
@@ -282,7 +285,7 @@ class _Running:
             self.loop.call_soon_threadsafe(self.loop.stop)
             self.thread.join(_CLOSE_SECONDS)
         except (RuntimeError, TimeoutError):
-            pass  # somebody else stops it, or a connection will not close: the thread is a daemon
+            pass  # another thread stops it, or a connection will not close: the thread is a daemon
 
     async def _end(self) -> None:
         tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
@@ -293,8 +296,8 @@ class _Running:
         await self.loop.shutdown_asyncgens()
 
 
-class _Aloud:
-    """Hands on what a model says aloud. Local servers leave what it thought in the text, between marks."""
+class _SpokenText:
+    """Passes on what a model says, without its thoughts, which local servers leave in the text between marks."""
 
     def __init__(self, send: Callable[[str], None]) -> None:
         self._send = send
@@ -313,8 +316,7 @@ class _Aloud:
             self._send(self._held)
 
 
-def _text_of(event: Any) -> str:
-    """The piece of text in an event of a stream, if there is one."""
+def _event_text(event: Any) -> str:
     match event.event_kind:
         case "part_start" if event.part.part_kind == "text":
             return str(event.part.content)
@@ -323,13 +325,13 @@ def _text_of(event: Any) -> str:
     return ""
 
 
-def _said(system: str, messages: Sequence[Any], response: Any) -> Said | Failed:
+def _answer_from_response(system: str, messages: Sequence[Any], response: Any) -> ProviderAnswer | ProviderFailure:
     finish = response.finish_reason
     if finish == "content_filter":
-        return Failed("refused", "did not answer: the provider's filter stopped it")
+        return ProviderFailure("refused", "did not answer: the provider's filter stopped it")
     made = [part for part in response.parts if part.part_kind == "tool-call"]
     cut = response.parts[-1] if response.parts and finish == "length" else None
-    calls = tuple(Called(one.tool_call_id, one.tool_name, one.args, one is not cut) for one in made)
+    calls = tuple(ModelCall(one.tool_call_id, one.tool_name, one.args, one is not cut) for one in made)
     text = "".join(part.content for part in response.parts if part.part_kind == "text")
     text = re.sub(r"^\s*<think>.*?(</think>|\Z)", "", text, flags=re.DOTALL).strip()
     details = response.provider_details or {}
@@ -340,11 +342,11 @@ def _said(system: str, messages: Sequence[Any], response: Any) -> Said | Failed:
     if not tokens_in and not tokens_out:  # many servers do not count; budgets need a number all the same
         tokens_in = count(system) + sum(count(_content(message)) for message in messages)
         tokens_out = count(_content(response))
-    return Said(text, calls, response, tokens_in, tokens_out, ending)
+    return ProviderAnswer(text, calls, response, tokens_in, tokens_out, ending)
 
 
-def _writable(text: str) -> str:
-    """Half a character, as careless cutting leaves it, cannot be sent."""
+def _without_surrogates(text: str) -> str:
+    """Replace lone surrogates, which cannot be sent."""
     return text.encode("utf-8", errors="replace").decode("utf-8")
 
 
@@ -353,8 +355,8 @@ def _content(message: Any) -> str:
     return "\n".join(str(part) for part in parts if part)
 
 
-def _failure(error: Exception) -> Failed:
-    """What an exception means. Of its text nothing is told: providers repeat what they were sent."""
+def _failure(error: Exception) -> ProviderFailure:
+    """Return the failure for an exception. Its text is not used: providers repeat what they were sent."""
     from pydantic_ai import exceptions as known
 
     status, code = getattr(error, "status_code", None), getattr(error, "provider_error_code", None)
@@ -364,30 +366,30 @@ def _failure(error: Exception) -> Failed:
     after = getattr(error, "retry_after", None)
     match error:
         case known.ContentFilterError():
-            return Failed("refused", "did not answer: the provider's filter stopped it")
+            return ProviderFailure("refused", "did not answer: the provider's filter stopped it")
         case known.ModelRequestTimeout() | known.ModelTimeoutError() | TimeoutError():
-            return Failed("timeout", "did not answer in time", again=True)
+            return ProviderFailure("timeout", "did not answer in time", again=True)
         case known.ModelRateLimitError():
-            return Failed("rate_limited", f"is asked too often{said}", again=True, after=after)
+            return ProviderFailure("rate_limited", f"is rate limited{said}", again=True, after=after)
         case known.ModelQuotaExceededError():
-            return Failed("rejected", f"has no quota or credit left{said}")
+            return ProviderFailure("rejected", f"has no quota or credit left{said}")
         case known.ModelAuthenticationError():
-            return Failed("rejected", f"does not take the key{said}; check MEMORY_MODEL_KEY")
+            return ProviderFailure("rejected", f"does not accept the key{said}; check MEMORY_MODEL_KEY")
         case known.ModelNotFoundError():
-            return Failed("rejected", f"is not known there{said}; check MEMORY_MODEL")
+            return ProviderFailure("rejected", f"does not exist there{said}; check MEMORY_MODEL")
         case known.ModelContextWindowExceededError():
-            return Failed("rejected", f"was given more than it can read{said}")
+            return ProviderFailure("rejected", f"was given more than its context allows{said}")
         case known.ModelUnavailableError() | known.ModelServerError():
-            return Failed("unavailable", f"is not available{said}", again=True, after=after)
+            return ProviderFailure("unavailable", f"is not available{said}", again=True, after=after)
         case known.ModelConnectionError() | OSError():
-            return Failed("unavailable", "cannot be reached, or the connection was cut", again=True)
+            return ProviderFailure("unavailable", "cannot be reached, or the connection was cut", again=True)
         case known.ModelHTTPError():
             again = status in (408, 409, 425) or (status or 0) >= 500
             kind = "unavailable" if again else "rejected"
             form = status in (400, 422)
-            return Failed(kind, f"did not take the request{said}", again=again, after=after, form=form)
+            return ProviderFailure(kind, f"rejected the request{said}", again=again, after=after, form=form)
         case known.ModelRequestRejectedError() | known.UserError():
-            return Failed("rejected", f"did not take the request{said}")
+            return ProviderFailure("rejected", f"rejected the request{said}")
     if type(error).__module__.partition(".")[0] in ("httpx", "httpx2", "httpcore", "httpcore2", "anyio"):
-        return Failed("unavailable", "cannot be reached, or the connection was cut", again=True)
-    return Failed("garbage", "answered with something that cannot be read", again=True)
+        return ProviderFailure("unavailable", "cannot be reached, or the connection was cut", again=True)
+    return ProviderFailure("garbage", "gave an unreadable answer", again=True)

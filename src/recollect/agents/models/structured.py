@@ -1,4 +1,4 @@
-"""JSON in what a model wrote: in a code fence, between sentences, or alone. Pure functions."""
+"""JSON in a model's text: in a code fence, between sentences, or alone."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 _FENCE = re.compile(r"```[\w-]*[ \t]*\n(.*?)(?:```|\Z)", re.DOTALL)
 _DECODER = json.JSONDecoder()
 _MOST_BEGINNINGS = 100
-"""A text full of brackets that begin nothing is given up after so many."""
+"""The number of brackets that begin no JSON after which the search stops."""
 
 
 def json_in(text: str) -> Any:
-    """The JSON object or list in a text; ValueError says what is wrong with it, for the model to read."""
+    """Return the JSON object or list in a text; raise ValueError with the problem, for the model to read."""
     text = text.strip().removeprefix("\ufeff")
     places = [*(match[1] for match in _FENCE.finditer(text)), text]
     for place in places:
@@ -38,7 +38,7 @@ def json_in(text: str) -> Any:
 
 
 def missing(data: Any, schema: Mapping[str, Any]) -> str:
-    """What of the outermost shape is wrong, as a sentence; empty if nothing. The rest is for the caller's check."""
+    """Return the problem with the outermost shape, as a sentence; empty if none. The rest is for the caller's check."""
     if schema.get("type") == "object":
         if not isinstance(data, dict):
             return "the answer must be a JSON object"
@@ -50,7 +50,7 @@ def missing(data: Any, schema: Mapping[str, Any]) -> str:
 
 
 def as_arguments(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema as the arguments of a tool, which are an object: what is none becomes its only property."""
+    """Return a schema as the arguments of a tool: anything but an object becomes its only property."""
     if schema.get("type") == "object":
         return dict(schema)
     return {"type": "object", "properties": {"answer": dict(schema)}, "required": ["answer"]}

@@ -1,4 +1,4 @@
-"""What models are told, as text files beside this module."""
+"""The prompts, as text files beside this module."""
 
 from __future__ import annotations
 
@@ -8,5 +8,4 @@ from pathlib import Path
 
 @cache
 def prompt(name: str) -> str:
-    """The text of a prompt."""
     return (Path(__file__).parent / f"{name}.md").read_text(encoding="utf-8").strip()

@@ -1,18 +1,17 @@
-"""What a message says that is worth remembering: `learn`.
+"""Learning from a message: `learn`.
 
-Brings the parts together: what was asked for is told apart from what was merely said, and what the policy of the
-memory would refuse is left out before anybody sees it.
+Separates what was asked for from what was merely said, and leaves out what the policy of the memory would refuse.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from recollect.agents.rules.amendments import amended
-from recollect.agents.rules.explicit import Asked, asked
-from recollect.agents.rules.learned import TOLD, Learned, storable
+from recollect.agents.rules.amendments import learn_amendments
+from recollect.agents.rules.explicit import ExplicitRequest, explicit_requests
+from recollect.agents.rules.learned import TOLD, Learned, passes_policy
 from recollect.agents.rules.sentences import sentences
-from recollect.agents.rules.statements import Manner, learned_from
+from recollect.agents.rules.statements import Manner, learn_from_sentence
 from recollect.agents.rules.tables import rewrites, union
 from recollect.text import fold
 
@@ -30,71 +29,70 @@ def learn(
     language: str | None = None,
     before: Sequence[tuple[str, str]] = (),
 ) -> list[Learned]:
-    """What a message says about its author, in the order in which they say it; mostly nothing.
+    """Return what a message says about its author, in order; mostly nothing.
 
-    Only what a person says is read: nothing is learned from the words of an assistant or a tool. The ``speaker`` is
-    the name that may stand before the message, as in a transcript. The ``language`` is a hint; it is found out.
-    ``before`` are the last messages before it, each as its role and its text: "No, Lviv" puts right what they say.
+    Only a person's words are read, never those of an assistant or a tool. The ``speaker`` is the name that may stand
+    before the message, as in a transcript. The ``language`` is a hint; it is detected. ``before`` are the last messages
+    before it, as (role, text): "No, Lviv" corrects what they say.
     """
     if role != "user":
         return []
     said = sentences(text, speaker)
-    shouted = _shouted(text)
+    shouted = _is_shouted(text)
     lower = shouted or not any(character.isupper() for character in text)
     greeted = union("greeting", r"^\W*").match(text) is not None
     found: list[Learned] = []
     done: set[int] = set()
-    requests = {min(each.sentences): each for each in asked(text, said, language)}
+    requests = {min(each.sentences): each for each in explicit_requests(text, said, language)}
     for each in requests.values():
         done |= each.sentences
     for number, sentence in enumerate(said):
-        words = _plainly(sentence.text, shouted)
+        words = _simplify(sentence.text, shouted)
         if number not in done and _introduces(words):
             break
         if number in requests:
-            found += _told(requests[number], Manner(lower, shouted=shouted), language)
+            found += _learn_requested(requests[number], Manner(lower, shouted=shouted), language)
         elif number not in done:
             excerpt = text[sentence.start : sentence.end]
             manner = Manner(lower, greeted and number <= 1, shouted)
             asks = sentence.asks and "?" in words
-            found += learned_from(words, excerpt, manner, asks=asks, code=language)
+            found += learn_from_sentence(words, excerpt, manner, asks=asks, code=language)
     if not found and before and len(said) == 1 and not said[0].asks:
-        found = amended(text[said[0].start : said[0].end], before, language)
+        found = learn_amendments(text[said[0].start : said[0].end], before, language)
     return _distinct(found)
 
 
-def _plainly(said: str, shouted: bool) -> str:
-    """What was said in a roundabout way, as the rules know it: "I don't … anymore" is "I no longer …"."""
+def _simplify(said: str, shouted: bool) -> str:
+    """Rewrite roundabout wording as the rules know it: "I don't … anymore" is "I no longer …"."""
     lower = said.lower()
     for each in rewrites():
         if each.hint in lower:
             said = each.pattern.sub(each.plainly, said)
-    return _lowered(said) if shouted else said
+    return _lower_shouting(said) if shouted else said
 
 
-def _shouted(text: str) -> bool:
-    """Whether somebody wrote all of a message in capitals."""
+def _is_shouted(text: str) -> bool:
     return text.isupper() and " " in text.strip() and sum(map(str.isalpha, text)) >= _FEW_LETTERS
 
 
-def _lowered(said: str) -> str:
+def _lower_shouting(said: str) -> str:
     return "".join(small if len(small := character.lower()) == 1 else character for character in said)
 
 
 def _introduces(said: str) -> bool:
-    """Whether a sentence announces words that may be another's: "The prompt was: I am a nurse"."""
+    """Return True if a sentence announces words that may be another's: "The prompt was: I am a nurse"."""
     head, colon, rest = said.partition(": ")
     if not colon or not union("subjects", r"^\W*").match(rest):
         return False
     return not any(union(name, r"^\W*").match(head) for name in ("openers", "corrections", "hedges", "announcing"))
 
 
-def _told(request: Asked, manner: Manner, code: str | None) -> list[Learned]:
+def _learn_requested(request: ExplicitRequest, manner: Manner, code: str | None) -> list[Learned]:
     told = request.explicit
     if told.refers_back or union("secretive").search(told.content):
         return []
     if not told.reminder:
-        known = learned_from(_plainly(request.said, manner.shouted), told.excerpt, manner, code=code)
+        known = learn_from_sentence(_simplify(request.said, manner.shouted), told.excerpt, manner, code=code)
         if known:
             return [each.told() for each in known]
     return [
@@ -115,6 +113,6 @@ def _told(request: Asked, manner: Manner, code: str | None) -> list[Learned]:
 def _distinct(found: list[Learned]) -> list[Learned]:
     kept: dict[tuple[str | None, str], Learned] = {}
     for each in found:
-        if storable(each):
+        if passes_policy(each):
             kept.setdefault((each.key, fold(each.content)), each)
     return list(kept.values())

@@ -1,7 +1,6 @@
-"""What many small signs together say: three thumbs up for PostgreSQL are an interest, one is nothing.
+"""Interests from many small signs: three thumbs up for PostgreSQL are an interest, one is nothing.
 
-Topics are those an event names, or else the words and pairs of words that titles share. Pure functions; knows nothing
-about messages.
+Topics are those an event names, or else the words and pairs of words that titles share.
 """
 
 from __future__ import annotations
@@ -11,28 +10,28 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
-from recollect.agents.rules.learned import Event, Learned, sort_of
+from recollect.agents.rules.learned import Learned, ReadingEvent, sort_of
 from recollect.agents.rules.tables import union
-from recollect.text import clean, cut, fold, stem, terms, tokens
+from recollect.text import clean, fold, stem, terms, token_words, tokens
 
-__all__ = ["ENOUGH", "interests"]
+__all__ = ["ENOUGH", "learn_interests"]
 
 ENOUGH: Final = 3
-"""How many signs make an interest."""
+"""The number of signs that make an interest."""
 
 _WEIGHTS: Final = {"read": 0.5, "reaction": 1.0, "save": 1.0, "discussion": 1.0}
 _CONFIDENCE: Final = {3: 0.75, 4: 0.8, 5: 0.85}
 _MOST: Final = 0.95
 
 
-def interests(events: Iterable[Event]) -> list[Learned]:
-    """What a person is interested in and what they dislike, going by what they did; the most certain first.
+def learn_interests(events: Iterable[ReadingEvent]) -> list[Learned]:
+    """Return what a person is interested in and what they dislike, by their actions; the most certain first.
 
-    A topic needs three signs for it, and twice as many as against it. To have read something is half a sign.
+    A topic needs three signs for it, and twice as many as against it. Reading something is half a sign.
     """
     signs: dict[str, float] = {}
     against: dict[str, float] = {}
-    seen: dict[str, list[Event]] = {}
+    seen: dict[str, list[ReadingEvent]] = {}
     names: dict[str, Counter[str]] = {}
     for event in dict.fromkeys(events):
         for topic, name in _topics(event).items():
@@ -75,14 +74,14 @@ def _says_more(other: str, topic: str) -> bool:
     return other != topic and topic in other.split(" ")
 
 
-def _topics(event: Event) -> dict[str, str]:
-    """The topics of an event, in comparable form, each with its name as written."""
+def _topics(event: ReadingEvent) -> dict[str, str]:
+    """Return the topics of an event, normalised, each with its name as written."""
     if event.topics:
         return {" ".join(terms(topic)): clean(topic) for topic in event.topics if topic.strip()}
     found: dict[str, str] = {}
     before: tuple[str, str] | None = None
     for token in tokens(clean(event.title)):
-        topic = _word(token)
+        topic = _topic_stem(token)
         if topic and not _general(token):
             found.setdefault(topic, token)
         if topic and before and not (_general(token) and _general(before[1])):
@@ -92,14 +91,14 @@ def _topics(event: Event) -> dict[str, str]:
 
 
 def _general(token: str) -> bool:
-    """Whether a word is a topic only together with another: "systems"."""
+    """Return True if a word is a topic only together with another: "systems"."""
     return union("title_nouns", "^", "$").match(fold(token)) is not None
 
 
-def _word(token: str) -> str:
-    """The stem of a word that can be a topic; "" for numbers, short words and those that stand in any title."""
+def _topic_stem(token: str) -> str:
+    """Return the stem of a word that can be a topic; "" for numbers, short words and common title words."""
     folded = fold(token)
-    if not re.fullmatch(r"[\w+#.-]{2,40}", folded) or not any(c.isalpha() for c in folded) or not cut(token):
+    if not re.fullmatch(r"[\w+#.-]{2,40}", folded) or not any(c.isalpha() for c in folded) or not token_words(token):
         return ""
     if len(folded) < 3 and not (token.isupper() or "+" in token or "#" in token):
         return ""

@@ -1,15 +1,13 @@
-"""The nouns of learning by rules: what was learned, what somebody asked to remember, what somebody did.
+"""The nouns of learning by rules.
 
 Learned
     One thing a message says about its author, ready for ``memory.remember``, ``update`` or ``forget``. It has no
     identity: the same thing learned twice is equal, and the policy of the memory makes one fact of it.
 
 Key
-    Under what a thing is kept. Most keys hold one value at a time ("location"), so a new value replaces the old one.
-    Of others a person has several ("likes"): these are ``several``, each is a sentence of its own, and the host stores
-    it without a key (`Learned.fact_key`), as the policy finds out by itself when it is said again.
-
-Knows nothing about patterns and languages.
+    The name a thing is stored under. Most keys hold one value at a time ("location"), so a new value replaces the old
+    one. Of others a person has several ("likes"): these are ``several``, each is a sentence of its own, and the host
+    stores it without a key (`Learned.fact_key`); the policy recognises repetitions.
 """
 
 from __future__ import annotations
@@ -21,7 +19,18 @@ from recollect.policy.code import looks_like_code
 from recollect.policy.secrets import find_secrets
 from recollect.records import CATEGORY_OF_TYPE
 
-__all__ = ["ANYTHING", "CLEAR", "SOFT", "TOLD", "Event", "Explicit", "Learned", "Sort", "sort_of", "storable"]
+__all__ = [
+    "ANYTHING",
+    "CLEAR",
+    "SOFT",
+    "TOLD",
+    "Explicit",
+    "Learned",
+    "ReadingEvent",
+    "Sort",
+    "passes_policy",
+    "sort_of",
+]
 
 Action = Literal["add", "update", "remove"]
 LearnedKind = Literal["fact", "insight"]
@@ -30,21 +39,21 @@ EventKind = Literal["reaction", "save", "discussion", "read"]
 TOLD: Final = 0.95
 """The confidence of what the person asked to remember."""
 CLEAR: Final = 0.9
-"""The confidence of what the person plainly says of themselves."""
+"""The confidence of what the person plainly says about themselves."""
 SOFT: Final = 0.6
-"""The confidence of what they only guess: below the usual threshold, so it goes to the daily note."""
+"""The confidence of guesses: below the usual threshold, so they go to the daily note."""
 
 MAX_CONTENT: Final = 300
 ANYTHING: Final = "*"
-"""Among what a statement ends: whatever is known under its key, as "I sold the car" does not say which."""
+"""In ``ends``: whatever is known under the key, as "I sold the car" does not say which."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learned:
     """One thing learned from a message. ``previous`` is the value that no longer holds, if the person named it.
 
-    ``ends`` are the lines that may stand in the memory and cannot be true beside it: "Loves jazz" once jazz is hated.
-    What has a key is named with it, "location: Kyiv". A line `ANYTHING` is whatever stands under the key.
+    ``ends`` are lines that may be in the memory and cannot be true beside it: "Loves jazz" once jazz is hated. Lines
+    with a key include it, "location: Kyiv". A line `ANYTHING` is whatever is under the key.
     """
 
     content: str
@@ -68,16 +77,16 @@ class Learned:
         return None if self.several else self.key
 
     def told(self) -> Learned:
-        """The same, as something the person asked to remember."""
+        """Return the same, as something the person asked to remember."""
         return replace(self, confidence=max(self.confidence, TOLD), explicit=True, durable=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explicit:
-    """What a message asks to remember.
+    """A request to remember something.
 
     ``refers_back`` says that it is in the message before ("remember this!"); then ``content`` is empty. A ``reminder``
-    asks to do something and not to know it, so it is not ``durable``.
+    asks to do something rather than to know it, so it is not ``durable``.
     """
 
     content: str
@@ -93,8 +102,8 @@ class Explicit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
-    """One thing a person did with something to read: ``positive`` False for a thumbs down."""
+class ReadingEvent:
+    """One thing a person did with something to read; ``positive`` is False for a thumbs down."""
 
     kind: EventKind
     title: str
@@ -103,7 +112,7 @@ class Event:
 
 
 class Sort(NamedTuple):
-    """What a key says about its values."""
+    """The properties of a key's values."""
 
     type: str
     category: str
@@ -132,12 +141,12 @@ _SORTS: Final = (
 
 
 def sort_of(name: str) -> Sort:
-    """What the tables of the languages call ``role`` or ``opinion``."""
+    """Return the properties of a name used in the language tables, such as ``role`` or ``opinion``."""
     return _SORTS[name]
 
 
-def storable(learned: Learned) -> bool:
-    """Whether the policy of the memory would have it: no secrets, no code, one short line."""
+def passes_policy(learned: Learned) -> bool:
+    """Return True if the policy of the memory would accept it: no secrets, no code, one short line."""
     shown = (learned.content, learned.excerpt, learned.previous or "")
     return (
         0 < len(learned.content) <= MAX_CONTENT

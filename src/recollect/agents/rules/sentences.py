@@ -1,10 +1,8 @@
-"""What of a message is said by its author, of themselves and in earnest: `sentences`.
+"""The sentences of a message that its author says about themselves and in earnest: `sentences`.
 
-Left out are code, logs, quotations, mail and documents that were pasted, verses, everything after a request to work on
-a text, role play and suppositions. A message that is meant as a joke, or that tries to give orders to a model, is left
-out as a whole. Positions stay those of the message, so that an excerpt is always a piece of it.
-
-Knows nothing about what is learned from a sentence.
+Left out are code, logs, quotations, pasted mail and documents, verses, everything after a request to work on a text,
+role play and suppositions. A message that is meant as a joke, or that tries to give orders to a model, is left out as a
+whole. Positions are those in the message, so that an excerpt is always a piece of it.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ from typing import Final
 from recollect.agents.rules.tables import union
 from recollect.policy.code import looks_like_code
 
-__all__ = ["HIDDEN", "Sentence", "plain", "sentences"]
+__all__ = ["HIDDEN", "Sentence", "plain_punctuation", "sentences"]
 
 HIDDEN: Final = "\ufffc"
 """Stands for a character that the author of the message only quotes."""
@@ -63,7 +61,7 @@ _FENCE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence and where it stands in the message, without the space around it. ``asks`` if it ends so."""
+    """A sentence and its position in the message, without surrounding space. ``asks`` if it is a question."""
 
     start: int
     end: int
@@ -73,20 +71,20 @@ class Sentence:
 
 
 @lru_cache(maxsize=4)
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile_ignoring_case(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.IGNORECASE)
 
 
-def plain(text: str) -> str:
-    """The same text, character for character, with the simplest form of quotes, dashes and spaces."""
+def plain_punctuation(text: str) -> str:
+    """Return the text, character for character, with the simplest form of quotes, dashes and spaces."""
     return text.translate(_PLAIN)
 
 
 def sentences(text: str, speaker: str | None = None) -> list[Sentence]:
-    """The sentences of a message that its author says in earnest, in order."""
+    """Return the sentences of a message that its author says in earnest, in order."""
     if len(text) > _LONGEST_MESSAGE or not text.strip():
         return []
-    shown = _FENCE.sub(_hide, plain(text))
+    shown = _FENCE.sub(_hide, plain_punctuation(text))
     if union("irony").search(shown) or union("irony_marks", "", "").search(shown) or union("injection").search(shown):
         return []
     for quoted in _QUOTED:
@@ -113,20 +111,20 @@ def _hide_long(match: re.Match[str]) -> str:
 
 
 def _paragraphs(shown: str) -> list[tuple[int, int]]:
-    """Where the lines stand that look like somebody talking, up to where a document begins."""
+    """Return the positions of lines that look like somebody talking, up to where a document begins."""
     found: list[tuple[int, int]] = []
     at = 0
     for paragraph in re.split(r"(\n\s*\n)", shown):
         lines = paragraph.split("\n")
         said = [line for line in lines if line.strip()]
-        # a verse: short lines that end in no mark
+        # a verse: short lines without final punctuation
         verse = len(said) >= 4 and sum(line.rstrip()[-1] not in ".!?…" for line in said) > len(said) * 0.7
         if said and not verse and len(paragraph) <= _LONGEST_PARAGRAPH and not looks_like_code(paragraph):
             place = at
             for line in lines:
-                if _compiled(_MAIL).match(line):
+                if _compile_ignoring_case(_MAIL).match(line):
                     return found
-                if line.strip() and not _compiled(_FOREIGN).match(line):
+                if line.strip() and not _compile_ignoring_case(_FOREIGN).match(line):
                     found.append((place, place + len(line)))
                 place += len(line) + 1
         at += len(paragraph)
@@ -138,7 +136,7 @@ def _split(shown: str, start: int, end: int, speaker: str | None, *, first: bool
     if speaker and shown[start:end].lower().startswith(f"{speaker.lower()}:"):
         start += len(speaker) + 1
     begin = start
-    stops = [match.end() for match in _END.finditer(shown, start, end) if not _within(shown, match)]
+    stops = [match.end() for match in _END.finditer(shown, start, end) if not _ends_abbreviation(shown, match)]
     for stop in [*stops, end]:
         left, right = begin, stop
         while left < right and shown[left].isspace():
@@ -153,8 +151,8 @@ def _split(shown: str, start: int, end: int, speaker: str | None, *, first: bool
     return found
 
 
-def _within(shown: str, stop: re.Match[str]) -> bool:
-    """Whether a stop only ends a short form."""
+def _ends_abbreviation(shown: str, stop: re.Match[str]) -> bool:
+    """Return True if a full stop only ends an abbreviation."""
     if stop[0] != ".":
         return False
     if _ORDINAL.match(shown, stop.end()):

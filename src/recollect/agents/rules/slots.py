@@ -1,9 +1,7 @@
-"""What may fill the gap of a pattern: `fill`.
+"""The values that may fill a gap of a pattern: `fill`.
 
-Each kind of gap has a function that takes what stood there to the end of the clause and gives the value in it, or None
-if it is not of that kind. In doubt it is None: a rule that does not match costs less than a wrong memory.
-
-Knows nothing about rules and keys; the words it compares with are in the tables.
+Each kind of gap has a function that takes the text up to the end of the clause and returns the value in it, or None if
+it is not of that kind. In doubt it is None: a rule that does not match costs less than a wrong memory.
 """
 
 from __future__ import annotations
@@ -34,12 +32,12 @@ _POOR = re.compile(
     r"|хорош\w+|поган\w+|добр\w+|плох\w+|dobr\w+|zły\w*)\b",
     re.IGNORECASE,
 )
-"""What makes a profession a figure of speech, or not that of today."""
+"""Words that make a profession a figure of speech, or not a present one."""
 _NUMBER = re.compile(r"(?:\d{1,3}|a|an|one|two|three|four|five|six|seven|eight|nine|ten|twelve|several)", re.IGNORECASE)
 
 
 def fill(kind: str, raw: str, language: Language, lower: bool) -> str | None:
-    """The value of a gap of this kind, or None. ``lower`` says that its author writes without capitals."""
+    """Return the value of a gap of this kind, or None. ``lower`` says that its author writes without capitals."""
     if HIDDEN in raw or "?" in raw or "http" in raw or not raw.strip():
         return None
     value = _KINDS[kind](_IN_QUOTES.sub(r"\1", raw.strip()), language, lower)
@@ -50,7 +48,7 @@ def fill(kind: str, raw: str, language: Language, lower: bool) -> str | None:
 
 
 def without_owner(text: str) -> str:
-    """In one's own memory nothing needs to be called one's own: "cooking with my kids"."""
+    """Remove possessives, which one's own memory does not need: "cooking with my kids"."""
     return _OWNER.sub("", text)
 
 
@@ -59,7 +57,7 @@ def capitalized(text: str) -> str:
 
 
 def phrase(raw: str, language: Language, longest: int = 12) -> str | None:
-    """A stretch of words without asides and fillers."""
+    """Return a stretch of words without asides and fillers."""
     text = re.split(r"\s[-–—]+\s", language.cuts.sub("", " " + raw))[0].strip()
     while True:
         shorter = (
@@ -77,7 +75,7 @@ def phrase(raw: str, language: Language, longest: int = 12) -> str | None:
     return text if 0 < count <= longest and len(text) <= 120 and any(c.isalnum() for c in text) else None
 
 
-def _thing(raw: str, language: Language, lower: bool) -> str | None:
+def _fill_thing(raw: str, language: Language, lower: bool) -> str | None:
     text = phrase(raw, language)
     if text is None or language.not_first.match(text) or re.search(r"'s [a-z]", text):
         return None
@@ -85,28 +83,30 @@ def _thing(raw: str, language: Language, lower: bool) -> str | None:
     if rest and not all(0 < len(part.split()) <= 4 for part in (head, *rest)):
         if re.search(r"\ban? \w+$", head):
             return None  # "a safe, inviting place"
-        text = head  # an aside, and no list
+        text = head  # an aside, not a list
     return text if len(text.split()) <= 10 and len(text) > 1 else None
 
 
-def _doing(raw: str, language: Language, lower: bool) -> str | None:
+def _fill_doing(raw: str, language: Language, lower: bool) -> str | None:
     text = phrase(raw, language, 16)
     return None if text is None or language.not_first.match(text) else text
 
 
-def _short(raw: str, language: Language, lower: bool) -> str | None:
-    text = _thing(raw, language, lower)
+def _fill_short(raw: str, language: Language, lower: bool) -> str | None:
+    text = _fill_thing(raw, language, lower)
     return text if text and len(text.split()) <= 4 else None
 
 
-def _matter(raw: str, language: Language, lower: bool) -> str | None:
-    """Something to decide: more than a word."""
-    text = _doing(raw, language, lower)
+def _fill_matter(raw: str, language: Language, lower: bool) -> str | None:
+    """Accept something to decide: more than a word."""
+    text = _fill_doing(raw, language, lower)
     return text if text and len(text.split()) >= 2 else None
 
 
-def _named(raw: str, language: Language, lower: bool, longest: int, refused: frozenset[str]) -> tuple[str, str] | None:
-    """The name that a text begins with, and what follows it."""
+def _leading_name(
+    raw: str, language: Language, lower: bool, longest: int, refused: frozenset[str]
+) -> tuple[str, str] | None:
+    """Return the name that a text begins with, and what follows it."""
     words: list[str] = []
     at = 0
     while len(words) < longest:
@@ -149,9 +149,9 @@ def _goes_on_well(rest: str, language: Language) -> bool:
     return not left or language.tails.match(rest) is not None or not re.search(r"\w", left)
 
 
-def _place(raw: str, language: Language, lower: bool) -> str | None:
+def _fill_place(raw: str, language: Language, lower: bool) -> str | None:
     article = re.match(r"the (?=[A-Z])", raw)
-    found = _named(raw[article.end() :] if article else raw, language, lower, 5, language.no_place)
+    found = _leading_name(raw[article.end() :] if article else raw, language, lower, 5, language.no_place)
     if found is None:
         return None
     name, rest = found
@@ -165,13 +165,13 @@ def _place(raw: str, language: Language, lower: bool) -> str | None:
     return capitalized(name) if _goes_on_well(rest, language) else None
 
 
-def _company(raw: str, language: Language, lower: bool) -> str | None:
+def _fill_company(raw: str, language: Language, lower: bool) -> str | None:
     if re.match(r"(?:an?|ein(?:em|er)?|une?|una?)\s", raw, re.IGNORECASE):
         text = phrase(raw, language, 7)
         known = text and set(text.lower().split()) & word_set("workplaces")
         return text if text and known else None
     article = re.match(r"the (?=[A-Z])", raw)
-    found = _named(raw[article.end() :] if article else raw, language, lower, 4, language.no_place)
+    found = _leading_name(raw[article.end() :] if article else raw, language, lower, 4, language.no_place)
     if found is None or (found[0][0].isdigit() and found[0].replace(".", "").isdigit()):
         return None
     name, rest = found
@@ -180,8 +180,8 @@ def _company(raw: str, language: Language, lower: bool) -> str | None:
     return name if _goes_on_well(rest, language) and name.lower() not in word_set("not_companies") else None
 
 
-def _person(raw: str, language: Language, lower: bool) -> str | None:
-    found = _named(raw, language, lower, 3, language.no_name)
+def _fill_person(raw: str, language: Language, lower: bool) -> str | None:
+    found = _leading_name(raw, language, lower, 3, language.no_name)
     if found is None:
         return None
     name, rest = found
@@ -195,15 +195,15 @@ def _person(raw: str, language: Language, lower: bool) -> str | None:
     return name if _goes_on_well(rest, language) else None
 
 
-def _one_name(raw: str, language: Language, lower: bool) -> str | None:
-    """A first name with anything after it: who is meant is clear, and the rest is not about the author."""
-    found = _named(raw, language, False, 1, language.no_name)
+def _fill_one_name(raw: str, language: Language, lower: bool) -> str | None:
+    """Accept a first name with anything after it: the rest is not about the author."""
+    found = _leading_name(raw, language, False, 1, language.no_name)
     if found is None or any(c.isdigit() for c in found[0]) or (found[0].isupper() and len(found[0]) > 2):
         return None
     return found[0].removesuffix("'s")
 
 
-def _role(raw: str, language: Language, lower: bool) -> str | None:
+def _fill_role(raw: str, language: Language, lower: bool) -> str | None:
     text = phrase(raw, language, 14)
     if text is None:
         return None
@@ -222,18 +222,18 @@ def _role(raw: str, language: Language, lower: bool) -> str | None:
     if _POOR.match(head) or "'s" in head or re.search(r" (?:at heart|of life|in disguise|of fortune|now)\b", text):
         return None
     at = re.match(r"[^,]+? (?:at|bei|chez|en|w|в|у) (?P<where>.+)$", text)
-    if at and (where := _company(at["where"], language, lower)):
+    if at and (where := _fill_company(at["where"], language, lower)):
         return f"{text[: at.start('where')]}{where}"
     return head if at or "," in text else text
 
 
 def _compound(word: str, language: Language) -> bool:
-    """German writes the field and the profession as one word."""
+    """Return True for a German compound of field and profession."""
     return language.code == "de" and any(word.endswith(name) and len(name) > 4 for name in language.professions)
 
 
-def _does(raw: str, language: Language, lower: bool) -> str | None:
-    """What somebody does, with its verb in the third person; only verbs of the table."""
+def _fill_does(raw: str, language: Language, lower: bool) -> str | None:
+    """Return what somebody does, with its verb in the third person; only verbs of the table."""
     text = phrase(raw, language, 14)
     if text is None:
         return None
@@ -244,13 +244,13 @@ def _does(raw: str, language: Language, lower: bool) -> str | None:
     return f"{third} {rest}".strip()
 
 
-def _activity(raw: str, language: Language, lower: bool) -> str | None:
-    """The same, with something it is done to or with: "I usually do" says nothing."""
-    text = _does(raw, language, lower)
+def _fill_activity(raw: str, language: Language, lower: bool) -> str | None:
+    """Like `_does`, with an object: "I usually do" says nothing."""
+    text = _fill_does(raw, language, lower)
     return text if text and " " in text else None
 
 
-def _listed(raw: str, language: Language, known: frozenset[str]) -> str | None:
+def _known_items(raw: str, language: Language, known: frozenset[str]) -> str | None:
     text = phrase(raw, language, 14)
     if text is None:
         return None
@@ -266,12 +266,12 @@ def _listed(raw: str, language: Language, known: frozenset[str]) -> str | None:
     return text if kept else None
 
 
-def _tech(raw: str, language: Language, lower: bool) -> str | None:
-    return _listed(raw, language, word_set("technologies"))
+def _fill_tech(raw: str, language: Language, lower: bool) -> str | None:
+    return _known_items(raw, language, word_set("technologies"))
 
 
-def _one_tech(raw: str, language: Language, lower: bool) -> str | None:
-    """What begins with a technology; the rest says for what."""
+def _fill_one_tech(raw: str, language: Language, lower: bool) -> str | None:
+    """Accept a text that begins with a technology; the rest says what for."""
     text = phrase(raw, language, 10)
     if text is None:
         return None
@@ -280,7 +280,7 @@ def _one_tech(raw: str, language: Language, lower: bool) -> str | None:
     return text if any(" ".join(words[:n]).lower() in word_set("technologies") for n in (1, 2, 3)) else None
 
 
-def _tongues(raw: str, language: Language, lower: bool) -> str | None:
+def _fill_languages(raw: str, language: Language, lower: bool) -> str | None:
     text = phrase(raw, language, 12)
     if text is None:
         return None
@@ -292,12 +292,12 @@ def _tongues(raw: str, language: Language, lower: bool) -> str | None:
     return text
 
 
-def _nationality(raw: str, language: Language, lower: bool) -> str | None:
+def _fill_nationality(raw: str, language: Language, lower: bool) -> str | None:
     text = phrase(raw, language, 3)
     return text if text and all(w.lower() in language.nationalities for w in re.split(r"[\s-]", text)) else None
 
 
-def _date(raw: str, language: Language, lower: bool) -> str | None:
+def _fill_date(raw: str, language: Language, lower: bool) -> str | None:
     text = phrase(raw, language, 6)
     if text is None:
         return None
@@ -305,59 +305,59 @@ def _date(raw: str, language: Language, lower: bool) -> str | None:
     return text if digits and (language.times.search(text) or re.search(r"\d[./-]\d", text)) else None
 
 
-def _dated(raw: str, language: Language, lower: bool) -> str | None:
+def _fill_dated(raw: str, language: Language, lower: bool) -> str | None:
     text = phrase(raw, language, 14)
     if text is None:
         return None
     return text if language.times.search(text) else None
 
 
-def _trip(raw: str, language: Language, lower: bool) -> str | None:
-    text = _dated(raw, language, lower)
+def _fill_trip(raw: str, language: Language, lower: bool) -> str | None:
+    text = _fill_dated(raw, language, lower)
     return text if text and text[0].isupper() and language.times.match(text) is None else None
 
 
-def _food(raw: str, language: Language, lower: bool) -> str | None:
-    text = _thing(raw, language, lower)
+def _fill_food(raw: str, language: Language, lower: bool) -> str | None:
+    text = _fill_thing(raw, language, lower)
     if text is None or len(text.split()) > 8:
         return None
     words = {word.lower().strip(_EDGES) for word in text.split()}
     return text if words & language.foods else None
 
 
-def _number(raw: str, language: Language, lower: bool) -> str | None:
+def _fill_number(raw: str, language: Language, lower: bool) -> str | None:
     return raw if _NUMBER.fullmatch(raw) else None
 
 
-def _word(raw: str, language: Language, lower: bool) -> str | None:
+def _fill_word(raw: str, language: Language, lower: bool) -> str | None:
     return raw if len(raw.split()) == 1 and re.fullmatch(r"[\w'+/:-]+", raw) else None
 
 
-def _rest(raw: str, language: Language, lower: bool) -> str | None:
+def _fill_rest(raw: str, language: Language, lower: bool) -> str | None:
     return phrase(raw, language, 16)
 
 
 _KINDS: Final[dict[str, Callable[[str, Language, bool], str | None]]] = {
-    "place": _place,
-    "company": _company,
-    "person": _person,
-    "first": _one_name,
-    "role": _role,
-    "thing": _thing,
-    "short": _short,
-    "doing": _doing,
-    "matter": _matter,
-    "does": _does,
-    "activity": _activity,
-    "tech": _tech,
-    "onetech": _one_tech,
-    "tongues": _tongues,
-    "nationality": _nationality,
-    "date": _date,
-    "dated": _dated,
-    "trip": _trip,
-    "food": _food,
-    "number": _number,
-    "word": _word,
-    "rest": _rest,
+    "place": _fill_place,
+    "company": _fill_company,
+    "person": _fill_person,
+    "first": _fill_one_name,
+    "role": _fill_role,
+    "thing": _fill_thing,
+    "short": _fill_short,
+    "doing": _fill_doing,
+    "matter": _fill_matter,
+    "does": _fill_does,
+    "activity": _fill_activity,
+    "tech": _fill_tech,
+    "onetech": _fill_one_tech,
+    "tongues": _fill_languages,
+    "nationality": _fill_nationality,
+    "date": _fill_date,
+    "dated": _fill_dated,
+    "trip": _fill_trip,
+    "food": _fill_food,
+    "number": _fill_number,
+    "word": _fill_word,
+    "rest": _fill_rest,
 }

@@ -1,10 +1,8 @@
-"""What a sentence says about the person who says it: `learned_from`.
+"""Learning from one sentence what it says about its author: `learn_from_sentence`.
 
-A sentence is cut into clauses, each with a subject of its own. What only leads up to a statement is taken off the
-beginning of a clause; then a rule must match it from its first word to its last, so that nothing unknown stands before,
-around or after what is learned. What others say, ask or would do has another beginning, and so no rule matches it.
-
-Pure functions over the tables of one language.
+A sentence is cut into clauses, each with a subject of its own. Introductory words are removed from a clause; then a
+rule must match it from its first word to its last, so that nothing unknown stands before, around or after what is
+learned. What others say, ask or would do begins differently, and so no rule matches it.
 """
 
 from __future__ import annotations
@@ -15,26 +13,26 @@ from dataclasses import dataclass, replace
 from recollect.agents.rules.learned import SOFT, Action, Learned, sort_of
 from recollect.agents.rules.sentences import HIDDEN
 from recollect.agents.rules.slots import capitalized, fill, phrase, without_owner
-from recollect.agents.rules.tables import CODES, Language, Rule, language, union, wordings
+from recollect.agents.rules.tables import CODES, Language, Rule, language_tables, union, wordings
 from recollect.document.labels import key_of
 
-__all__ = ["Manner", "in_order", "learned_from"]
+__all__ = ["Manner", "in_order", "learn_from_sentence"]
 
 _TAG = 2
 _END = " \t.!…,;:-–—"
 _AT = re.compile(r" (?:at|bei|chez|w|в|у) (?P<company>[^,]+)$")
 _CYRILLIC = re.compile(r"[\u0400-\u052f]")
 _ALIKE = {"likes": ("likes", "interested_in"), "interested_in": ("interested_in", "likes"), "language": ()}
-"""What ends together with a thing that is over."""
+"""Keys that end together with a thing that is over."""
 _OPPOSITE = {"likes": ("dislikes",), "interested_in": ("dislikes",), "dislikes": ("likes", "interested_in")}
-"""What cannot be said of one thing at the same time: the later word stands."""
+"""Keys that contradict each other for the same thing: the later statement wins."""
 _GAP = re.compile(r"\{(\w+)\}")
 _ARTICLE = re.compile(r"(?:(?:the|an?|der|die|das|den|le|la|les|el|los|las) |l')(?=\w)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How a message is written: without capitals, or in nothing else; with a greeting before what it says."""
+    """The style of a message: without capitals, or only capitals; with a greeting before its content."""
 
     lower: bool = False
     greeted: bool = False
@@ -42,9 +40,7 @@ class Manner:
 
 
 @dataclass(frozen=True, slots=True)
-class _Clause:
-    """A clause without what leads up to it."""
-
+class _StatementClause:
     text: str
     soft: bool
     corrects: bool
@@ -53,7 +49,7 @@ class _Clause:
 
 
 def in_order(text: str, code: str | None) -> tuple[str, ...]:
-    """The languages to try on a text: that which is given first, and only those of its script."""
+    """Return the languages to try on a text: the given one first, and only those of its script."""
     cyrillic = _CYRILLIC.search(text) is not None
     if cyrillic:
         fitting: list[str] = ["uk", "ru"] if re.search("[іїєґ]", text.lower()) else ["ru", "uk"]
@@ -62,22 +58,22 @@ def in_order(text: str, code: str | None) -> tuple[str, ...]:
     return tuple(sorted(fitting, key=lambda each: each != code))
 
 
-def learned_from(
+def learn_from_sentence(
     said: str, excerpt: str, manner: Manner, *, asks: bool = False, code: str | None = None
 ) -> list[Learned]:
-    """What one sentence says."""
+    """Return what one sentence says."""
     if union("opening", r"^\W*").match(said) or union("reported_end", "", r"\W*$").search(said) or HIDDEN in said:
         return []
     for each in in_order(said, code):
-        tables = language(each)
-        found = _in_language(_answered(said, tables) if asks else said, excerpt, tables, manner)
+        tables = language_tables(each)
+        found = _in_language(_before_question(said, tables) if asks else said, excerpt, tables, manner)
         if found:
             return found
     return []
 
 
-def _answered(said: str, tables: Language) -> str:
-    """What stands before the question that a sentence ends with."""
+def _before_question(said: str, tables: Language) -> str:
+    """Return what stands before the question that a sentence ends with."""
     question = tables.asking.search(said)
     if question is None or len(question[0].split()) <= _TAG:
         return ""  # "…, am I?" asks about all that was said
@@ -95,7 +91,7 @@ def _in_language(said: str, excerpt: str, tables: Language, manner: Manner) -> l
     for stop in [*(match for match in tables.joint.finditer(said)), None]:
         piece = said[at : stop.start() if stop else len(said)]
         if union("reporting").search(said, 0, at):
-            break  # from here on it may be somebody else who speaks
+            break  # from here on somebody else may be speaking
         at = stop.end() if stop else len(said)
         if learned and tables.elided.match(piece):
             piece = f"{tables.subject} {piece}"  # "I live in Oslo and work at Equinor"
@@ -124,11 +120,10 @@ def _in_language(said: str, excerpt: str, tables: Language, manner: Manner) -> l
 
 
 def _led(said: str, tables: Language) -> bool:
-    """Whether a sentence begins with words that only lead up to what it says."""
     return any(each.match(said) is not None for each in (tables.openers, tables.corrections, tables.hedges))
 
 
-def _clause(piece: str, tables: Language, *, whole: bool = False) -> _Clause:
+def _clause(piece: str, tables: Language, *, whole: bool = False) -> _StatementClause:
     text = piece.strip(_END + "()")
     soft = corrects = False
     changed = tables.now.search(text) is not None
@@ -153,10 +148,10 @@ def _clause(piece: str, tables: Language, *, whole: bool = False) -> _Clause:
         soft = soft or union("doubts").search(match[0]) is not None
     text = re.sub(r"[\s\U0001f000-\U0001faff\u2600-\u27bf\ufe0f]+$", "", text)
     shorter = text if whole or tables.instead.search(text) else tables.cuts.sub("", text).strip(_END)
-    return _Clause(shorter if " " in shorter else text.strip(_END), soft, corrects, changed)
+    return _StatementClause(shorter if " " in shorter else text.strip(_END), soft, corrects, changed)
 
 
-def _matched(clause: _Clause, excerpt: str, tables: Language, manner: Manner) -> list[Learned]:
+def _matched(clause: _StatementClause, excerpt: str, tables: Language, manner: Manner) -> list[Learned]:
     corrected = clause
     previous = None
     if instead := tables.instead.search(clause.text):
@@ -167,19 +162,22 @@ def _matched(clause: _Clause, excerpt: str, tables: Language, manner: Manner) ->
             if rule.contrasted and found.key == "name" and not (previous and _misheard(found.content, previous)):
                 continue  # "it's Lviv, not Kyiv"
             if previous and not found.several:
-                found = replace(found, previous=_bare(previous))
+                found = replace(found, previous=_without_preposition(previous))
             elif previous:
-                found = replace(found, ends=(*found.ends, *_worded(tables, (_sort(rule),), _bare(previous))))
+                found = replace(
+                    found,
+                    ends=(*found.ends, *_opposite_wordings(tables, (_sort(rule),), _without_preposition(previous))),
+                )
             return _employed(found, tables, manner)
     return []
 
 
 def _misheard(name: str, other: str) -> bool:
-    """Whether one name may have been taken for the other."""
+    """Return True if one name may have been mistaken for the other."""
     return name[:1].casefold() == other[:1].casefold()
 
 
-def _apply(rule: Rule, clause: _Clause, excerpt: str, tables: Language, manner: Manner) -> Learned | None:
+def _apply(rule: Rule, clause: _StatementClause, excerpt: str, tables: Language, manner: Manner) -> Learned | None:
     match = rule.pattern.fullmatch(clause.text)
     if match is None or (rule.greeted and not manner.greeted):
         return None
@@ -237,21 +235,21 @@ def _sort(rule: Rule) -> str:
 
 
 def _ends(rule: Rule, values: dict[str, str], tables: Language) -> tuple[str, ...]:
-    """What cannot be true beside a statement: what the rule says itself, and all ways to put the opposite."""
+    """Return what contradicts a statement: what the rule lists, and all wordings of the opposite."""
     lines = [capitalized(_filled(each, values, tables)) for each in rule.ends]
     gaps = _GAP.findall(rule.content)
     value = values.get(gaps[0], "") if len(gaps) == 1 else ""
     sort = _sort(rule)
     if rule.action == "remove":
-        lines += _worded(tables, _ALIKE.get(sort, (sort,)), value)
+        lines += _opposite_wordings(tables, _ALIKE.get(sort, (sort,)), value)
     else:
-        lines += _worded(tables, _OPPOSITE.get(sort, ()), value)
+        lines += _opposite_wordings(tables, _OPPOSITE.get(sort, ()), value)
     if rule.sort.several and (previous := values.get("previous") or values.get("from")):
-        lines += _worded(tables, (sort,), previous)
+        lines += _opposite_wordings(tables, (sort,), previous)
     return tuple(dict.fromkeys(lines))
 
 
-def _worded(tables: Language, sorts: tuple[str, ...], value: str) -> list[str]:
+def _opposite_wordings(tables: Language, sorts: tuple[str, ...], value: str) -> list[str]:
     if not value:
         return []
     codes = ("uk", "ru") if tables.code in ("uk", "ru") else (tables.code,)  # which of them is often a guess
@@ -260,12 +258,12 @@ def _worded(tables: Language, sorts: tuple[str, ...], value: str) -> list[str]:
 
 
 def _spelled(shouted: str) -> str:
-    """A name of which only capitals were given: IBM, but Oslo."""
+    """Spell a name that was given in capitals: IBM, but Oslo."""
     return " ".join(word.upper() if len(word) <= 3 else capitalized(word) for word in shouted.split())
 
 
 def _captured(raw: str, rule: Rule, tables: Language) -> str | None:
-    """A piece of the clause that needs no kind; what is "my own" needs no owner in one's own memory."""
+    """Return a piece of the clause that needs no kind, without possessives."""
     own = without_owner(re.sub(r"^(?:mon|ma|mein|meine) ", "", raw, flags=re.IGNORECASE))
     if rule.key == "communication_style":
         return None if HIDDEN in raw else raw
@@ -274,7 +272,7 @@ def _captured(raw: str, rule: Rule, tables: Language) -> str | None:
 
 
 def _employed(found: Learned, tables: Language, manner: Manner) -> list[Learned]:
-    """The role, and beside it the company of somebody who says what they do there: either may change alone."""
+    """Return the role and, separately, the company of somebody who says both: either may change alone."""
     if found.key != "role" or found.action == "remove":
         return [found]
     where = _AT.search(found.content)
@@ -287,8 +285,8 @@ def _employed(found: Learned, tables: Language, manner: Manner) -> list[Learned]
     return [replace(found, content=found.content[: where.start()]), company]
 
 
-def _formerly(clause: _Clause, excerpt: str, tables: Language, manner: Manner) -> list[Learned]:
-    """What "I used to live in Kyiv" says; "now Lviv", if it follows, makes it an update."""
+def _formerly(clause: _StatementClause, excerpt: str, tables: Language, manner: Manner) -> list[Learned]:
+    """Return what "I used to live in Kyiv" says; "now Lviv", if it follows, makes it an update."""
     told = ""
     for then, today in tables.formerly:
         if not told and (match := re.match(then + " ", clause.text, re.IGNORECASE)):
@@ -332,5 +330,5 @@ def _value_of(former: Learned, found: Learned) -> str:
     return former.previous or former.content
 
 
-def _bare(previous: str) -> str:
+def _without_preposition(previous: str) -> str:
     return capitalized(re.sub(r"^(?:at|in|for|an?|the|bei|chez|en|un|une|una) ", "", previous, flags=re.IGNORECASE))

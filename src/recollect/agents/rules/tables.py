@@ -34,7 +34,7 @@ __all__ = [
     "Language",
     "Rule",
     "Triggers",
-    "language",
+    "language_tables",
     "rewrites",
     "triggers",
     "union",
@@ -61,7 +61,7 @@ class Slot(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What one way to say something means."""
+    """The meaning of one way to say something."""
 
     name: str
     key: str
@@ -80,46 +80,46 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """How one language says things. The patterns are for plain text in which case does not matter."""
+    """The words and patterns of one language, for plain text in any case."""
 
     code: str
     rules: tuple[Rule, ...]
     changes: tuple[Rule, ...]
-    """Those of the rules that read a whole sentence, for it says what was before and what is now."""
+    """The rules that read a whole sentence, because it says what was before and what is now."""
     joint: re.Pattern[str]
-    """Where one clause ends and the next, with its own subject, begins."""
+    """The boundary between clauses with subjects of their own."""
     elided: re.Pattern[str]
-    """What a clause begins with whose subject stands in the one before."""
+    """The beginning of a clause whose subject is in the one before."""
     subject: str
-    """That subject."""
+    """The subject that `elided` clauses lack."""
     openers: re.Pattern[str]
-    """Words before a statement that say nothing themselves."""
+    """Words before a statement that mean nothing themselves."""
     corrections: re.Pattern[str]
     """Openers that say that something known is wrong."""
     hedges: re.Pattern[str]
     """Openers that make a statement a guess."""
     adverbs: re.Pattern[str]
-    """A subject, then adverbs that a rule need not know."""
+    """A subject, then adverbs that a rule can ignore."""
     softeners: re.Pattern[str]
     """A subject, then adverbs that make a statement a guess."""
     now: re.Pattern[str]
     """Words that say that something has changed."""
     instead: re.Pattern[str]
-    """What a correction ends with: ", not Stripe"."""
+    """The end of a correction: ", not Stripe"."""
     formerly: tuple[tuple[str, str], ...]
-    """How a statement of the past begins, and what it would begin with today."""
+    """Beginnings of statements about the past, and what they would be today."""
     cuts: re.Pattern[str]
-    """Where the value of a gap ends and an aside begins."""
+    """The boundary between the value of a gap and an aside."""
     fillers: re.Pattern[str]
-    """What is taken off the end of a value."""
+    """Words removed from the end of a value."""
     not_first: re.Pattern[str]
-    """What a thing one likes or does never begins with."""
+    """Words that a thing one likes or does never begins with."""
     nowhere: re.Pattern[str]
-    """What is never part of a value: it would point outside of the sentence."""
+    """Words that are never part of a value: they would point outside of the sentence."""
     times: re.Pattern[str]
     """An expression of time."""
     tails: re.Pattern[str]
-    """What may follow a name or a place."""
+    """Words that may follow a name or a place."""
     professions: frozenset[str]
     foods: frozenset[str]
     tongues: frozenset[str]
@@ -129,28 +129,28 @@ class Language:
     verbs: dict[str, str]
     """First person to third."""
     asking: re.Pattern[str]
-    """Where a question begins that follows a statement."""
+    """The beginning of a question that follows a statement."""
     habits: frozenset[str]
-    """The verbs, in the first person, of what people do as a habit."""
+    """The verbs, in the first person, of habits."""
     no_habit: re.Pattern[str]
-    """What is done at work on a task, and not as a habit."""
+    """Words of tasks at work, not habits."""
     frames: re.Pattern[str]
-    """A phrase before a clause that says where or for whom alone it holds."""
+    """A phrase before a clause that limits it to a place or a person."""
     subjects: re.Pattern[str]
-    """What one calls oneself."""
+    """Words for oneself."""
     naming: str
-    """What one's name follows."""
+    """Words that precede one's name."""
     addressed: tuple[tuple[re.Pattern[str], str], ...]
-    """How one is spoken to, and how one would say the same of oneself."""
+    """Wordings that address somebody, and the same in the first person."""
     amends: tuple[re.Pattern[str], ...]
-    """How one puts right a single value: ``new``, and often the ``old`` one."""
+    """Corrections of a single value: ``new``, and often the ``old`` one."""
     strip: tuple[str, ...]
-    """What a sentence in the first person may begin with and a memory need not."""
+    """Beginnings of sentences in the first person that a memory does not need."""
 
 
 @dataclass(frozen=True, slots=True)
 class Triggers:
-    """How one language asks to remember something."""
+    """The phrases of one language that ask to remember something."""
 
     code: str
     lead: re.Pattern[str]
@@ -178,7 +178,7 @@ def _table(name: str) -> dict[str, list[str]]:
     return _sections(name)
 
 
-def _items(section: list[str]) -> list[str]:
+def _section_items(section: list[str]) -> list[str]:
     return [item for line in section for part in line.split(" | ") if (item := part.strip())]
 
 
@@ -189,7 +189,7 @@ def _any(items: list[str], before: str = "", after: str = "") -> re.Pattern[str]
 
 
 def _cuts(items: list[str]) -> re.Pattern[str]:
-    """Asides begin with one of these words; those written with a comma need one."""
+    """Return a pattern for asides: they begin with one of these words; those written with a comma need one."""
     after_comma = "|".join(item[2:] for item in items if item.startswith(", ")) or _NEVER
     anywhere = "|".join(item for item in items if not item.startswith(", ")) or _NEVER
     return re.compile(
@@ -197,14 +197,14 @@ def _cuts(items: list[str]) -> re.Pattern[str]:
     )
 
 
-def _words(section: list[str]) -> frozenset[str]:
+def _section_words(section: list[str]) -> frozenset[str]:
     return frozenset(" ".join(section).split())
 
 
 @lru_cache(maxsize=8)
 def word_set(name: str) -> frozenset[str]:
-    """A list that belongs to no language, such as the technologies."""
-    return frozenset(item.lower() for item in _items(_table("common")[name]))
+    """Return a list that belongs to no language, such as the technologies."""
+    return frozenset(item.lower() for item in _section_items(_table("common")[name]))
 
 
 _GAP = re.compile(r"\{([a-z]\w*)(?::(\w+))?\}")
@@ -221,7 +221,7 @@ def _rule(line: str, macros: dict[str, str], code: str) -> Rule:
     def gap(found: re.Match[str]) -> str:
         slot = Slot(found[1], found[2] or found[1])
         slots.append(slot)
-        # the last gap takes all that is left: what fills it decides where it ends
+        # the last gap takes everything that is left: what fills it decides where it ends
         return f"(?P<{slot.name}>.+{'' if found.end() == len(source) else '?'})"
 
     for name, piece in macros.items():
@@ -246,8 +246,8 @@ def _rule(line: str, macros: dict[str, str], code: str) -> Rule:
 
 
 @lru_cache(maxsize=len(CODES))
-def language(code: str) -> Language:
-    """The tables of a language that is one of `CODES`."""
+def language_tables(code: str) -> Language:
+    """Return the tables of a language from `CODES`."""
     table = _table(code)
 
     # Russian and Ukrainian share letters and verbs: what one never likes, the other does not either
@@ -255,7 +255,7 @@ def language(code: str) -> Language:
 
     def items(name: str) -> list[str]:
         shared = _table(near).get(name, []) if near and name in ("not_first", "nowhere") else []
-        return _items([*table.get(name, []), *shared])
+        return _section_items([*table.get(name, []), *shared])
 
     macros: dict[str, str] = {}
     for line in table.get("macros", []):
@@ -299,17 +299,17 @@ def language(code: str) -> Language:
         nowhere=_any(items("nowhere"), r"(?<!\w)", r"(?!\w)"),
         times=_any(items("times"), r"(?<!\w)", r"(?!\w)"),
         tails=_any(items("tails"), r"\s*[,(]?\s*", r"(?!\w)"),
-        professions=_words(table.get("professions", [])),
-        foods=_words(table.get("foods", [])),
-        tongues=_words(table.get("tongues", [])),
-        nationalities=_words(table.get("nationalities", [])),
-        no_place=_words(table.get("no_place", [])),
-        no_name=_words(table.get("no_name", [])),
+        professions=_section_words(table.get("professions", [])),
+        foods=_section_words(table.get("foods", [])),
+        tongues=_section_words(table.get("tongues", [])),
+        nationalities=_section_words(table.get("nationalities", [])),
+        no_place=_section_words(table.get("no_place", [])),
+        no_name=_section_words(table.get("no_name", [])),
         verbs={pair[0]: pair[-1] for pair in pairs},
         asking=_any(
             items("asking"), r"(?:\s*[,;:–—-]\s*(?:(?:" + joins + r")\s+)*|\s+(?:" + joins + r")\s+)", r"(?!\w).*$"
         ),
-        habits=_words(table.get("habits", [])),
+        habits=_section_words(table.get("habits", [])),
         no_habit=_any(items("no_habit"), r"(?<!\w)", r"(?!\w)"),
         frames=_any(items("frames"), r"\s*", r"(?!\w)"),
         subjects=re.compile(rf"(?<!\w)(?:{subjects})(?!\w)", re.IGNORECASE),
@@ -328,12 +328,12 @@ def language(code: str) -> Language:
 
 
 def _pairs(table: dict[str, list[str]], name: str) -> list[tuple[str, str]]:
-    """A section whose lines say what becomes of what."""
+    """Return the lines of a section as pairs of before and after."""
     return [(then, now) for then, _, now in (line.partition(" => ") for line in table.get(name, []))]
 
 
 class Rewrite(NamedTuple):
-    """A roundabout way to say something, with letters that it always has, and what the rules read instead."""
+    """A roundabout way to say something, letters that it always has, and what the rules read instead."""
 
     hint: str
     pattern: re.Pattern[str]
@@ -342,7 +342,7 @@ class Rewrite(NamedTuple):
 
 @lru_cache(maxsize=1)
 def rewrites() -> tuple[Rewrite, ...]:
-    """The rewrites of all languages. A line of ``[rewrites]`` is ``hint :: pattern => what to read``."""
+    """Return the rewrites of all languages. A line of ``[rewrites]`` is ``hint :: pattern => what to read``."""
     found = []
     for code in CODES:
         for line, plainly in _pairs(_table(code), "rewrites"):
@@ -353,29 +353,33 @@ def rewrites() -> tuple[Rewrite, ...]:
 
 @lru_cache(maxsize=128)
 def wordings(code: str, sort: str) -> tuple[str, ...]:
-    """The contents that the rules of a language write for a sort, each with a single gap, called ``{}``."""
-    written = (rule for rule in language(code).rules if rule.name == f"{code}:{sort}" and rule.action != "remove")
+    """Return the contents that the rules of a language write for a sort, each with a single gap, ``{}``."""
+    written = (
+        rule for rule in language_tables(code).rules if rule.name == f"{code}:{sort}" and rule.action != "remove"
+    )
     gaps = ((rule.content, re.findall(r"\{\w+\}", rule.content)) for rule in written)
     return tuple(dict.fromkeys(content.replace(gap[0], "{}") for content, gap in gaps if len(gap) == 1))
 
 
 @lru_cache(maxsize=16)
 def union(name: str, before: str = r"(?<!\w)", after: str = r"(?!\w)") -> re.Pattern[str]:
-    """One list of all languages as one pattern: for signs that count whatever the language of a message."""
-    return _any([item for code in (*CODES, "common") for item in _items(_table(code).get(name, []))], before, after)
+    """Return one list of all languages as one pattern: for signs that count in any language."""
+    return _any(
+        [item for code in (*CODES, "common") for item in _section_items(_table(code).get(name, []))], before, after
+    )
 
 
 @lru_cache(maxsize=len(TRIGGER_CODES))
 def triggers(code: str) -> Triggers:
-    """The phrases by which one of `TRIGGER_CODES` asks to remember something.
+    """Return the phrases by which one of `TRIGGER_CODES` asks to remember something.
 
-    ``that`` is followed by what is meant, ``this`` follows it or points back to it, ``label`` stands before or after
-    it, ``task`` is followed by something to do. ``polite`` may stand before each of them.
+    ``that`` is followed by the content, ``this`` follows it or points back to it, ``label`` stands before or after it,
+    ``task`` is followed by something to do. ``polite`` may stand before each of them.
     """
     phrases: dict[str, list[str]] = {}
     for line in _table("triggers")[code]:
         kind, _, listed = line.partition(": ")
-        phrases.setdefault(kind, []).extend(_items([listed]))
+        phrases.setdefault(kind, []).extend(_section_items([listed]))
     spaced = code not in ("zh", "ja")
     end = r"(?:(?!\w)|(?<='))" if spaced else ""
 

@@ -1,4 +1,4 @@
-"""The files a person reads, as the core asks for them: what each is called, and what there is without a folder.
+"""The interface between the core and the files a person reads, their names, and the implementation without a folder.
 
 `recollect.memory.files.disk` keeps them in a folder.
 """
@@ -10,7 +10,7 @@ from datetime import date
 from pathlib import Path
 from typing import Protocol
 
-from recollect.document.blocks import encode
+from recollect.document.blocks import encode_file
 from recollect.document.memory_md import template
 from recollect.memory.files.pages import DayPage, MemoryPage, Page
 from recollect.memory.write import Write
@@ -22,25 +22,25 @@ MEMORY = "MEMORY.md"
 
 
 class Files(Protocol):
-    """What the core needs of the files; `DiskFiles` has them in a folder, `NoFiles` only on request."""
+    """The operations the core needs on files. `DiskFiles` keeps them in a folder; `NoFiles` renders them on request."""
 
     @property
     def folder(self) -> Path | None: ...
 
     def edited(self, reader: Reader, *, notes: bool = False) -> bool:
-        """Whether a file differs from what was last rendered."""
+        """Return True if a file differs from what was last rendered."""
         ...
 
     def take_over(self, write: Write) -> None:
-        """Make what the person changed in MEMORY.md part of this write."""
+        """Merge the person's edits of MEMORY.md into this write."""
         ...
 
     def take_over_daily(self, write: Write) -> None:
-        """The same for all daily notes."""
+        """Merge the person's edits of all daily notes into this write."""
         ...
 
     def words_over(self, write: Write, limit: int) -> int:
-        """By how many words MEMORY.md is too long, with what this write changed."""
+        """Return by how many words MEMORY.md is too long, including the changes of this write."""
         ...
 
     def publish(self, write: Write) -> None:
@@ -48,15 +48,15 @@ class Files(Protocol):
         ...
 
     def discard(self, *, keep: bool = False) -> None:
-        """The write failed: drop what was written aside, unless it may have been committed after all."""
+        """Drop the files written aside by a failed write; ``keep`` them if it may have been committed after all."""
         ...
 
     def page(self, write: Write, name: str) -> Page:
-        """A file as this write sees it, with what the person edited taken over; DocumentError if it cannot be read."""
+        """Return a file as this write sees it, edits merged; raise DocumentError if it cannot be read."""
         ...
 
     def put_page(self, write: Write, name: str, page: Page) -> None:
-        """Have the file say what this page says, as the records do already."""
+        """Replace a file with a page that already agrees with the records."""
         ...
 
     def erase(self, write: Write, records: Sequence[Record]) -> dict[str, int]:
@@ -64,44 +64,44 @@ class Files(Protocol):
         ...
 
     def erase_topic(self, write: Write, topic: Topic) -> dict[str, int]:
-        """Remove every line that speaks of a topic, also where the person wrote it beside the memories."""
+        """Remove every line that mentions a topic, including the person's own prose."""
         ...
 
     def reset(self, write: Write) -> dict[str, int]:
-        """An empty MEMORY.md, no daily notes, and no damaged copies of the database."""
+        """Start with an empty MEMORY.md, no daily notes, and no damaged copies of the database."""
         ...
 
     def damaged_copies(self) -> list[str]:
-        """The names of databases that a repair set aside."""
+        """Return the names of databases that a repair set aside."""
         ...
 
     def text(self, reader: Reader) -> str:
-        """MEMORY.md."""
+        """Return MEMORY.md."""
         ...
 
     def daily_text(self, reader: Reader, day: date) -> str:
-        """The note of one day."""
+        """Return the note of one day."""
         ...
 
     def contents(self, reader: Reader) -> dict[str, bytes]:
-        """Every file, by name, for an export."""
+        """Return every file by name, for an export."""
         ...
 
     def restore(self, tx: Transaction, files: Mapping[str, bytes]) -> None:
-        """Put files back as they were exported."""
+        """Write files back as they were exported."""
         ...
 
     def any_text(self) -> bool:
-        """Whether a person already keeps something here."""
+        """Return True if a person already keeps something here."""
         ...
 
     def problems(self, reader: Reader) -> list[str]:
-        """Where files and records disagree."""
+        """Return the disagreements between files and records."""
         ...
 
 
 class NoFiles:
-    """For a store without a folder: MEMORY.md exists when someone asks for it."""
+    """The files of a store without a folder: MEMORY.md is rendered on request."""
 
     folder: Path | None = None
 
@@ -125,7 +125,7 @@ class NoFiles:
         pass
 
     def page(self, write: Write, name: str) -> Page:
-        text = self.text(write.tx) if name == MEMORY else self.daily_text(write.tx, day_of(name))
+        text = self.text(write.tx) if name == MEMORY else self.daily_text(write.tx, day_of_file(name))
         return page_of(name, text)
 
     def put_page(self, write: Write, name: str, page: Page) -> None:
@@ -142,7 +142,7 @@ class NoFiles:
 
     @staticmethod
     def _warn(write: Write) -> dict[str, int]:
-        """Say if another process keeps files of this user: they cannot be reached from here."""
+        """Add a notice if another process keeps files of this user, which cannot be reached from here."""
         number = len(write.tx.files())
         warning = "This process keeps no files, but another one does (MEMORY_FILES): MEMORY.md there was not erased."
         if number and warning not in write.notices:
@@ -167,8 +167,8 @@ class NoFiles:
     def contents(self, reader: Reader) -> dict[str, bytes]:
         entries = reader.find(Query(kinds=("daily",)))
         days = sorted({entry.day for entry in entries if isinstance(entry, DailyEntry)})
-        notes = {daily_name(day): encode(self.daily_text(reader, day)) for day in days}
-        return {MEMORY: encode(self.text(reader))} | notes
+        notes = {daily_name(day): encode_file(self.daily_text(reader, day)) for day in days}
+        return {MEMORY: encode_file(self.text(reader))} | notes
 
     def restore(self, tx: Transaction, files: Mapping[str, bytes]) -> None:
         pass
@@ -181,28 +181,26 @@ class NoFiles:
 
 
 def page_of(name: str, text: str) -> Page:
-    """The file of this name as a page, a new one if there is no text."""
-    return MemoryPage.parse(text or template()) if name == MEMORY else DayPage(day_of(name), text)
+    """Return the file of this name as a page, a new one if there is no text."""
+    return MemoryPage.parse(text or template()) if name == MEMORY else DayPage(day_of_file(name), text)
 
 
 def daily_name(day: date) -> str:
-    """The file of a day's note."""
     return f"memory/{day.isoformat()}.md"
 
 
 def is_daily(name: str) -> bool:
-    """Whether a file is the note of a day."""
+    """Return True for the name of a daily note."""
     try:
-        return daily_name(day_of(name)) == name
+        return daily_name(day_of_file(name)) == name
     except ValueError:
         return False
 
 
-def lines_of(name: str) -> str:
-    """Where lines of a file were erased, for a receipt."""
+def lines_place(name: str) -> str:
+    """Return the place named in a receipt for erased lines of a file."""
     return "lines of MEMORY.md" if name == MEMORY else "lines of daily notes"
 
 
-def day_of(name: str) -> date:
-    """The day of a note."""
+def day_of_file(name: str) -> date:
     return date.fromisoformat(Path(name).stem)

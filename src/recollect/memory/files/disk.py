@@ -1,18 +1,16 @@
-"""The files a person reads, brought into step with the store, both ways.
+"""The files a person reads, kept in step with the store in both directions.
 
-Before a write, what the person edited is taken over and becomes ordinary changes in the journal. After it, MEMORY.md
-and the daily notes are written aside within the transaction and exchanged with the files in place right after the
-commit, all under the user's write lock.
+Before a write, the person's edits are merged and become ordinary changes in the journal. MEMORY.md and the daily notes
+are then written aside within the transaction and exchanged with the files in place right after the commit, all under
+the user's write lock. `recollect.memory.files.placement` describes the exchange and what is left if the process dies.
 
-`recollect.memory.files.placement` says how a file gets into its place, and what is there if the process dies.
+A file on disk that we did not render was edited by a person, starting from one of the versions that somebody may have
+(`versions`). A version that nobody has read is not among them: where the file system records access times, reads are
+detected when the file is replaced. Our own reads leave no trace.
 
-A file on disk that we did not render was edited by a person, from one of the versions that somebody may have
-(`versions`). A version that nobody has read is not among them: where the file system notes that a file is read, that
-is seen when the file is replaced. Our own looking leaves no trace.
-
-Files are not synced to disk one by one: the database holds everything they show. After a loss of power a file may be
-older than the database believes; that is recognised by the machine having started anew since, and then a missing line
-is no proof that a person deleted it.
+Files are not synced to disk one by one, because the database holds everything they show. After a power loss a file may
+be older than the database assumes. This is recognised by a changed boot id, and then a missing line does not prove that
+a person deleted it.
 """
 
 from __future__ import annotations
@@ -25,21 +23,20 @@ from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
 
-from recollect.document.blocks import MAX_BYTES, decode, encode
+from recollect.document.blocks import MAX_BYTES, decode_file, encode_file
 from recollect.errors import DocumentError, storage_error
 from recollect.memory.files import file_system, placement
-from recollect.memory.files.contract import MEMORY, NoFiles, daily_name, day_of, is_daily, lines_of, page_of
+from recollect.memory.files.contract import MEMORY, NoFiles, daily_name, day_of_file, is_daily, lines_place, page_of
 from recollect.memory.files.file_system import Content, fingerprint_of
 from recollect.memory.files.pages import MemoryPage, Page
-from recollect.memory.files.placement import BEHIND, Found, Place, Sheet, place_at, read_beside, shown, versions_of
-from recollect.memory.files.versions import Version, remembered
+from recollect.memory.files.placement import BEHIND, OnDisk, Place, Sheet, place_at, read_aside, shown_hash, versions_of
+from recollect.memory.files.versions import Version, versions_to_keep
 from recollect.memory.write import Write
 from recollect.policy.topics import Topic
 from recollect.records import DailyEntry, Fact, Record
 from recollect.store.contract import FileState, Query, Reader, Transaction
 
-_RACY_SECONDS = 0.1
-_CALM_SECONDS = 2.0
+_RACY_SECONDS, _CALM_SECONDS = 0.1, 2.0
 _EMPTY = fingerprint_of(b"")
 _UNREAD = "files not erased, because they cannot be read"
 _COPIES = "memory.db.damaged-*"
@@ -52,10 +49,10 @@ class DiskFiles:
         self, folder: Path, erased_at: Callable[[], datetime | None] = lambda: None, *, only_writer: bool = True
     ) -> None:
         self.folder = folder
-        self._only_writer = only_writer  # or else other processes may change the memory without these files
+        self._only_writer = only_writer  # otherwise other processes may change the memory without these files
         self._followed = 0
         self._erased_at = erased_at
-        """When a user of this name was erased, if ever: files of before are not theirs."""
+        """When a user of this name was erased, if ever: older files are not theirs."""
         self._seen: dict[str, Content] = {}
         self._pages: dict[str, tuple[str, Page]] = {}
         self._sheets: dict[str, Sheet | None] = {}
@@ -64,7 +61,7 @@ class DiskFiles:
         self._memory_state: FileState | None = None
         self._applied, self._swept = 0, False
         self._tells_reads: dict[Path, bool] = {}
-        self._busy: dict[str, list[Path]] = {}  # files that were replaced while some program had them open
+        self._busy: dict[str, list[Path]] = {}  # files that were replaced while a program had them open
 
     def edited(self, reader: Reader, *, notes: bool = False) -> bool:
         state = reader.file(MEMORY)
@@ -95,7 +92,7 @@ class DiskFiles:
             self._followed = write.state.seq
 
     def _missed_something(self, reader: Reader) -> bool:
-        """Whether a process without files changed what the files show, after all that they show."""
+        """Return True if a process without files has changed what the files show since they were written."""
         shown = [] if self._only_writer else [state.seq for state in reader.files()]
         last, since = reader.state().seq, max([self._followed, *shown])
         if not shown or last <= since:
@@ -105,7 +102,7 @@ class DiskFiles:
         return missed
 
     def _sweep(self, tx: Transaction) -> None:
-        """Once: finish what a process that died had committed, and delete what it had not."""
+        """Finish, once, what a dead process had committed, and delete what it had not."""
         names = {MEMORY}
         for pattern in ("memory/.????-??-??.md.new", "memory/.????-??-??.md.old*"):
             names |= {f"memory/{path.name[1:14]}" for path in self.folder.glob(pattern)}
@@ -131,12 +128,12 @@ class DiskFiles:
                 write.tx.drop_file(name)  # removed with its last entry, and gone
 
     def _sheet(self, write: Write, name: str) -> Sheet | None:
-        """The file as this write sees it, the person's edits taken over; None if it cannot be read."""
+        """Return the file as this write sees it, edits merged; None if it cannot be read."""
         if name not in self._sheets:
             state = write.tx.file(name) if name != MEMORY else self._memory_state
             seen, cached = self._seen.get(name), self._pages.get(name)
-            if name == MEMORY and state and seen and cached and seen.fingerprint == cached[0] == shown(state):
-                # looked at when this write began
+            if name == MEMORY and state and seen and cached and seen.fingerprint == cached[0] == shown_hash(state):
+                # read when this write began
                 place = self._place(name)
                 self._sheets[name] = Sheet(
                     place, cached[1].copy(), seen, versions_of(state), state.fingerprint, state.seq
@@ -150,12 +147,12 @@ class DiskFiles:
             place = self._place(name)
             found = self._settle(name, place, state)
             disk = found.disk
-            text = decode(disk.data) if disk else ""
-            rendered = state is not None and disk is not None and disk.fingerprint == shown(state)
+            text = decode_file(disk.data) if disk else ""
+            rendered = state is not None and disk is not None and disk.fingerprint == shown_hash(state)
             if disk is not None and not rendered:
                 if file_system.is_being_saved(place.path):
-                    return self._blocked(write, name, "a program is just saving it")
-                if file_system.stat_of(place.path) != disk.stat:  # it was; half of a text says nothing
+                    return self._blocked(write, name, "another program is saving it")
+                if file_system.stat_of(place.path) != disk.stat:  # it was being saved; half a text means nothing
                     return self._open(write, name, state)
         except OSError as error:
             return self._blocked(write, name, f"it cannot be read ({error.strerror})")
@@ -166,7 +163,7 @@ class DiskFiles:
         if rendered and disk is not None and state is not None:
             cached = self._pages.get(name)
             page = cached[1].copy() if cached and cached[0] == disk.fingerprint else page_of(name, text)
-            if saved is not None:  # the file says nothing of its own, so the person's text takes its place
+            if saved is not None:  # the file has no text of its own, so the person's text takes its place
                 page = saved
             sheet = Sheet(place, page, disk, found.versions, state.fingerprint, state.seq, dirty=bool(found.late))
             sheet.holds = len(write.changes) if saved is not None else 0
@@ -174,11 +171,10 @@ class DiskFiles:
             return None
         if state is None and disk is not None and self._is_erased(disk):
             return self._blocked(
-                write, name, "it is older than the erasure of this user. Delete it, or save it again to have it read"
+                write, name, "it is older than the erasure of this user. Delete it, or save it again to import it"
             )
-        # a blank note of a day without entries is the person's own: nothing is missing from it
-        expected = name == MEMORY or disk is None or bool(page_of(name, "").records(write))
-        lost = expected and not text.strip("\ufeff \t\r\n")
+        expected = name == MEMORY or disk is None or page_of(name, "").records(write)  # else a blank note is theirs
+        lost = bool(expected) and not text.strip("\ufeff \t\r\n")
         page = page_of(name, "" if lost else text)
         sheet = self._sheets[name] = Sheet(
             place, page, disk, found.versions, state.fingerprint if state else "", dirty=True
@@ -200,15 +196,15 @@ class DiskFiles:
         sheet.holds = len(write.changes)
         if state is not None and records and saved is None:
             how = "was empty" if disk else "was missing"
-            write.notices.append(f"{name} {how} and was written again from memory; nothing was forgotten")
+            write.notices.append(f"{name} {how} and was restored from memory; nothing was forgotten")
         return None
 
-    def _settle(self, name: str, place: Place, state: FileState | None) -> Found:
-        """The file on disk and the versions it may come from, after finishing what a crash interrupted."""
+    def _settle(self, name: str, place: Place, state: FileState | None) -> OnDisk:
+        """Return the file on disk and its possible versions, after finishing what a crash interrupted."""
         disk = self._look(name, place)
         if state is None:
-            return Found(disk, ((0,),))
-        found = Found(disk, versions_of(state))
+            return OnDisk(disk, ((0,),))
+        found = OnDisk(disk, versions_of(state))
         waiting = place.committed_aside(state.fingerprint, disk)
         if waiting is not None:
             if waiting != place.old:
@@ -220,16 +216,18 @@ class DiskFiles:
             if not found.disk or found.disk.fingerprint != state.fingerprint:  # so nobody has ever seen it
                 found.versions = (*state.versions, (state.previous_seq,))
         for old in [place.old, *self._busy.get(name, [])]:
-            busy = file_system.is_being_written(old)  # first: who has closed it will not write into it after this
-            content = read_beside(old)
+            busy = file_system.is_being_written(
+                old
+            )  # first: a program that has closed it will not write into it after this
+            content = read_aside(old)
             if content is None or content.fingerprint == state.fingerprint:
                 self._let_go(name, place, old, content, found.disk, state)
             elif not busy and content.fingerprint != state.previous_fingerprint and file_system.is_unread(old):
-                self._forget_old(name, old)  # a rendering of ours that never stayed in place: no person's text
+                self._forget_old(name, old)  # our own rendering that never stayed in place: not a person's text
             elif not busy:
                 found.late.append((old, content))
         if found.late:
-            found.versions = remembered([*state.versions, (state.previous_seq,), *found.versions])
+            found.versions = versions_to_keep([*state.versions, (state.previous_seq,), *found.versions])
         if name != MEMORY and state.fingerprint == _EMPTY and found.disk and not found.disk.data:
             place.remove_empty()
             found.disk = self._look(name, place)
@@ -238,7 +236,7 @@ class DiskFiles:
     def _let_go(
         self, name: str, place: Place, old: Path, content: Content | None, disk: Content | None, state: FileState
     ) -> None:
-        """A rendering of ours that is in place as well is deleted; one that is not stays until the next is."""
+        """Delete a rendering of ours that is also in place; keep one that is not until the next is."""
         if content is not None and disk is not None and disk.fingerprint == state.fingerprint:
             file_system.remove(old)
         if old != place.old and not os.path.lexists(old):
@@ -247,10 +245,10 @@ class DiskFiles:
     def _of_calm_hands(
         self, write: Write, place: Place, disk: Content | None, state: FileState | None
     ) -> tuple[Version, ...]:
-        """The present version, if it was opened and saved by somebody who took their time.
+        """Return the present version, if somebody opened and saved it without haste.
 
-        It was read a while after it was written, so not by a program that reads whatever changes, and saved in place
-        a while after it was read. Then nobody needs to guess which version the text was made from.
+        It was read a while after it was written, so not by a program that reads whatever changes, and saved in place a
+        while after it was read. Then the version the text was made from is certain.
         """
         if state is None or disk is None or not state.seq or not self._notes_reads(place):
             return ()
@@ -260,18 +258,20 @@ class DiskFiles:
             return ()
         return ((state.seq,),) if read_at - entry.at.timestamp() >= _CALM_SECONDS else ()
 
-    def _take_over_late(self, write: Write, name: str, place: Place, found: Found, *, certain: bool) -> Page | None:
-        """Make what somebody saved beside part of this write; the last of these pages, as it would be the file now."""
+    def _take_over_late(self, write: Write, name: str, place: Place, found: OnDisk, *, certain: bool) -> Page | None:
+        """Merge saves left beside the file into this write; return the last one, as the file would be now."""
         state = self._memory_state if name == MEMORY else write.tx.file(name)
         saved: Page | None = None
         versions = tuple(version for version in found.versions if state is None or version != (state.seq,))
         for path, content in found.late:
             try:
-                text = decode(content.data)
+                text = decode_file(content.data)
             except DocumentError as error:
                 shown = file_system.spare_name(place.path.with_name(f"{place.path.name}.saved"))
                 os.rename(path, shown)
-                write.notices.append(f"{shown.name} was saved in the moment of a write and is left to you: {error}")
+                write.notices.append(
+                    f"{shown.name} was saved during a write and could not be merged; please check it: {error}"
+                )
                 continue
             if content.fingerprint != (state.previous_fingerprint if state else "") and text.strip("\ufeff \t\r\n"):
                 saved = page_of(name, text)
@@ -293,7 +293,7 @@ class DiskFiles:
         self._sheets[name] = None
         self._problems[name] = problem
         write.notices.append(
-            f"{name} was left as it is: {problem}. What you change meanwhile is stored, and goes into the file"
+            f"{name} was not changed: {problem}. New changes are stored and will appear in the file"
             " once it can be read again"
         )
 
@@ -345,13 +345,13 @@ class DiskFiles:
                 sheet.dirty |= sheet.page.put_all(list(changed.values()))
 
     def _write_aside(self, tx: Transaction, name: str, sheet: Sheet, seq: int, notices: list[str]) -> None:
-        data = encode(sheet.page.render())
+        data = encode_file(sheet.page.render())
         fingerprint = fingerprint_of(data)
         previous = sheet.disk.fingerprint if sheet.disk else ""
         if fingerprint != previous:
             mode = sheet.disk.mode if sheet.disk else 0o644
             file_system.create(sheet.place.new, data, mode, sync=not file_system.boot())
-        # Decided once: whoever reads it from here on, during the commit, is noticed when the files change places.
+        # Decided once: anyone who reads it from here on, during the commit, is noticed when the files are exchanged.
         sheet.unread = self._is_unread(sheet)
         versions = [version for version in sheet.versions if version != (sheet.shows,) or not sheet.unread]
         state = FileState(
@@ -361,7 +361,7 @@ class DiskFiles:
             previous_fingerprint=previous,
             previous_seq=sheet.shows or 0,
             boot=file_system.boot(),
-            versions=remembered([version for version in versions if version not in ((0,), (seq,))]),
+            versions=versions_to_keep([version for version in versions if version not in ((0,), (seq,))]),
         )
         tx.set_file(state)
         self._pages[name] = (fingerprint, sheet.page)
@@ -369,7 +369,7 @@ class DiskFiles:
             tx.after_commit(lambda: self._rename(name, sheet, data, fingerprint, notices))
 
     def _is_unread(self, sheet: Sheet) -> bool:
-        """Whether nobody can have the version on disk before them, because nobody has read it."""
+        """Return True if nobody can have the version on disk open, because nobody has read it."""
         if sheet.disk is None or file_system.stat_of(sheet.place.path) != sheet.disk.stat:
             return False
         return file_system.is_unread(sheet.place.path) and self._notes_reads(sheet.place)
@@ -384,7 +384,7 @@ class DiskFiles:
         place = sheet.place
         try:
             in_place = file_system.stat_of(place.path) == (sheet.disk.stat if sheet.disk else None)
-            if in_place:  # else it was edited in this very moment: the next write takes it over
+            if in_place:  # otherwise it was edited just now: the next write merges it
                 self._make_room(name, place, sheet.committed)
                 made = file_system.stat_of(place.new)
                 os.rename(place.new, place.old)
@@ -392,14 +392,14 @@ class DiskFiles:
                 in_place = place.exchange(previous, unread=sheet.unread, erased=sheet.erased)
             if sheet.tell_pending is not None and (not in_place or os.path.lexists(place.old)):
                 sheet.tell_pending(
-                    f"{name} is open in another program, so what was erased may still be in it or in {place.old.name}"
-                    " beside it. It goes with the next read or write after that program has closed the file"
+                    f"{name} is open in another program, so erased text may remain in it or in {place.old.name}"
+                    " beside it. It is removed by the next read or write after that program closes the file"
                 )
             if not in_place:
                 self._seen.pop(name, None)
                 if sheet.given:
                     notices.append(
-                        f"{name} was saved by someone else in the same moment; of your text its facts are kept"
+                        f"{name} was saved by another program at the same moment; only the facts of your text were kept"
                     )
                 return
             if not data and name != MEMORY:
@@ -410,7 +410,7 @@ class DiskFiles:
                 )
         except OSError as error:
             self._seen.pop(name, None)
-            notices.append(f"{name} could not be brought up to date ({error.strerror}); the next write tries again")
+            notices.append(f"{name} could not be updated ({error.strerror}); the next write will retry")
 
     def _make_room(self, name: str, place: Place, ours: str) -> None:
         spare = place.make_room(ours)
@@ -444,26 +444,26 @@ class DiskFiles:
             sheet = self._sheet(write, name)
             if sheet is None:
                 self._behind.add(name)
-                write.notices.append(f"{name} could not be read, so look there yourself for what was to be erased")
+                write.notices.append(f"{name} could not be read; check it yourself for text that was to be erased")
                 continue
             if taken := sheet.page.wipe(records):
                 sheet.dirty = sheet.erased = True
-                removed[lines_of(name)] += taken
+                removed[lines_place(name)] += taken
         return removed
 
     def erase_topic(self, write: Write, topic: Topic) -> dict[str, int]:
-        self._bring_up_to_date(write)  # the lines of erased records are gone before the rest is looked at
+        self._bring_up_to_date(write)  # the lines of erased records are gone before the rest is searched
         removed = {"lines of MEMORY.md": 0, "lines of daily notes": 0}
         for name in [MEMORY, *self._daily_names()]:
             sheet = self._sheet(write, name)
             if sheet is None:
                 self._behind.add(name)
-                write.notices.append(f"{name} could not be read, so look there yourself for what was to be erased")
+                write.notices.append(f"{name} could not be read; check it yourself for text that was to be erased")
                 removed[_UNREAD] = removed.get(_UNREAD, 0) + 1
                 continue
             if taken := sheet.page.wipe_topic(topic):
                 sheet.dirty = sheet.erased = True
-                removed[lines_of(name)] += taken
+                removed[lines_place(name)] += taken
         return removed
 
     def reset(self, write: Write) -> dict[str, int]:
@@ -481,7 +481,7 @@ class DiskFiles:
             self._sheets[name] = Sheet(place, page_of(name, ""), disk, (), committed, dirty=True)
         self._applied = len(write.changes)
         copies = list(self.folder.glob(_COPIES))
-        for copy in copies:  # everything is to go, and everything is what they hold
+        for copy in copies:  # they hold everything, and everything is to be erased
             write.tx.after_commit(lambda copy=copy: file_system.remove_whole(copy))  # type: ignore[misc]
         return {"daily notes": len(names), "MEMORY.md": 1} | ({"damaged copies": len(copies)} if copies else {})
 
@@ -505,7 +505,7 @@ class DiskFiles:
         known = {state.name for state in reader.files()}
         kept = {name: file for name, file in seen.items() if file and (name in known or not self._is_erased(file))}
         found = {name: file.data for name, file in kept.items()}
-        return {MEMORY: encode(NoFiles().text(reader))} | found
+        return {MEMORY: encode_file(NoFiles().text(reader))} | found
 
     def restore(self, tx: Transaction, files: Mapping[str, bytes]) -> None:
         for name, data in files.items():
@@ -513,8 +513,8 @@ class DiskFiles:
                 continue
             place, seq = self._place(name), tx.state().seq
             try:
-                page = page_of(name, decode(data))
-            except DocumentError:  # it could not be read when it was exported either; it is what the person has
+                page = page_of(name, decode_file(data))
+            except DocumentError:  # it could not be read when it was exported either; keep the person's bytes
                 tx.after_commit(lambda place=place, data=data: place.put(data))  # type: ignore[misc]
             else:
                 sheet = Sheet(place, page, self._look(name, place), (), shows=seq)
@@ -528,7 +528,7 @@ class DiskFiles:
         return any(file is not None and not self._is_erased(file) for file in seen)
 
     def _is_erased(self, file: Content) -> bool:
-        """Whether a file that was not rendered here is from before the user was erased, as from a backup."""
+        """Return True for a file not rendered here that is older than the user's erasure, as from a backup."""
         at = self._erased_at()
         return at is not None and file.stat[0] / 1e9 <= at.timestamp()
 
@@ -541,11 +541,11 @@ class DiskFiles:
             if seen is None or seen.fingerprint != state.fingerprint:
                 found.append(f"{state.name}: {placement.complaint(self.folder / state.name)}")
                 continue
-            page = page_of(state.name, decode(seen.data))
+            page = page_of(state.name, decode_file(seen.data))
             if state.name == MEMORY:
                 records = reader.find(Query(kinds=("fact",), tier="file"))
             else:
-                records = reader.find(Query(kinds=("daily",), key=day_of(state.name).isoformat()))
+                records = reader.find(Query(kinds=("daily",), key=day_of_file(state.name).isoformat()))
             found += [f"{state.name}: does not show {record.id}" for record in records if not page.shows(record)]
         return found
 
@@ -556,11 +556,11 @@ class DiskFiles:
         try:
             place = self._place(name)
             if self._is_something_beside(name, place):
-                self._seen.pop(name, None)  # so that the next write looks again, and settles it
+                self._seen.pop(name, None)  # so that the next write looks again and settles it
                 return False
             seen = self._seen.get(name)
             fresh = seen is None or seen.at - seen.stat[0] / 1e9 < _RACY_SECONDS  # its time proves nothing yet
-            known = seen is not None and not fresh and seen.fingerprint == shown(state)
+            known = seen is not None and not fresh and seen.fingerprint == shown_hash(state)
             if seen and known and seen.stat == file_system.stat_of(place.path):
                 return True
             disk = self._look(name, place)
@@ -571,10 +571,10 @@ class DiskFiles:
         if disk.fingerprint == state.fingerprint and os.path.lexists(place.new):
             self._seen.pop(name, None)
             return False
-        return disk.fingerprint == shown(state)
+        return disk.fingerprint == shown_hash(state)
 
     def _is_something_beside(self, name: str, place: Place) -> bool:
-        """Whether there are old files that nobody writes into any more, so that they can be settled."""
+        """Return True if there are old files that no program writes to any more, so that they can be settled."""
         if name not in self._busy:  # another process may have left some
             self._busy[name] = place.left_open()
         beside = [old for old in (place.old, *self._busy[name]) if file_system.stat_of(old) is not None]

@@ -1,7 +1,7 @@
-"""A file given anew: MEMORY.md or a daily note gets another text, as if it had been saved in an editor.
+"""Replacing the text of MEMORY.md or a daily note, as if it had been saved in an editor.
 
-Takes the path of every edit of a file (`Page.adopt`), within one write. The person may write what they like; whoever
-else edits is held to the policy, and where it says no to one line, nothing of the text is taken. Knows no disk.
+Every edit of a file takes the same path (`Page.adopt`), within one write. The person may write anything. For anybody
+else the policy applies, and if it refuses one line, the whole text is refused. This module does not touch the disk.
 """
 
 from __future__ import annotations
@@ -11,40 +11,40 @@ from dataclasses import replace
 from recollect.document.blocks import parse_blocks
 from recollect.memory.files.contract import Files
 from recollect.memory.files.pages import Page
-from recollect.memory.write import Acting, Change, Write, code_in, secret_in
+from recollect.memory.write import Acting, Change, Write, refusal_of_code, refusal_of_secret
 from recollect.records import Edited, Outcome, Record, Refused, Unchanged, new_id
 
 
-def edit(write: Write, files: Files, acting: Acting, name: str, text: str, expect: str | None) -> Outcome:
-    """Replace the text of a file; ``expect`` is what it must have said before."""
+def edit_file(write: Write, files: Files, acting: Acting, name: str, text: str, expect: str | None) -> Outcome:
+    """Replace the text of a file; ``expect`` is the text it must have had before."""
     acting = replace(acting, run=acting.run or new_id("run"))
     page = files.page(write, name)
     before = page.render()
     if not acting.is_person and (paused := write.paused()):
         return paused
     if expect is not None and before != expect:
-        message = f"Not edited: {name} has changed meanwhile. Read it again and make your change in what it says now."
+        message = f"Not edited: {name} has changed in the meantime. Read it again and repeat your change."
         return Refused(reason="changed", message=message)
     if text == before:
-        return Unchanged(message=f"{name} says exactly this already.")
+        return Unchanged(message=f"{name} already has this text.")
     edited, begun = page.saying(text), len(write.changes)
     with write.on_behalf(acting):
-        # a line of the person's own that is not remembered stays in their file, and where there is none, it cannot
-        if (files.folder is None or not acting.is_person) and (refused := _refusal(write, page, edited)):
+        # the person's own prose stays in their file; without files it cannot be kept
+        if (files.folder is None or not acting.is_person) and (refused := _find_refusal(write, page, edited)):
             return refused
         edited.adopt(write, edited.records(write), [(write.last_seq,)], name)
     files.put_page(write, name, edited)
     if files.folder is None and (lines := _prose(edited)):
         write.notices.append(
-            f"{name}: {lines} passage(s) of your text are not facts and were not kept: this memory has no files"
+            f"{name}: {lines} passage(s) of your text are not facts and were not kept, because this memory has no files"
         )
         if len(write.changes) == begun:
             return Unchanged(message=f"{name}: no fact changed, and without files nothing else is kept.")
-    return _edited(name, write.changes[begun:], acting.run)
+    return _edited_outcome(name, write.changes[begun:], acting.run)
 
 
-def _refusal(write: Write, page: Page, edited: Page) -> Refused | None:
-    """Why the policy would not have the first new passage it objects to, and in which line that begins."""
+def _find_refusal(write: Write, page: Page, edited: Page) -> Refused | None:
+    """Return the policy's refusal of the first new passage it objects to, with its line number."""
     there = {block.text.strip() for block in parse_blocks(page.render())}
     items = {item.line: item for item in edited.items}
     line = 1
@@ -54,7 +54,9 @@ def _refusal(write: Write, page: Page, edited: Page) -> Refused | None:
             if item:
                 refused = write.refusal(edited.draft(write, item))
             else:
-                refused = None if write.acting.is_person else secret_in(block.text) or code_in(block.text)
+                refused = (
+                    None if write.acting.is_person else refusal_of_secret(block.text) or refusal_of_code(block.text)
+                )
             if refused:
                 why = refused.message.removeprefix("Not stored: ")
                 return replace(refused, message=f"Not edited, because of line {line}: {why}")
@@ -63,13 +65,13 @@ def _refusal(write: Write, page: Page, edited: Page) -> Refused | None:
 
 
 def _prose(page: Page) -> int:
-    """How many passages of a page are neither headings nor anything that is remembered."""
+    """Count the passages of a page that are neither headings nor remembered."""
     blocks = parse_blocks(page.render())
     said = sum(block.kind not in ("blank", "heading") and not block.is_mark for block in blocks)
     return said - len(page.items)
 
 
-def _edited(name: str, changes: list[Change], run: str | None) -> Edited:
+def _edited_outcome(name: str, changes: list[Change], run: str | None) -> Edited:
     added: list[Record] = []
     updated: list[Record] = []
     removed: list[Record] = []

@@ -1,7 +1,6 @@
-"""Files that other programs may replace, or write into, at any moment: read, created and exchanged safely.
+"""Safe reading, creation and exchange of files that other programs may replace or write to at any moment.
 
-Nothing here follows a symbolic link (`target_of` is asked for first), waits for a FIFO, or reads a device. Knows
-nothing about memories.
+Nothing here follows a symbolic link (call `target_of` first), waits for a FIFO, or reads a device.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ IN_THE_WAY: Final = frozenset(
     {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ELOOP}
     | {errno.EINVAL, errno.ENAMETOOLONG, errno.ENOTEMPTY}
 )
-"""What is wrong with the place of a file and not with the disk: then the file stays behind, and the memory does not."""
+"""Errors about the place of a file rather than the disk: the file is left behind, and the memory continues."""
 
 Stat = tuple[int, int, int]
 """Time of change, size, and inode."""
@@ -43,26 +42,24 @@ Stat = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """A file as it was read."""
-
     stat: Stat
     at: float
     data: bytes
     fingerprint: str
     mode: int
     read_ns: int
-    """When it was last read, as far as the file system notes that."""
+    """When it was last read, if the file system records that."""
 
 
 def fingerprint_of(data: bytes) -> str:
-    """Equal for two contents exactly if they are equal."""
+    """Return the SHA-256 of a file's content."""
     return hashlib.sha256(data).hexdigest()
 
 
 def target_of(path: Path) -> Path:
-    """The file that a path leads to, through symbolic links.
+    """Return the file that a path leads to through symbolic links.
 
-    A link to a file that its owner does not own is refused: else, whoever can make a link in a folder could have a
+    A link to a file of another owner is refused. Otherwise somebody who can create a link in a folder could make a
     process with more rights write where they cannot.
     """
     try:
@@ -77,14 +74,14 @@ def target_of(path: Path) -> Path:
     except FileNotFoundError:
         found = os.lstat(target.parent)  # it may be created there
     if stat.S_ISLNK(found.st_mode):
-        raise OSError(errno.ELOOP, "it is a symbolic link that leads to itself")
+        raise OSError(errno.ELOOP, "it is a symbolic link to itself")
     if found.st_uid != link.st_uid:
         raise OSError(errno.EPERM, "it is a symbolic link to a file of another owner")
     return target
 
 
 def stat_of(path: Path) -> Stat | None:
-    """What tells one state of a file from another; None if there is none."""
+    """Return what tells one state of a file from another; None if there is no file."""
     try:
         return _stat(os.lstat(path))
     except FileNotFoundError:
@@ -96,9 +93,9 @@ def _stat(found: os.stat_result) -> Stat:
 
 
 def read(path: Path, limit: int, *, as_reader: bool = False) -> Content | None:
-    """A file, not more than ``limit`` bytes and one; None if there is none.
+    """Read at most ``limit + 1`` bytes of a file; None if there is no file.
 
-    ``as_reader`` leaves the mark of having been read, because somebody else is given what was read.
+    ``as_reader`` records the access, because the content is passed on to somebody.
     """
     for _ in range(10):
         try:
@@ -112,20 +109,20 @@ def read(path: Path, limit: int, *, as_reader: bool = False) -> Content | None:
             after = os.fstat(fd)
         finally:
             os.close(fd)
-        if _stat(before) == _stat(after) == stat_of(path):  # else it was changed or replaced while it was read
+        if _stat(before) == _stat(after) == stat_of(path):  # otherwise it was changed or replaced while it was read
             mode = stat.S_IMODE(before.st_mode)
             return Content(_stat(before), time.time(), data, fingerprint_of(data), mode, before.st_atime_ns)
     raise OSError(errno.EAGAIN, "it keeps changing")
 
 
 def _open(path: Path, flags: int) -> int:
-    _check_regular(os.lstat(path))  # first: opening a device can do something
+    _check_regular(os.lstat(path))  # first: opening a device can have effects
     try:
         return os.open(path, os.O_RDONLY | _NO_FOLLOW | flags)
     except PermissionError:
         if not flags:
             raise
-        return os.open(path, os.O_RDONLY | _NO_FOLLOW)  # it is not ours, so that it was read cannot be concealed
+        return os.open(path, os.O_RDONLY | _NO_FOLLOW)  # it is not ours, so the access cannot be concealed
 
 
 def _check_regular(found: os.stat_result) -> None:
@@ -137,7 +134,7 @@ def _check_regular(found: os.stat_result) -> None:
     }
     if not stat.S_ISREG(found.st_mode):
         kind = next((name for name, is_one in kinds.items() if is_one(found.st_mode)), "a device")
-        raise OSError(errno.EINVAL, f"it is {kind} and not a file")
+        raise OSError(errno.EINVAL, f"it is {kind}, not a file")
 
 
 def _read_all(fd: int, most: int) -> bytes:
@@ -149,7 +146,7 @@ def _read_all(fd: int, most: int) -> bytes:
 
 
 def create(path: Path, data: bytes, mode: int = 0o644, *, sync: bool = False) -> None:
-    """A new file; whatever has its name is put out of the way. It is marked as not yet read."""
+    """Create a file marked as unread, moving anything of that name out of the way."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW
     try:
         fd = os.open(path, flags, mode)
@@ -173,7 +170,7 @@ def create(path: Path, data: bytes, mode: int = 0o644, *, sync: bool = False) ->
 
 
 def remove(path: Path) -> None:
-    """Delete a file of ours; a directory that has its name is put out of the way."""
+    """Delete a file of ours; move a directory of that name out of the way."""
     try:
         os.unlink(path)
     except FileNotFoundError:
@@ -185,23 +182,23 @@ def remove(path: Path) -> None:
 
 
 def remove_whole(path: Path) -> None:
-    """Delete a file or a folder, if that is possible."""
+    """Delete a file or a folder, ignoring errors."""
     with suppress(OSError):
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def spare_name(path: Path) -> Path:
-    """A name beside this one that nobody has."""
+    """Return an unused name beside this one."""
     return path.with_name(f"{path.name}-{secrets.token_hex(4)}")
 
 
 def _is_unread(found: os.stat_result) -> bool:
-    """`create` sets the time of the last access to a second before that of the last change; every read moves it."""
+    """Check the mark of `create`: an access time one second before the modification time. Every read moves it."""
     return found.st_atime_ns == found.st_mtime_ns - _UNREAD_NS
 
 
 def is_unread(path: Path) -> bool:
-    """Whether nobody has read a file since `create` made it. Ask only where `tells_reads`."""
+    """Return True if nobody has read a file since `create` made it. Call only where `tells_reads`."""
     try:
         return _is_unread(os.lstat(path))
     except OSError:
@@ -209,7 +206,7 @@ def is_unread(path: Path) -> bool:
 
 
 def tells_reads(folder: Path) -> bool:
-    """Whether the file system of a folder notes that files are read; many are mounted without."""
+    """Return True if the file system of a folder records reads; many are mounted without."""
     probe = spare_name(folder / ".reads")
     try:
         create(probe, b"-")
@@ -229,15 +226,15 @@ def tells_reads(folder: Path) -> bool:
             os.unlink(probe)
 
 
-# who is writing
+# open files
 
 
 def is_being_written(path: Path) -> bool:
-    """Whether some program has a file open and may write into it: where the system does not tell, whether one just did.
+    """Return True if a program has a file open for writing; where the system cannot tell, if one wrote to it just now.
 
-    Linux grants a read lease exactly if nobody has the file open for writing. While we hold the lease, for
-    microseconds, someone who opens the file waits, and the kernel sends us a signal: it must be one that is ignored,
-    because the usual one, SIGIO, would end the process.
+    Linux grants a read lease only if nobody has the file open for writing. While we hold the lease, for microseconds,
+    anyone who opens the file waits, and the kernel sends us a signal. It must be one that is ignored: the default,
+    SIGIO, would end the process.
     """
     try:
         fd = _open(path, _NO_ATIME)
@@ -251,9 +248,9 @@ def is_being_written(path: Path) -> bool:
 
 
 def is_open_elsewhere(path: Path) -> bool:
-    """Whether some program has a file open, to read or to write; True where the system does not tell.
+    """Return True if a program has a file open for reading or writing, or if the system cannot tell.
 
-    Linux grants a write lease exactly if nobody else has the file open.
+    Linux grants a write lease only if nobody else has the file open.
     """
     try:
         fd = _open(path, _NO_ATIME)
@@ -266,7 +263,7 @@ def is_open_elsewhere(path: Path) -> bool:
 
 
 def _lease(fd: int, kind: int) -> bool | None:
-    """Whether a lease of this kind is granted, which is given back at once; None where there are none."""
+    """Return whether a lease of this kind is granted, giving it back at once; None where leases are unsupported."""
     if hasattr(fcntl, "F_SETLEASE") and hasattr(fcntl, "F_SETSIG"):
         try:
             fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
@@ -280,7 +277,7 @@ def _lease(fd: int, kind: int) -> bool | None:
 
 
 def is_being_saved(path: Path) -> bool:
-    """Whether a program goes on writing into a file; one that is about to finish is waited for."""
+    """Return True if a program keeps writing to a file, after waiting briefly for it to finish."""
     until = time.monotonic() + _SAVING_SECONDS
     while is_being_written(path):
         found = stat_of(path)
@@ -293,11 +290,10 @@ def is_being_saved(path: Path) -> bool:
 
 
 def changed_lately(changed_ns: int) -> bool:
-    """Whether something was changed in the last seconds."""
     return abs(time.time() - changed_ns / 1e9) < _QUIET_SECONDS
 
 
-# putting a file into its place
+# exchange and rename
 
 _NO_REPLACE: Final = 1
 _EXCHANGE: Final = 2
@@ -307,19 +303,19 @@ _UNSUPPORTED: Final = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSU
 
 
 def exchange(one: Path, other: Path) -> bool:
-    """Let two files change places in one step; False if the system cannot do that."""
-    return _renamed(one, other, _EXCHANGE)
+    """Exchange two files atomically; return False if the system cannot."""
+    return _try_rename(one, other, _EXCHANGE)
 
 
 def move(path: Path, target: Path) -> None:
-    """Rename a file, unless there is one of that name: that is a FileExistsError."""
-    if _renamed(path, target, _NO_REPLACE):
+    """Rename a file; raise FileExistsError if the target exists."""
+    if _try_rename(path, target, _NO_REPLACE):
         return
     try:
         os.link(path, target, follow_symlinks=False)
     except FileExistsError:
         raise
-    except OSError:  # no links here either: what is there by now would be replaced, in the instant after this look
+    except OSError:  # no links here either: a file created right after this check would be replaced
         if os.path.lexists(target):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target)) from None
         os.replace(path, target)
@@ -327,7 +323,7 @@ def move(path: Path, target: Path) -> None:
         os.unlink(path)
 
 
-def _renamed(path: Path, target: Path, how: int) -> bool:
+def _try_rename(path: Path, target: Path, how: int) -> bool:
     call = _system_call()
     if call is None:
         return False
@@ -341,7 +337,6 @@ def _renamed(path: Path, target: Path, how: int) -> bool:
 
 @cache
 def _system_call() -> Callable[[bytes, bytes, int], int] | None:
-    """Linux' renameat2, or the same on macOS."""
     try:
         library = ctypes.CDLL(None, use_errno=True)
     except (OSError, TypeError):
@@ -364,7 +359,7 @@ def _system_call() -> Callable[[bytes, bytes, int], int] | None:
 
 @cache
 def boot() -> str:
-    """Names this run of the machine; empty where the system does not tell, and then files are synced."""
+    """Return the id of this boot; empty where the system has none, and then files are synced."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:

@@ -1,7 +1,7 @@
-"""A file in the hands of the core: which records it shows, how a change of a record changes it, and what a
-person's edit of it means for the records.
+"""A file as the core sees it: which records it shows, how a changed record changes it, and what a person's edit means
+for the records.
 
-Knows the Markdown only through `recollect.document`, and the disk not at all.
+Markdown is handled by `recollect.document`; this module does not touch the disk.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from datetime import date
 from typing import Any, Protocol
 
 from recollect.document import daily_md
-from recollect.document.matching import Known, compare
+from recollect.document.matching import ExpectedFact, compare
 from recollect.document.memory_md import SECTIONS, TITLE, Document, Item, one_block, section_key, section_of
 from recollect.memory.files.page_changes import (
     Words,
-    folded,
-    followed,
+    apply_changes,
+    compared_line,
     is_corrected,
     is_shown,
     section_in_file,
-    words_of,
+    squeeze,
 )
-from recollect.memory.files.versions import Base, Shown, Version, find_base, following
+from recollect.memory.files.versions import Base, PageView, Version, find_base, following_version
 from recollect.memory.write import Write
 from recollect.policy.retention import daily_expiry
 from recollect.policy.topics import Topic
@@ -31,69 +31,69 @@ from recollect.records import USER_EDIT, DailyEntry, Fact, Record, new_id
 from recollect.store.contract import Query
 
 _HEADINGS = frozenset({TITLE, *(f"## {heading}" for heading in SECTIONS.values())})
-"""What MEMORY.md has of its own."""
+"""The headings of MEMORY.md that Recollect writes itself."""
 
 
 class Page(Protocol):
     """MEMORY.md or one daily note."""
 
     def render(self) -> str:
-        """The text of the file."""
+        """Return the text of the file."""
         ...
 
     def copy(self) -> Page:
-        """A page that can be changed without changing this one."""
+        """Return a page that can be changed without changing this one."""
         ...
 
     def records(self, write: Write) -> list[Record]:
-        """The records it ought to show."""
+        """Return the records it should show."""
         ...
 
     def shows(self, record: Record) -> bool:
-        """Whether it says what the record says."""
+        """Return True if it shows the record."""
         ...
 
     def put(self, before: Record | None, after: Record | None) -> None:
-        """Follow a change of a record."""
+        """Apply a change of a record."""
         ...
 
     def put_all(self, changes: Sequence[tuple[Record | None, Record | None]]) -> bool:
-        """`put` for changes of different records; whether the text changed."""
+        """Apply changes of different records; return True if the text changed."""
         ...
 
     def wipe(self, records: Iterable[Record]) -> int:
-        """Take out every line that says what these records say, and tell how many lines those were."""
+        """Remove every line that says what these records say; return the number of lines."""
         ...
 
     def wipe_topic(self, topic: Topic) -> int:
-        """Take out every line that speaks of a topic, and tell how many lines those were."""
+        """Remove every line that mentions a topic; return the number of lines."""
         ...
 
     def catch_up(self, write: Write) -> bool:
-        """Show what the records say, after somebody changed them who does not keep files; whether that was needed."""
+        """Show the present records after a process without files changed them; return True if that was necessary."""
         ...
 
     def adopt(
         self, write: Write, records: Sequence[Record], versions: Sequence[Version] | None, name: str
     ) -> Version | None:
-        """Make the records say what the file was made to say, on whose behalf the write acts.
+        """Update the records to match the file, on behalf of the write's actor.
 
-        It was made from one of these versions; None if that is not certain. What others changed since that version
-        stays, and the page says it afterwards. Returns the version that the text is now.
+        The text was made from one of these versions, or from an unknown one (None). Changes by others since that
+        version are kept, and the page shows them afterwards. Returns the version that the text is now.
         """
         ...
 
     def saying(self, text: str) -> Page:
-        """The same file with another text."""
+        """Return the same file with another text."""
         ...
 
     @property
     def items(self) -> tuple[Item, ...]:
-        """What it says that can be remembered, from top to bottom."""
+        """Everything in it that can be remembered, from top to bottom."""
         ...
 
     def draft(self, write: Write, item: Item) -> Record:
-        """The record that a new line of it would become."""
+        """Return the record that a new line would become."""
         ...
 
 
@@ -102,8 +102,8 @@ class MemoryPage:
 
     def __init__(self, document: Document) -> None:
         self._current = document
-        self._waiting: dict[str, tuple[Record | None, Record | None]] = {}  # changes to follow, by record
-        self._said: tuple[Document, dict[Words, list[Item]]] | None = None  # what that document says
+        self._waiting: dict[str, tuple[Record | None, Record | None]] = {}  # pending changes by record id
+        self._said: tuple[Document, dict[Words, list[Item]]] | None = None  # lines of that document by their words
 
     @classmethod
     def parse(cls, text: str) -> MemoryPage:
@@ -124,7 +124,6 @@ class MemoryPage:
 
     @property
     def word_count(self) -> int:
-        """How long the file is."""
         return self._document.word_count
 
     def records(self, write: Write) -> list[Record]:
@@ -135,7 +134,7 @@ class MemoryPage:
         return self._item(record) is not None
 
     def put(self, before: Record | None, after: Record | None) -> None:
-        # followed when somebody looks: many changes, one by one, cost no more than all of them at once
+        # applied on the next read: many single changes cost no more than all of them at once
         record = after or before
         if record is not None:
             if record.id in self._waiting:
@@ -144,14 +143,13 @@ class MemoryPage:
 
     def put_all(self, changes: Sequence[tuple[Record | None, Record | None]]) -> bool:
         before = self._document
-        self._document = followed(before, changes)
+        self._document = apply_changes(before, changes)
         return self._document is not before
 
     def _apply_waiting(self) -> None:
-        """Follow the changes that wait."""
         waiting, self._waiting = self._waiting, {}
         if waiting:
-            self._current = followed(self._current, list(waiting.values()))
+            self._current = apply_changes(self._current, list(waiting.values()))
 
     @property
     def _document(self) -> Document:
@@ -175,9 +173,9 @@ class MemoryPage:
         return len(gone)
 
     def catch_up(self, write: Write) -> bool:
-        facts = {words_of(fact): fact for fact in write.known.in_file.values()}
-        unknown = [item for item in self.items if (item.key, folded(item.content)) not in facts]
-        with write.as_person():  # what the policy does not remember stays in the person's file
+        facts = {compared_line(fact): fact for fact in write.known.in_file.values()}
+        unknown = [item for item in self.items if (item.key, squeeze(item.content)) not in facts]
+        with write.as_person():  # text that the policy refuses stays in the person's file
             gone = [item for item in unknown if write.refusal(self.draft(write, item)) is None]
         if gone:
             self._document = self._document.remove_all(gone)
@@ -200,15 +198,15 @@ class MemoryPage:
         lines: dict[Hashable, Item] = {
             _line_of(_place_of(item), item.key, item.content): item for item in self._document.items
         }
-        shown = Shown("fact", is_shown, _shown_line, _alike(lines))
+        shown = PageView("fact", is_shown, _shown_line, _alike_count(lines))
         found = None if versions is None else find_base(write.tx, now, versions, lines.keys(), shown)
         if found is None:
             base = dict(now)
             self._drop_outdated(write, now)
         else:
             base = {record_id: fact for record_id, fact in found.records.items() if isinstance(fact, Fact)}
-        changes = compare([_known(fact) for fact in base.values()], self._document.items)
-        merged = _Merged(name)
+        changes = compare([_expected_fact(fact) for fact in base.values()], self._document.items)
+        merged = _MergedSave(name)
         added = self._drop_erased(write, changes.added, found, merged)
         for record_id, _ in changes.same:
             was, current = base[record_id], now.get(record_id)
@@ -219,8 +217,8 @@ class MemoryPage:
         for record_id, item in [*changes.moved, *changes.changed]:
             edited = now.get(record_id) or write.tx.get(record_id)
             if isinstance(edited, Fact):
-                only_moved = words_of(base[record_id]) == (item.key, folded(item.content))
-                if only_moved and record_id in now and words_of(edited) != words_of(base[record_id]):
+                only_moved = compared_line(base[record_id]) == (item.key, squeeze(item.content))
+                if only_moved and record_id in now and compared_line(edited) != compared_line(base[record_id]):
                     item = self._reword(item, edited)
                     merged.note(base[record_id], edited)
                 self._edited(write, edited, item, name)
@@ -233,11 +231,11 @@ class MemoryPage:
             else:
                 gone = replace(now[record_id], status="archived")
                 write.apply("forget", now[record_id], gone, reason=f"deleted from {name}", written=True)
-        fresh = {words_of(fact): fact for record_id, fact in now.items() if record_id not in base}
+        fresh = {compared_line(fact): fact for record_id, fact in now.items() if record_id not in base}
         rivals = {(fact.key, fact.category): words for words, fact in fresh.items() if fact.key}
         for item in added:
-            if fresh.pop((item.key, folded(item.content)), None) is None:
-                # no fact stands beside another under one key: both wrote the same thing down, the person in their words
+            if fresh.pop((item.key, squeeze(item.content)), None) is None:
+                # no two facts share a key: both wrote the same thing down, the person in their own words
                 rival = rivals.get((item.key, item.category or "key_fact")) if item.key else None
                 if rival is not None and rival in fresh:
                     self._edited(write, fresh.pop(rival), item, name)
@@ -247,21 +245,21 @@ class MemoryPage:
             self.put(None, fact)
             merged.added += 1
         merged.tell(write)
-        return None if found is None else following(found.version, begun, write.last_seq)
+        return None if found is None else following_version(found.version, begun, write.last_seq)
 
     def _drop_outdated(self, write: Write, now: Mapping[str, Fact]) -> None:
-        """The file may be any old one: what facts used to say is no edit."""
-        said = {words_of(fact) for fact in now.values()}
-        old = {words_of(e.before) for e in write.tx.entries() if isinstance(e.before, Fact)} - said
-        outdated = [item for item in self._document.items if (item.key, folded(item.content)) in old]
+        """Drop lines that facts used to say: the file may be any old version, so they are not edits."""
+        said = {compared_line(fact) for fact in now.values()}
+        old = {compared_line(e.before) for e in write.tx.entries() if isinstance(e.before, Fact)} - said
+        outdated = [item for item in self._document.items if (item.key, squeeze(item.content)) in old]
         if outdated:
             self._document = self._document.remove_all(outdated)
 
-    def _drop_erased(self, write: Write, added: Sequence[Item], base: Base | None, merged: _Merged) -> list[Item]:
-        """Lines that look new, but were erased since the version they come from, leave the file."""
+    def _drop_erased(self, write: Write, added: Sequence[Item], base: Base | None, merged: _MergedSave) -> list[Item]:
+        """Drop lines that look new but were erased after the version they come from."""
         if not write.known.buried:
             return list(added)
-        since = _since(base)
+        since = _erased_since(base)
         erased = [item for item in added if _was_erased(write, self.draft(write, item), since)]
         if erased:
             self._document = self._document.remove_all(erased)
@@ -270,21 +268,21 @@ class MemoryPage:
         return [item for item in added if id(item) not in gone]
 
     def _reword(self, item: Item, fact: Fact) -> Item:
-        """The line of a fact that the person moved and somebody else reworded: there, in the new words."""
+        """Give a line that the person moved the words that somebody else changed meanwhile."""
         document = self._document
         if fact.key is not None and fact.key != item.key:
             document = document.rename(item, fact.key, fact.label)
             item = item._replace(key=fact.key)
-        if folded(fact.content) != folded(item.content):
+        if squeeze(fact.content) != squeeze(item.content):
             document = document.replace(item, fact.content)
         self._document = document
         return item._replace(label=fact.label, content=fact.content)
 
     def _edited(self, write: Write, fact: Fact, item: Item, name: str) -> None:
-        said = _said(item)
+        said = _item_fields(item)
         reworded = (said["key"], said["content"]) != (fact.key, fact.content)
-        changed = replace(fact, **said, **_signed(write, fact, reworded), status="active", tier="file")
-        if _unfit(write, changed, item, name):
+        changed = replace(fact, **said, **_author_fields(write, fact, reworded), status="active", tier="file")
+        if _is_refused(write, changed, item, name):
             write.apply("forget", fact, replace(fact, status="archived"), reason=f"replaced in {name}", written=True)
             return
         if changed.content != fact.content:
@@ -293,11 +291,11 @@ class MemoryPage:
         write.apply("update", fact, changed, reason=f"edited in {name}", written=True)
 
     def draft(self, write: Write, item: Item) -> Fact:
-        return Fact(id=new_id("fact"), tier="file", **_made(write), **_said(item))
+        return Fact(id=new_id("fact"), tier="file", **_write_fields(write), **_item_fields(item))
 
     def _added(self, write: Write, item: Item, name: str) -> None:
         fact = self.draft(write, item)
-        if _unfit(write, fact, item, name):
+        if _is_refused(write, fact, item, name):
             return
         known = write.same_key(fact) or write.archived_copy(fact)
         if known is not None and known.tier == "archive":
@@ -306,26 +304,26 @@ class MemoryPage:
             write.apply("remember", None, fact, reason=f"written into {name}", written=True)
 
     def _item(self, record: Record) -> Item | None:
-        """The line that says what a record says, of its own section if there are several."""
+        """Return the line that shows a record, preferring its own section."""
         document = self._document
         if self._said is None or self._said[0] is not document:
             said: dict[Words, list[Item]] = {}
             for item in document.items:
-                said.setdefault((item.key, folded(item.content)), []).append(item)
+                said.setdefault((item.key, squeeze(item.content)), []).append(item)
             self._said = document, said
-        found = self._said[1].get((record.key, folded(one_block(record.content))), [])
+        found = self._said[1].get((record.key, squeeze(one_block(record.content))), [])
         section = section_in_file(record) if isinstance(record, Fact) else None
         return next((item for item in found if item.section == section), found[0] if found else None)
 
 
 class DayPage:
-    """One daily note: only ever appended to, except when something is erased or has expired."""
+    """One daily note: append-only, except when something is erased or has expired."""
 
     def __init__(self, day: date, text: str) -> None:
         self._day = day
         self._current = text
         self._waiting: list[tuple[str, str]] = []  # sections and texts to append
-        self._said: set[str] | None = None  # its entries, if somebody asked
+        self._said: set[str] | None = None  # its entries, once requested
 
     def render(self) -> str:
         return self._text
@@ -338,7 +336,7 @@ class DayPage:
 
     @property
     def items(self) -> tuple[Item, ...]:
-        return daily_md.entries(self._text)
+        return daily_md.parse_entries(self._text)
 
     def draft(self, write: Write, item: Item) -> DailyEntry:
         return DailyEntry(
@@ -348,7 +346,7 @@ class DayPage:
             key=self._day.isoformat(),
             section=item.section,
             expires_at=daily_expiry(self._day, write.config.daily_retention_days),
-            **_made(write),
+            **_write_fields(write),
         )
 
     def records(self, write: Write) -> list[Record]:
@@ -356,7 +354,7 @@ class DayPage:
 
     def shows(self, record: Record) -> bool:
         if self._said is None:
-            self._said = {item.content for item in daily_md.entries(self._text)}
+            self._said = {item.content for item in daily_md.parse_entries(self._text)}
         return one_block(record.content) in self._said
 
     def put(self, before: Record | None, after: Record | None) -> None:
@@ -364,7 +362,7 @@ class DayPage:
             if before is not None:
                 self.wipe([before])
         elif isinstance(after, DailyEntry) and after.status == "active" and (before is None or not self.shows(after)):
-            self._waiting.append((after.section, after.content))  # appended when somebody looks, all at once
+            self._waiting.append((after.section, after.content))  # appended on the next read, all at once
             if self._said is not None:
                 self._said.add(one_block(after.content))
 
@@ -382,22 +380,22 @@ class DayPage:
     def _text(self) -> str:
         if self._waiting:
             waiting, self._waiting = self._waiting, []
-            self._current = daily_md.append_all(self._current, self._day, waiting)
+            self._current = daily_md.append_entries(self._current, self._day, waiting)
         return self._current
 
     def wipe(self, records: Iterable[Record]) -> int:
-        before = len(daily_md.entries(self._text))
-        self._current = daily_md.remove(self._text, {one_block(record.content) for record in records})
+        before = len(daily_md.parse_entries(self._text))
+        self._current = daily_md.remove_entries(self._text, {one_block(record.content) for record in records})
         self._said = None
-        after = len(daily_md.entries(self._text))
+        after = len(daily_md.parse_entries(self._text))
         self._drop_if_empty()
         return before - after
 
     def catch_up(self, write: Write) -> bool:
         # a forgotten entry keeps its line
         known = write.tx.find(Query(kinds=("daily",), key=self._day.isoformat(), statuses=()))
-        said = {folded(one_block(entry.content)) for entry in known}
-        unknown = [self.draft(write, item) for item in self.items if folded(item.content) not in said]
+        said = {squeeze(one_block(entry.content)) for entry in known}
+        unknown = [self.draft(write, item) for item in self.items if squeeze(item.content) not in said]
         with write.as_person():
             taken = self.wipe([entry for entry in unknown if write.refusal(entry) is None])
         missing = [entry for entry in self.records(write) if not self.shows(entry)]
@@ -414,23 +412,23 @@ class DayPage:
         return taken
 
     def _drop_if_empty(self) -> None:
-        if not daily_md.entries(self._text) and self._text.strip("\ufeff \t\r\n") == f"# {self._day.isoformat()}":
+        if not daily_md.parse_entries(self._text) and self._text.strip("\ufeff \t\r\n") == f"# {self._day.isoformat()}":
             self._current, self._said = "", None
 
     def adopt(
         self, write: Write, records: Sequence[Record], versions: Sequence[Version] | None, name: str
     ) -> Version | None:
         begun = write.last_seq
-        # a forgotten entry keeps its line, so it is known too, and the line does not bring it back
+        # a forgotten entry keeps its line, so it is included, and the line does not bring it back
         known = write.tx.find(Query(kinds=("daily",), key=self._day.isoformat(), statuses=()))
         entries = {entry.id: entry for entry in known if isinstance(entry, DailyEntry)}
-        lines: dict[Hashable, Item] = {folded(item.content): item for item in self.items}
-        shown = Shown("daily", self._ever_showed, lambda record: folded(one_block(record.content)), _alike(lines))
+        lines: dict[Hashable, Item] = {squeeze(item.content): item for item in self.items}
+        shown = PageView("daily", self._ever_showed, lambda one: squeeze(one_block(one.content)), _alike_count(lines))
         found = None if versions is None else find_base(write.tx, entries, versions, lines.keys(), shown)
         were: Mapping[str, Record] = entries if found is None else found.records
         base = {record_id: entry for record_id, entry in were.items() if isinstance(entry, DailyEntry)}
-        changes = compare([_known(entry) for entry in base.values()], self.items)
-        merged = _Merged(name)
+        changes = compare([_expected_fact(entry) for entry in base.values()], self.items)
+        merged = _MergedSave(name)
         for record_id, _ in changes.same:
             now = entries.get(record_id)
             if now is not None and now.content != base[record_id].content:
@@ -440,9 +438,9 @@ class DayPage:
         for record_id, item in [*changes.moved, *changes.changed]:
             entry = entries.get(record_id)
             if entry is not None and entry.status == "active":
-                signed = _signed(write, entry, item.content != entry.content)
+                signed = _author_fields(write, entry, item.content != entry.content)
                 edited = replace(entry, content=item.content, section=item.section, **signed)
-                if not _unfit(write, edited, item, name):
+                if not _is_refused(write, edited, item, name):
                     write.apply("update", entry, edited, reason=f"edited in {name}", written=True)
         for record_id in changes.removed:
             entry = entries.get(record_id)
@@ -450,28 +448,28 @@ class DayPage:
                 write.apply(
                     "forget", entry, replace(entry, status="archived"), reason=f"deleted from {name}", written=True
                 )
-        fresh = {folded(one_block(entry.content)) for record_id, entry in entries.items() if record_id not in base}
+        fresh = {squeeze(one_block(entry.content)) for record_id, entry in entries.items() if record_id not in base}
         for item in changes.added:
             entry = self.draft(write, item)
-            if _was_erased(write, entry, _since(found)):
+            if _was_erased(write, entry, _erased_since(found)):
                 self.wipe([entry])
                 merged.erased += 1
-            elif folded(item.content) not in fresh and not _unfit(write, entry, item, name):
+            elif squeeze(item.content) not in fresh and not _is_refused(write, entry, item, name):
                 write.apply("remember", None, entry, reason=f"written into {name}", written=True)
         for record in self.records(write):
             if not self.shows(record):
                 self.put(None, record)
                 merged.added += versions is not None
         merged.tell(write)
-        return None if found is None else following(found.version, begun, write.last_seq)
+        return None if found is None else following_version(found.version, begun, write.last_seq)
 
     def _ever_showed(self, record: Record) -> bool:
         return isinstance(record, DailyEntry) and record.day == self._day
 
 
 @dataclass(slots=True)
-class _Merged:
-    """What a person's save did not have yet, and what was therefore kept."""
+class _MergedSave:
+    """Changes that a person's save did not include yet and that were therefore kept."""
 
     name: str
     added: int = 0
@@ -480,24 +478,24 @@ class _Merged:
     erased: int = 0
 
     def note(self, before: Record, after: Record | None) -> None:
-        """One line that the saved text has as it was before."""
+        """Count one line that the saved text has in its earlier form."""
         if after is None:
             self.removed += 1
         elif (after.key, after.content) != (before.key, before.content):
             self.changed += 1
 
     def tell(self, write: Write) -> None:
-        """Say it; without the words, because whoever is told may not be allowed to know them."""
+        """Add a notice without the words, because its reader may not be allowed to see them."""
         counts = {"added": self.added, "changed": self.changed, "removed": self.removed}
         if said := ", ".join(f"{number} {what}" for what, number in counts.items() if number):
             write.notices.append(
-                f"{self.name} was saved from an earlier version and was merged. Lines that had changed since then stay"
-                f" as they are now: {said}. If you deleted one of these on purpose, use forget"
+                f"{self.name} was saved from an earlier version and was merged. Lines that changed since then were kept"
+                f": {said}. If you deleted one of these on purpose, use forget"
             )
         if self.erased:
             write.notices.append(
                 f"{self.name} was saved from an earlier version with {self.erased} line(s) that have been erased since;"
-                " they were taken out again. To have one remembered again, use remember"
+                " they were removed again. To remember one again, use remember"
             )
 
 
@@ -506,31 +504,31 @@ def _shown_line(record: Record) -> tuple[str, str | None, str]:
     return _line_of(section_in_file(record), record.key, one_block(record.content))
 
 
-def _known(record: Record) -> Known:
+def _expected_fact(record: Record) -> ExpectedFact:
     if isinstance(record, Fact):
         place, key = section_in_file(record), record.key
-        return Known(id=record.id, section=place, category=record.category, key=key, content=record.content)
+        return ExpectedFact(id=record.id, section=place, category=record.category, key=key, content=record.content)
     assert isinstance(record, DailyEntry)
-    return Known(id=record.id, section=record.section, category=None, key=None, content=record.content)
+    return ExpectedFact(id=record.id, section=record.section, category=None, key=None, content=record.content)
 
 
-def _alike(items: Mapping[Hashable, Item]) -> Callable[[Sequence[Record], Set[Hashable]], int]:
-    """How many records are certainly one of these lines: in another place, with another value, or slightly corrected.
+def _alike_count(items: Mapping[Hashable, Item]) -> Callable[[Sequence[Record], Set[Hashable]], int]:
+    """Return a function that counts the records that are certainly one of these lines: moved, with a new value, or
+    slightly corrected.
 
-    Two lines that merely resemble each other say nothing: somebody may have stored the one while the other was written.
+    Mere resemblance proves nothing: somebody may have stored one line while the other was being written.
     """
 
     def count(records: Sequence[Record], lines: Set[Hashable]) -> int:
         new = [item for line, item in items.items() if line in lines]
         said = {record.id: record for record in records}
-        changes = compare([_known(record) for record in records], new)
+        changes = compare([_expected_fact(record) for record in records], new)
         return len(changes.moved) + sum(is_corrected(said[record_id], item) for record_id, item in changes.changed)
 
     return count
 
 
-def _said(item: Item) -> dict[str, Any]:
-    """The fields of a fact as the person wrote them."""
+def _item_fields(item: Item) -> dict[str, Any]:
     return {
         "content": item.content,
         "key": item.key,
@@ -540,8 +538,7 @@ def _said(item: Item) -> dict[str, Any]:
     }
 
 
-def _made(write: Write) -> dict[str, Any]:
-    """The fields of a record that tell when it was written into a file, and by whom."""
+def _write_fields(write: Write) -> dict[str, Any]:
     by, now = write.acting, write.now
     return {
         "created_at": now,
@@ -554,8 +551,8 @@ def _made(write: Write) -> dict[str, Any]:
     }
 
 
-def _signed(write: Write, record: Record, reworded: bool) -> dict[str, Any]:
-    """The fields that tell who says it now: the person all that they touch, a tool only the words that are its own."""
+def _author_fields(write: Write, record: Record, reworded: bool) -> dict[str, Any]:
+    """Return the fields that record who says it now: a person owns all they touch, a tool only its own words."""
     by = write.acting
     if by.is_person:
         return {"source": USER_EDIT, "confidence": 1.0, "excerpt": None, "agent": None, "trusted": True}
@@ -565,8 +562,8 @@ def _signed(write: Write, record: Record, reworded: bool) -> dict[str, Any]:
     return signed | {"session": by.session or record.session}
 
 
-def _unfit(write: Write, record: Record, item: Item, name: str) -> bool:
-    """A line the policy refuses stays in the person's file and is not remembered."""
+def _is_refused(write: Write, record: Record, item: Item, name: str) -> bool:
+    """Return True, with a notice, for a line the policy refuses: it stays in the file but is not remembered."""
     refused = write.refusal(record)
     if refused is not None:
         what = refused.message.removeprefix("Not stored: ")
@@ -574,13 +571,13 @@ def _unfit(write: Write, record: Record, item: Item, name: str) -> bool:
     return refused is not None
 
 
-def _since(base: Base | None) -> int:
-    """From when on an erasure is newer than a text; if it is not known what the text was made from, all are."""
+def _erased_since(base: Base | None) -> int:
+    """Return the sequence number after which an erasure is newer than a text; -1 if the text's base is unknown."""
     return -1 if base is None else base.since
 
 
 def _was_erased(write: Write, record: Record, since: int) -> bool:
-    """Whether a line of the person's was erased after a version that they may have started from."""
+    """Return True if a person's line was erased after a version that they may have started from."""
     if not write.acting.is_person or not write.known.buried:
         return False
     hash = write.tombstone_hash(record)
@@ -596,5 +593,4 @@ def _place_of(item: Item) -> str:
 
 
 def _line_of(section: str, key: str | None, content: str) -> tuple[str, str | None, str]:
-    """A line of MEMORY.md as it is compared."""
-    return section_key(section), key, folded(content)
+    return section_key(section), key, squeeze(content)

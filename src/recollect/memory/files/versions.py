@@ -1,15 +1,14 @@
-"""Which version of a file a saved text was made from.
+"""Finding the version of a file that a saved text was made from.
 
-A person's editor may hold a version from long ago. What they changed is the difference to that version, and not to
-what the file says by now: a line can only have been deleted by someone who had it before them.
+A person's editor may hold a version from long ago. Their changes are the difference to that version, not to what the
+file says by now: only somebody who had a line before them can have deleted it.
 
-A version is written as numbers, because the journal knows the words. ``(k,)`` is what the file showed after journal
-entry k. ``(k, a, b, …)`` is that together with the entries after a and up to b: what somebody saved who had started
-from k, while others changed other things. Nothing is kept of an erased record, here or there.
+A version is written as journal numbers. ``(k,)`` is what the file showed after entry k. ``(k, a, b, …)`` is that plus
+the entries after a and up to b: what somebody saved who had started from k, while others changed other things. Nothing
+of an erased record is kept.
 
-The version is recognised by its lines: the one that has most of the saved lines, and then most that look like the
-others in other words. Where several have equally many, any of them may be meant, so only what all of them showed can
-have been deleted. Knows no files and no Markdown.
+The version is recognised by its lines: the one with most of the saved lines, then the one with most lines that resemble
+the others. If several are equal, any of them may be meant, so only lines that all of them showed can have been deleted.
 """
 
 from __future__ import annotations
@@ -24,23 +23,23 @@ from recollect.store.contract import Reader
 Version: TypeAlias = tuple[int, ...]
 
 MOST: Final = 200
-"""How many versions of a file are remembered."""
-_MOST_CHANGES: Final = 20_000  # of the journal that are read to find one
-_MOST_PAIRS: Final = 1000  # of lines that are compared by their words, for each version
-_MOST_NUMBERS: Final = 4000  # of all versions together: a text saved again and again while others write has many
+"""The number of versions of a file that are remembered."""
+_MOST_CHANGES: Final = 20_000  # journal entries read to find a version
+_MOST_PAIRS: Final = 1000  # lines compared by their words, per version
+_MOST_NUMBERS: Final = 4000  # in all versions together: a text saved again and again while others write has many
 _FORGOTTEN: Final = (-1,)
 """Stands for versions that are no longer remembered."""
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """What is on a page: which records it shows, and how the line of one is compared."""
+class PageView:
+    """The records a page shows, and how their lines are compared."""
 
     kind: str
     shows: Callable[[Record], bool]
     line: Callable[[Record], Hashable]
     alike: Callable[[Sequence[Record], Set[Hashable]], int]
-    """How many of these records look like one of these lines in other words."""
+    """Counts the records that resemble one of these lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,20 +48,20 @@ class Base:
 
     version: Version
     records: dict[str, Record]
-    """What it showed, as it was then."""
+    """The records it showed, as they were then."""
     deletable: Set[str]
-    """Of these, what every version showed that may be meant."""
+    """The ids of records that every possible version showed."""
     since: int
     """The oldest of those versions."""
 
 
-def following(version: Version, after: int, until: int) -> Version:
-    """The version of somebody who started from this one and changed what these journal entries say."""
+def following_version(version: Version, after: int, until: int) -> Version:
+    """Return the version of somebody who started from this one and made the changes of these journal entries."""
     return version if after == until else (*version, after, until)
 
 
-def remembered(versions: Sequence[Version]) -> tuple[Version, ...]:
-    """The versions to be kept, each once, the latest last, and a sign if there were others."""
+def versions_to_keep(versions: Sequence[Version]) -> tuple[Version, ...]:
+    """Return the versions to keep, each once, the latest last, with a marker if others were dropped."""
     kept: dict[Version, None] = {}
     numbers = 0
     for version in reversed(versions):
@@ -74,13 +73,14 @@ def remembered(versions: Sequence[Version]) -> tuple[Version, ...]:
 
 
 def find_base(
-    reader: Reader, now: Mapping[str, Record], versions: Sequence[Version], lines: Set[Hashable], page: Shown
+    reader: Reader, now: Mapping[str, Record], versions: Sequence[Version], lines: Set[Hashable], page: PageView
 ) -> Base | None:
-    """The version with the best agreement, of equal ones the one that lacks least, and then the latest.
+    """Return the version that agrees best, then the one that lacks least, then the latest.
 
-    ``now`` is what the page ought to show at present. None if the version may be one that is no longer remembered.
+    ``now`` holds the records the page should show at present. None if the version may be one that is no longer
+    remembered.
     """
-    walk = _Walk(reader, now, versions, page)
+    walk = _JournalWalk(reader, now, versions, page)
     agreements: dict[Version, tuple[int, int]] = {}
     for version, there in walk.back():
         hits = sum(page.line(record) in lines for record in there.changed.values())
@@ -93,36 +93,37 @@ def find_base(
     if len(likely) > 1:
         likely = likely if best else _not_saved_from(likely, agreements)
     if len(likely) > 1:
-        likely = _most_alike(_Walk(reader, now, versions, page, walk.entries), likely, lines, page)
+        likely = _most_alike(_JournalWalk(reader, now, versions, page, walk.entries), likely, lines, page)
     chosen = max(likely, key=lambda version: (agreements[version][1], walk.place[version]))
     records: dict[str, Record] = {}
     deletable: set[str] | None = None
-    for version, there in _Walk(reader, now, versions, page, walk.entries).back():
+    for version, there in _JournalWalk(reader, now, versions, page, walk.entries).back():
         if version in likely:
             ids = there.ids()
             deletable = ids if deletable is None else deletable & ids
             if version == chosen:
                 records = there.records()
     if walk.forgot_some and min(agreements, key=lambda version: walk.place[version]) in likely:
-        deletable = set()  # nothing speaks against a version of before all that are remembered
+        deletable = set()  # nothing rules out a version older than all that are remembered
     if walk.forgot_some and _is_older(reader, lines - {page.line(record) for record in records.values()}, page):
         return None
     return Base(chosen, records, deletable or set(), min(version[0] for version in likely))
 
 
-def _is_older(reader: Reader, lines: Set[Hashable], page: Shown) -> bool:
-    """Whether one of these lines is what a record used to say: then the text comes from before all versions."""
+def _is_older(reader: Reader, lines: Set[Hashable], page: PageView) -> bool:
+    """Return True if one of these lines is what a record used to say: then the text is older than all versions."""
     said = (entry.before for entry in reader.entries() if entry.before is not None and page.shows(entry.before))
     return any(page.line(record) in lines for record in said)
 
 
 def _not_saved_from(likely: set[Version], versions: Collection[Version]) -> set[Version]:
-    """Without the versions that somebody has saved from since: of a text that shares no line with any version, it is
-    more likely that they went on from what they saved."""
+    """Drop versions that somebody has saved from since: if a text shares no line with any version, its author more
+    likely continued from that save.
+    """
     return {one for one in likely if not any(other[: len(one)] == one != other for other in versions)} or likely
 
 
-def _most_alike(walk: _Walk, likely: Set[Version], lines: Set[Hashable], page: Shown) -> set[Version]:
+def _most_alike(walk: _JournalWalk, likely: Set[Version], lines: Set[Hashable], page: PageView) -> set[Version]:
     alike: dict[Version, int] = {}
     for version, there in walk.back():
         if version in likely:
@@ -136,8 +137,8 @@ def _most_alike(walk: _Walk, likely: Set[Version], lines: Set[Hashable], page: S
 
 
 @dataclass(slots=True)
-class _There:
-    """What one version showed: the records at its beginning, but for those that were changed from it."""
+class _VersionRecords:
+    """The records one version showed: those at its start, except the ones changed from it."""
 
     begun: dict[str, Record]
     begun_hits: Callable[[Set[Hashable]], int]
@@ -160,15 +161,15 @@ class _There:
         return {key: record for key, record in self.begun.items() if key not in self.touched} | self.changed
 
 
-class _Walk:
-    """Back through the journal, from what a page ought to show now to each of its versions."""
+class _JournalWalk:
+    """A walk back through the journal, from what a page should show now to each of its versions."""
 
     def __init__(
         self,
         reader: Reader,
         now: Mapping[str, Record],
         versions: Sequence[Version],
-        page: Shown,
+        page: PageView,
         entries: list[JournalEntry] | None = None,
     ) -> None:
         self.place = {version: number for number, version in enumerate(versions) if version != _FORGOTTEN}
@@ -190,8 +191,8 @@ class _Walk:
         found = (reader.entry(seq) for seq in changed)
         return [entry for entry in found if entry is not None]
 
-    def back(self) -> Iterator[tuple[Version, _There]]:
-        """Each version that can be reached, the latest beginning first. What is given is changed by going on."""
+    def back(self) -> Iterator[tuple[Version, _VersionRecords]]:
+        """Yield each version that can be reached, latest start first. The yielded value changes with the next step."""
         page, shown = self._page, dict(self._now)
         counted: dict[str, bool] = {}
         total: int | None = None
@@ -225,11 +226,11 @@ class _Walk:
                 if entry.before is not None and page.shows(entry.before):
                     shown[entry.record_id] = entry.before
             for version in begins[begin]:
-                there = _There(shown, hits, page.line)
+                there = _VersionRecords(shown, hits, page.line)
                 self._replay(there, version, left)
                 yield version, there
 
-    def _replay(self, there: _There, version: Version, left: int) -> None:
+    def _replay(self, there: _VersionRecords, version: Version, left: int) -> None:
         spans = list(zip(version[1::2], version[2::2], strict=True))
         if not spans:
             return

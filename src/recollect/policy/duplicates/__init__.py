@@ -1,1 +1,1 @@
-"""Whether two statements say the same: `comparison` decides, the other modules prepare the words."""
+"""Comparison of statements: `comparison` decides, the other modules prepare the words."""

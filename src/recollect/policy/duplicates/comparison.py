@@ -1,12 +1,9 @@
-"""Is this the fact we already have, said differently?
+"""Recognising a known fact in other words.
 
-Two statements about one person are compared by rules: `relation` calls them SAME only when every word that is
-left once `Statement.of` has prepared them has its counterpart, and the order does not give it another role.
-Whatever a rule does not know counts as a difference: taking two facts for one loses a memory, taking one for
-two only keeps a second copy.
-
-It has no model, and knows nothing about stores, users or conflicts. A translation is recognised only where all
-its words are in the tables of `vocabulary`.
+Two statements about one person are compared by rules: `relation` calls them SAME only when every word that is left
+after `Statement.of` has its counterpart, and the order does not give it another role. Anything a rule does not know
+counts as a difference: taking two facts for one loses a memory, taking one for two only keeps a second copy. A
+translation is recognised only where all its words are in the tables of `vocabulary`.
 """
 
 from __future__ import annotations
@@ -19,13 +16,13 @@ from functools import lru_cache
 from recollect.policy.duplicates.statements import Form, Statement
 from recollect.policy.duplicates.vocabulary import CONFUSABLE
 from recollect.policy.duplicates.word_order import order_agrees
-from recollect.policy.duplicates.words import PAST, Word, skeleton
+from recollect.policy.duplicates.words import PAST, ComparedWord, skeleton
 
 __all__ = ["Relation", "Statement", "relation", "signature"]
 
 
 class Relation(enum.Enum):
-    """How a new statement stands to a known one."""
+    """The relation of a new statement to a known one."""
 
     SAME = "same"
     NEAR = "near"
@@ -33,15 +30,15 @@ class Relation(enum.Enum):
 
 
 def signature(content: str, key: str | None = None) -> str:
-    """The canonical form of a statement: equal signatures are the SAME statement, in any process.
+    """Return the canonical form of a statement: equal signatures mean the SAME statement, in any process.
 
-    It still spells out what the statement says. Whoever keeps it after an erasure should keep a keyed hash.
+    It still contains what the statement says. To keep it after an erasure, use a keyed hash.
     """
     return Statement.of(content, key).signature
 
 
 def relation(new: Statement, known: Statement) -> Relation:
-    """SAME, NEAR or DIFFERENT; the two may be given in either order.
+    """Return SAME, NEAR or DIFFERENT; the order of the two does not matter.
 
     With one key on both, the values are compared. Statements under two keys are never the SAME.
     """
@@ -58,11 +55,11 @@ def relation(new: Statement, known: Statement) -> Relation:
                 return Relation.SAME
     if _same(a, b):
         return Relation.SAME
-    return Relation.NEAR if _close(a, b) else Relation.DIFFERENT
+    return Relation.NEAR if _share_topic(a, b) else Relation.DIFFERENT
 
 
-def _close(a: Form, b: Form) -> bool:
-    """Whether they share a topic: most of their stems, or all of the shorter one's if it has several."""
+def _share_topic(a: Form, b: Form) -> bool:
+    """Return True if they share most of their stems, or all of the shorter one's if it has several."""
     shared = len(a.stems & b.stems)
     if not shared:
         return False
@@ -71,10 +68,10 @@ def _close(a: Form, b: Form) -> bool:
 
 
 def _same(a: Form, b: Form) -> bool:
-    """Whether they say the same. The cheap questions come first: most pairs end there."""
+    """Return True if they say the same. Cheap checks come first: most pairs end there."""
     if len(a.bag) != len(b.bag):
         return False
-    # One beside a sentence is decoration; another one, or one beside a single word, is part of what is said.
+    # One emoji beside a sentence is decoration; a different one, or one beside a single word, is part of the content.
     if a.emoji != b.emoji and ((a.emoji and b.emoji) or len(a.bag) < 2):
         return False
     if not _genders_agree(a, b):
@@ -89,7 +86,7 @@ def _same(a: Form, b: Form) -> bool:
         swap = found
     if a.links != b.links and not _compatible(a.links, b.links):
         return False
-    # With a swap a name may be in another script, where its ending cannot be compared.
+    # With a swap, a name may be in another script, where its ending cannot be compared.
     if a.names != b.names and not swap and not _names_agree(a, b):
         return False
     sequence = tuple(swap.get(form, form) for form in a.sequence) if swap else a.sequence
@@ -97,12 +94,12 @@ def _same(a: Form, b: Form) -> bool:
 
 
 def _genders_agree(a: Form, b: Form) -> bool:
-    """A statement that does not say he or she agrees with both."""
+    """Return True if the genders match; a statement that does not say he or she agrees with both."""
     return a.genders == b.genders or not a.genders or not b.genders
 
 
 def _compatible(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
-    """One may leave out an "in", an "as" or a possessive that the other has; the rest must be the same."""
+    """Accept an "in", an "as" or a possessive that only one has; the rest must be the same."""
     more, less = Counter(a), Counter(b)
     if more.total() < less.total():
         more, less = less, more
@@ -110,14 +107,14 @@ def _compatible(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
 
 
 def _names_agree(a: Form, b: Form) -> bool:
-    """Where names are declined, another ending is another part: Богдан керує, керує Богданом."""
+    """Compare names as written where they are declined: another ending is another role (Богдан, Богданом)."""
     written_a = {word.surface for word in a.words}
     written_b = {word.surface for word in b.words}
     return a.names <= written_b and b.names <= written_a
 
 
 def _counterparts(a: Form, b: Form) -> dict[str, str] | None:
-    """Pairs for the words that have no equal, by script or as a single slip of the pen; None if one has none.
+    """Pair the words without an equal, by script or as a single typing error; None if one has no counterpart.
 
     The result maps forms of `a` to forms of `b`.
     """
@@ -127,7 +124,7 @@ def _counterparts(a: Form, b: Form) -> dict[str, str] | None:
         if form in right:
             right.remove(form)
         elif len(left) == 3:
-            return None  # so many differences are no accident
+            return None  # this many differences are not an accident
         else:
             left.append(form)
     words_a = dict(zip(a.forms, a.words, strict=True))
@@ -159,7 +156,7 @@ def _counterparts(a: Form, b: Form) -> dict[str, str] | None:
 
 @lru_cache(maxsize=1)
 def _distance() -> Callable[..., int]:
-    from rapidfuzz.distance import OSA  # compiled code: loaded only where a typo has to be told
+    from rapidfuzz.distance import OSA  # compiled code: loaded only to check for a typo
 
     return OSA.distance
 
@@ -167,11 +164,11 @@ def _distance() -> Callable[..., int]:
 _VOWELS = frozenset("aeiouy")
 
 
-def _slip(one: Word, two: Word) -> bool:
-    """Whether two long words are one with a typing error inside.
+def _slip(one: ComparedWord, two: ComparedWord) -> bool:
+    """Return True if two long words are the same with a typing error inside.
 
-    Beginnings and ends must agree: that is where words of one family differ (Christian, Christina). A name
-    has to be longer, and no letter of it may be another one: Freiburg is not Freiberg.
+    Beginnings and ends must agree: that is where words of one family differ (Christian, Christina). A name has to be
+    longer, and no letter of it may be replaced: Freiburg is not Freiberg.
     """
     a, b = one.surface, two.surface
     short, long = sorted((a, b), key=len)

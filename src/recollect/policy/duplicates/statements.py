@@ -1,8 +1,7 @@
-"""What a text says about a person, prepared for comparison: `Statement.of`.
+"""Statements prepared for comparison: `Statement.of`.
 
-In it case, punctuation, inflection, script, contractions, number words and the usual ways to name the speaker
-no longer matter; negation, tense and who does what to whom still do. It has no model, and does not know when
-two statements are the same: `duplicates` tells that.
+Case, punctuation, inflection, script, contractions, number words and the usual ways to name the speaker no longer
+matter in it; negation, tense and who does what to whom still do. `comparison` decides when two statements are the same.
 """
 
 from __future__ import annotations
@@ -32,21 +31,29 @@ from recollect.policy.duplicates.vocabulary import (
     phrases,
 )
 from recollect.policy.duplicates.word_order import arranged
-from recollect.policy.duplicates.words import COMPLETING, PAST, Word, date_or_time, is_date, skeleton, words_of
+from recollect.policy.duplicates.words import (
+    COMPLETING,
+    PAST,
+    ComparedWord,
+    compared_words,
+    date_or_time,
+    is_date,
+    skeleton,
+)
 
 __all__ = ["Form", "Statement"]
 
 
 class Form(NamedTuple):
-    """A text brought into comparable form. The form of a negated word begins with "!"."""
+    """A text in comparable form. The form of a negated word begins with "!"."""
 
     sequence: tuple[str, ...]  # forms and marks in order, as `word_order` reads them
-    # The same with declined nouns as written: who does what to whom is in their endings.
+    # The same with declined nouns as written: their endings say who does what to whom.
     exact: tuple[str, ...]
     order: tuple[str, ...]  # the forms in an order that does not depend on the writer's, where that is safe
     bag: tuple[str, ...]  # the forms that must all have a counterpart, sorted
     links: tuple[str, ...]  # prepositions that may be missing, sorted
-    words: tuple[Word, ...]  # the words behind the forms, in order
+    words: tuple[ComparedWord, ...]  # the words behind the forms, in order
     forms: tuple[str, ...]  # the forms of these words, in the same order
     stems: frozenset[str]
     names: frozenset[str]  # as written, in languages that decline names
@@ -59,11 +66,11 @@ class Statement:
     """A text prepared for comparison; worth keeping when it is compared more than once."""
 
     key: str | None
-    terms: tuple[str, ...]  # what an index finds it by
-    signature: str  # see `duplicates.signature`
+    terms: tuple[str, ...]  # the terms an index finds it by
+    signature: str  # see `comparison.signature`
     value: Form  # the content alone
     whole: Form  # "key: content", or the content where there is no key
-    spoken: Form | None  # "lives in content", for keys that are told with a verb
+    spoken: Form | None  # "lives in content", for keys that are expressed with a verb
 
     @classmethod
     def of(cls, content: str, key: str | None = None) -> Statement:
@@ -87,7 +94,7 @@ def _sign(form: Form) -> str:
 
 
 def _prefixed(label: str, value: Form) -> Form:
-    """The form of "label: value", from the value's: its language and its verb are its own."""
+    """Return the form of "label: value", from the value's: its language and its verb are its own."""
     head = _form(label)
     sequence = head.sequence + value.sequence
     return value._replace(
@@ -109,34 +116,36 @@ def _form(content: str) -> Form:
     if not said.isascii():
         said = compiled(UNSPACED_PERSON).sub("", said)
     tokens = text.tokens(said)
-    code = text.language([token.lower() for token in tokens] if "'" not in said else _pieces(tokens))
-    found: list[Word] = []
+    code = text.detect_language([token.lower() for token in tokens] if "'" not in said else _split_elisions(tokens))
+    found: list[ComparedWord] = []
     for token in tokens:
-        found += words_of(token, code)
+        found += compared_words(token, code)
     by_first_word = phrases()
     if not by_first_word.keys().isdisjoint([word.surface for word in found]):
         found = _with_phrases(found, by_first_word)
     form = _assembled(found, code)
     if not form.bag and not form.emoji and found:
-        # Nothing but small words ("I am"): then they are what it says.
-        small = [Word.content(w.surface or w.form, w.surface) for w in found if w.surface != ","]
+        # Only small words ("I am"): then they are the content.
+        small = [ComparedWord.content(w.surface or w.form, w.surface) for w in found if w.surface != ","]
         form = _assembled(small, code)
     return form
 
 
-def _pieces(tokens: list[str]) -> list[str]:
-    """Tokens in lower case, with j'habite in two: its first half tells the language."""
-    return [piece for token in tokens for piece in (text.cut(token) if "'" in token else (token.lower(),))]
+def _split_elisions(tokens: list[str]) -> list[str]:
+    """Return tokens in lower case, with j'habite in two: its first half reveals the language."""
+    return [piece for token in tokens for piece in (text.token_words(token) if "'" in token else (token.lower(),))]
 
 
-def _with_phrases(found: list[Word], by_first_word: dict[str, list[tuple[tuple[str, ...], str]]]) -> list[Word]:
-    """The words with every known phrase replaced by the one word it stands for."""
-    result: list[Word] = []
+def _with_phrases(
+    found: list[ComparedWord], by_first_word: dict[str, list[tuple[tuple[str, ...], str]]]
+) -> list[ComparedWord]:
+    """Replace every known phrase by the one word it stands for."""
+    result: list[ComparedWord] = []
     at = 0
     while at < len(found):
         for parts, name in by_first_word.get(found[at].surface, ()):
             if tuple(word.surface for word in found[at : at + len(parts)]) == parts:
-                result.append(Word.content(name, name, stem=text.stem(name, "en"), known=True))
+                result.append(ComparedWord.content(name, name, stem=text.stem(name, "en"), known=True))
                 at += len(parts)
                 break
         else:
@@ -145,13 +154,13 @@ def _with_phrases(found: list[Word], by_first_word: dict[str, list[tuple[tuple[s
     return result
 
 
-_NOT = Word.bare(CONTENT, "!", "!")  # a negation that belongs to no word
+_NOT = ComparedWord.bare(CONTENT, "!", "!")  # a negation that belongs to no word
 
 
-def _assembled(found: list[Word], code: str) -> Form:
-    """One pass over the words, in which each finds its place by its kind and by what went before."""
+def _assembled(found: list[ComparedWord], code: str) -> Form:
+    """Build the form in one pass over the words, each placed by its kind and by what came before."""
     sequence: list[str] = []
-    words: list[Word] = []
+    words: list[ComparedWord] = []
     forms: list[str] = []
     links: list[str] = []
     emoji: list[str] = []
@@ -164,7 +173,7 @@ def _assembled(found: list[Word], code: str) -> Form:
     used = False  # "used to": what follows is past
     fond = after_to = False  # after "likes", "likes to"
     led = False  # by a preposition
-    currency: Word | None = None  # waits for its amount
+    currency: ComparedWord | None = None  # waits for its amount
     declined = code in ("uk", "ru", "pl")
     count = len(found)
     for at, word in enumerate(found):
@@ -237,7 +246,7 @@ def _assembled(found: list[Word], code: str) -> Form:
         elif kind == DROPPED:
             if french and word.surface == "que":
                 forms.append("only")  # "ne … que"
-                words.append(Word.content("only", "que", known=True))
+                words.append(ComparedWord.content("only", "que", known=True))
                 sequence.append("only")
             elif words and word.surface in GENDERS:
                 genders.append(GENDERS[word.surface])
@@ -277,7 +286,7 @@ def _assembled(found: list[Word], code: str) -> Form:
         sequence.append("!")
     while sequence and sequence[-1] in (",", "|"):
         sequence.pop()
-    # A number that opens the statement is something the person has: "12 years of Java".
+    # A number at the start is something the person has: "12 years of Java".
     if len(words) > 2 and words[0].plain == "have" and forms[0] == "have" and words[1].plain[:1].isdigit():
         del words[0], forms[0]
         sequence.remove("have")

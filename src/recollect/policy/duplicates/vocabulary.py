@@ -1,11 +1,9 @@
-"""What the duplicate policy knows about the words of a language: tables, and the dictionaries made of them.
+"""The vocabulary of the duplicate policy: tables of words, and the dictionaries made from them.
 
-Which words carry nothing, join, negate or open a part of a sentence (`grammar`), which are another name for
-the same thing (`synonyms`, `names`, `verbs`, `phrases`), which may stand anywhere. A language is a code such
-as "uk"; one without tables has only words that count.
-
-It does not know how a sentence is read, nor what makes two of them the same. The tables are text, most of it
-split at first use, so that importing stays cheap.
+They list which words carry nothing, join, negate or open a part of a sentence (`grammar`), which are another name for
+the same thing (`english_synonyms`, `place_names`, `verbs`, `phrases`), and which may stand anywhere. A language is a
+code such as "uk"; one without tables has only words that count. The tables are text, mostly split at first use, so that
+importing stays cheap.
 """
 
 from __future__ import annotations
@@ -42,15 +40,15 @@ __all__ = [
     "UNSPACED_PERSON",
     "Grammar",
     "compiled",
+    "english_synonyms",
     "grammar",
     "irregular",
-    "names",
     "phrases",
-    "synonyms",
+    "place_names",
     "verbs",
 ]
 
-# The part a word plays in a statement. Plain numbers: every word of every statement is asked for its own.
+# The role of a word in a statement. Plain numbers, because they are looked up for every word of every statement.
 DROPPED, CONTENT, LINK, OPENER, NEGATION, JOIN, PERSON, EMOTICON, POSSESSIVE = range(9)
 
 # Patterns are compiled at first use: together they cost more than the rest of the import.
@@ -95,8 +93,8 @@ _DROPPED_WORDS = {
     "ru": "есть что мой моя мое мои его ее их",
     "el": "ο η το οι τα ειναι ειμαι",
 }
-# Prepositions that may change or be missing without changing the fact ("at work", "in work"). Those with one
-# label are taken for the same.
+# Prepositions that may change or be missing without changing the fact ("at work", "in work"). Those with one label are
+# treated as the same.
 _LINK_WORDS = {
     "en": "in=in at=in on=in to=to for=for as=as",
     "de": "in=in im=in an=in am=in auf=in bei=in beim=in zu=to zum=to zur=to als=as fur=for",
@@ -110,8 +108,8 @@ _LINK_WORDS = {
     "ru": "в=in во=in на=in у=in к=to ко=to для=for как=as по=in",
     "el": "στην=in στο=in στη=in στον=in σε=in",
 }
-# Words that open a part of their own, whose place in the sentence is free but whose object is not. Portuguese
-# "no" ("in the") is here, not above: where the language was guessed wrong, it is a negation and must count.
+# Words that open a part of their own, whose place in the sentence is free but whose object is not. Portuguese "no" ("in
+# the") is here, not above: if the language was guessed wrong, it is a negation and must count.
 _OPENER_WORDS = {
     "en": "from with without before after by against over than under until till since about between through"
     " during near into if when because unless while except versus despite via",
@@ -152,7 +150,7 @@ _JOIN_WORDS = {
     "tr": "ve",
     "el": "και",
 }
-# From zero upwards; "-" where the word is an article too, "|" between the forms of one number.
+# From zero upwards; "-" where the word is also an article, "|" between the forms of one number.
 _NUMBER_WORDS = {
     "en": "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
     " sixteen seventeen eighteen nineteen twenty",
@@ -175,8 +173,8 @@ _ORDINALS = "- first second third fourth fifth sixth seventh eighth ninth tenth 
 _MONTHS = "january february march april may june july august september october november december"
 MONTHS = {name: number for number, name in enumerate(_MONTHS.split(), 1)}
 
-# One spelling, abbreviation or name for each thing: the name first, then its variants. Safe ones only: nobody
-# means something else by k8s.
+# One spelling, abbreviation or name for each thing: the name first, then its variants. Safe ones only: k8s never means
+# anything else.
 _SYNONYMS = """javascript=js typescript=ts postgresql=postgres pg psql kubernetes=k8s mongodb=mongo
 email=e-mail emails e-mails film=movie movies child=kid kids children bicycle=bike apartment=flat
 vacation=holiday holidays television=tv telephone=phone phones mother=mom mum father=dad fridge=refrigerator
@@ -188,9 +186,9 @@ traveled=travelled canceled=cancelled doctor=physician lawyer=attorney live=resi
 work=employed favorite=fave daily=everyday buy=purchase name=named machinelearning=ml
 artificialintelligence=ai have=has go=goes woman=women man=men foot=feet tooth=teeth mouse=mice
 wife=wives knife=knives"""
-# Those of them that mean the same in every language.
+# Those that mean the same in every language.
 INTERNATIONAL = _set("javascript typescript postgresql kubernetes mongodb email kilometer kilogram euro dollar percent")
-# Several words that say one. One line or several: a line break separates like "|".
+# Several words for one. One line or several: a line break separates like "|".
 _PHRASES = """the us=usa|united states of america=usa|united states=usa|united kingdom=uk|great britain=uk
 new york city=nyc|new york=nyc|machine learning=machinelearning
 artificial intelligence=artificialintelligence|amazon web services=aws|e mail=email|e mails=email
@@ -201,14 +199,14 @@ stany zjednoczone=usa|сполучені штати=usa|соединенные �
 nueva york=nyc|нью йорк=nyc|nowy jork=nyc|nova york=nyc|nova iorque=nyc|vs code=vscode
 visual studio code=vscode|gran bretana=uk|велика британія=uk|великобританія=uk|node js=node.js
 react js=reactjs"""
-# Past forms that no ending gives away.
+# Past forms that no ending reveals.
 _IRREGULAR = """had=have was=be were=be did=do went=go bought=buy sold=sell ate=eat drank=drink drove=drive
 wrote=write ran=run spoke=speak took=take got=get gave=give knew=know thought=think taught=teach
 learnt=learn met=meet made=make said=say saw=see slept=sleep spent=spend began=begin broke=break built=build
 came=come chose=choose fell=fall felt=feel found=find flew=fly forgot=forget grew=grow heard=hear kept=keep
 lost=lose paid=pay rode=ride sang=sing sent=send stood=stand swam=swim told=tell understood=understand
 won=win wore=wear brought=bring caught=catch"""
-# The relatives and friends whose gender is the whole difference; other endings may vary with the speaker.
+# Relatives and friends whose gender is the whole difference; other endings may vary with the speaker.
 _KIN_WORDS = {
     "es": "hijo hija hermano hermana abuelo abuela amigo amiga tio tia primo prima novio novia nieto nieta gato gata",
     "pt": "filho filha irmao irma avo amigo amiga tio tia primo prima namorado namorada neto neta gato gata",
@@ -249,13 +247,13 @@ ucraniano ucraino ukrainski polish=польська польский polnisch po
 russian=російська русский russisch russe ruso russo rosyjski italian=італійська итальянский italienisch
 italien italiano wloski japanese=японська японский japanisch 日本語 chinese=китайська китайский chinesisch
 中文 汉语 portuguese=португальська португальский portugiesisch portugues"""
-# Everyday verbs whose translation is certain, so that a fact found in two languages is kept once.
+# Everyday verbs with certain translations, so that a fact found in two languages is kept once.
 _VERBS = """live=живе живу живет wohnt wohne vive vivo mora moro habite mieszka mieszkam abita woont woon
 work=працює працюю работает работаю arbeitet arbeite travaille trabaja trabajo trabalha lavora pracuje
 have=має маю имеет имею hat habe tiene tengo tem tenho heeft heb
 drink=п'є п'ю пьет пью trinkt trinke boit bois bebe bebo beve bevo pije drinkt
 speak=spricht spreche говорить говорю говорит habla hablo parle parla parlo spreekt"""
-# Words that say when or how often. They move freely: "on weekends plays chess", "plays chess on weekends".
+# Words for when or how often. They move freely: "on weekends plays chess", "plays chess on weekends".
 MOVABLE = _set("""daily weekly monthly yearly morning evening night afternoon noon weekend weekday monday
 tuesday wednesday thursday friday saturday sunday today tomorrow yesterday always never often usually
 sometimes rarely now currently щоранку щовечора щодня щотижня вранці ввечері зранку завжди ніколи часто
@@ -267,14 +265,14 @@ domingo sabados domingos manana noche lunedi martedi mercoledi giovedi venerdi s
 noite weekendy poniedzialek wtorek srode czwartek piatek sobote niedziele понеділок понеділка вівторок
 вівторка середу середи четвер четверга п'ятницю п'ятниці суботу суботи неділю неділі вихідні вихідних
 понедельник вторник среду четверг пятницу субботу воскресенье выходные выходным""")
-# They go where the time after them goes: "every Monday".
+# They go with the time after them: "every Monday".
 EVERY = _set("every each")
 # Verbs after which "to hike" and "hiking" are the same.
 FOND = _set("like love hate prefer start begin continue")
-# Who a pronoun or possessive speaks of, once it is not the first word and so may be somebody else.
+# The person of a pronoun or possessive that is not the first word and so may be somebody else.
 GENDERS = dict.fromkeys(_set("he his il он він on er ele lui hij"), "(he)")
 GENDERS |= dict.fromkeys(_set("she her elle ella она вона ona ela lei zij"), "(she)")
-# Keys whose value people usually tell with a verb: location + Kyiv is "lives in Kyiv".
+# Keys whose value is usually expressed with a verb: location + Kyiv is "lives in Kyiv".
 SPOKEN = {
     "location": "live in",
     "city": "live in",
@@ -290,7 +288,7 @@ SPOKEN = {
     "allergies": "allergic to",
     "name": "my name is",
 }
-# Endings of the past tense, on words with their accents. Living there once is not living there.
+# Endings of the past tense, on words with their accents. Having lived there is not living there.
 _PAST_ENDINGS = {
     "es": r"(?:aba|abas|aban|ía|ían|ó|aron|ieron)$",
     "pt": r"(?:ava|avam|ia|iam|ou|aram|eram|iram|eu|iu)$",
@@ -299,11 +297,11 @@ _PAST_ENDINGS = {
     "de": r"(?:te|ten|test)$",
     "nl": r"(?:de|te|den|ten)$",
     "pl": r"[aiyęe](?:ł|ła|ło|li|ły|łem|łam)$",
-    # One for both: a short text may not tell them apart.
+    # One for both: a short text may not distinguish them.
     "uk": r"(?:[аяиу]в|[аяиуієеёы](?:л|ла|ло|ли))(?:ся|сь)?$",
     "ru": r"(?:[аяиу]в|[аяиуієеёы](?:л|ла|ло|ли))(?:ся|сь)?$",
 }
-# What only says that something was said: "The user mentioned that …", "Please remember that …".
+# Phrases that only say that something was said: "The user mentioned that …", "Please remember that …".
 FRAME = (
     r"(?i)\s*(?:"
     r"(?:please |also )?(?:remember|note|keep in mind|don'?t forget) that\s+"
@@ -318,12 +316,12 @@ FRAME = (
     r"|(?:l'utilisateur|il|elle) (?:dit|a dit) que\s+"
     r"|(?:el usuario|él|ella) (?:dice|dijo) que\s+)"
 )
-# What opens a statement in scripts without spaces: "I", "the user", with the topic particle.
+# Openings of a statement in scripts without spaces: "I", "the user", with the topic particle.
 UNSPACED_PERSON = (
     r"^(?:私は|わたしは|僕は|俺は|ユーザーは|ユーザは|彼は|彼女は|我(?!们|的)|用户|用戶|저는"
     r"|나는|사용자는|제가)(?=.)"
 )
-# Surnames that are no plural of a first name, and words that only look like a plural.
+# Surnames that are not the plural of a first name, and words that only look like a plural.
 NO_PLURAL = _set("""williams roberts adams peters daniels johns edwards richards stevens matthews andrews
 rogers collins jacobs james charles thomas phillips hopkins jenkins simmons sanders watkins wilkins harris
 davis evans jones parsons rivers brooks woods fields news physics mathematics always perhaps towards besides
@@ -333,7 +331,7 @@ CONFUSABLE = (
     frozenset({"complement", "compliment"}),
     frozenset({"stationary", "stationery"}),
 )
-# English contractions that do not fall into a word and an ending of their own; "let's" is not "let is".
+# English contractions that do not split into a word and an ending of their own; "let's" is not "let is".
 SHORTENED = {
     "can't": ("can", "not"),
     "cannot": ("can", "not"),
@@ -361,7 +359,7 @@ class Grammar(NamedTuple):
 def grammar(code: str) -> Grammar:
     kinds: dict[str, int] = {}
     labels = _labels(_LINK_WORDS.get(code, ""))
-    # A word that is in several tables is what the first of them says.
+    # A word in several tables has the meaning of the first.
     for words, kind in (
         (_DROPPED_WORDS.get(code, "").split(), DROPPED),
         (labels, LINK),
@@ -383,8 +381,8 @@ def grammar(code: str) -> Grammar:
 
 
 @lru_cache(maxsize=1)
-def synonyms() -> dict[str, str]:
-    """English words by any of their spellings, abbreviations and names."""
+def english_synonyms() -> dict[str, str]:
+    """Return English words by any of their spellings, abbreviations and names."""
     found: dict[str, str] = {}
     for name, variant in _groups(_SYNONYMS):
         found[name] = name
@@ -394,13 +392,13 @@ def synonyms() -> dict[str, str]:
 
 @lru_cache(maxsize=1)
 def irregular() -> dict[str, str]:
-    """English verbs by their irregular past."""
+    """Return English verbs by their irregular past."""
     return _labels(_IRREGULAR)
 
 
 @lru_cache(maxsize=1)
-def names() -> dict[str, str]:
-    """Every known name of a place or language, and its stems in the languages that decline names."""
+def place_names() -> dict[str, str]:
+    """Return every known name of a place or language, and its stems in the languages that decline names."""
     found: dict[str, str] = {}
     for name, variant in _groups(_PLACES):
         found[name] = name
@@ -408,20 +406,20 @@ def names() -> dict[str, str]:
     for variant, name in list(found.items()):
         for code in () if variant.isascii() else ("uk", "ru"):
             stem = text.stem(variant, code)
-            if len(stem) >= 4:  # a shorter one is the stem of other words too
+            if len(stem) >= 4:  # a shorter one is also the stem of other words
                 found.setdefault(stem, name)
     return found
 
 
 @lru_cache(maxsize=1)
 def verbs() -> dict[str, str]:
-    """English verbs by their translations."""
+    """Return English verbs by their translations."""
     return {variant: name for name, variant in _groups(_VERBS)}
 
 
 @lru_cache(maxsize=1)
 def phrases() -> dict[str, list[tuple[tuple[str, ...], str]]]:
-    """Phrases and the word they stand for, by their first word, the longest first."""
+    """Return phrases and the word they stand for, by their first word, the longest first."""
     found: dict[str, list[tuple[tuple[str, ...], str]]] = {}
     for entry in _PHRASES.replace("\n", "|").split("|"):
         phrase, _, word = entry.partition("=")

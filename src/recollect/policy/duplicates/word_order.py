@@ -1,10 +1,8 @@
-"""What the order of words says, and what of it is free.
+"""The meaning of word order, and where it is free.
 
-A statement is here a sequence of forms and marks: "@in" opens a part and stands for a preposition that may be
-missing, "^from" opens a part and must not, "," joins the items of a list, "|" ends a part. `arranged` makes
-one order of all that say the same; `order_agrees` also tries the readings that a single order cannot hold.
-
-It knows nothing about languages apart from the words for the time, which may stand anywhere.
+A statement here is a sequence of forms and marks: "@in" opens a part and stands for a preposition that may be missing,
+"^from" opens a part and must not, "," joins the items of a list, "|" ends a part. `arranged` gives one order to all
+that say the same; `order_agrees` also tries the readings that a single order cannot hold.
 """
 
 from __future__ import annotations
@@ -17,10 +15,10 @@ __all__ = ["arranged", "order_agrees"]
 
 
 def arranged(sequence: tuple[str, ...]) -> tuple[str, ...]:
-    """The forms in an order of our own, where another order would say the same.
+    """Return the forms in a canonical order, where another order would say the same.
 
-    Parts opened by a preposition, list items and words for the time may stand anywhere. What is left, the
-    core, keeps its order: who manages whom depends on it.
+    Parts opened by a preposition, list items and words for the time may stand anywhere. What is left, the core, keeps
+    its order: who manages whom depends on it.
     """
     core: list[str] = []
     moved: list[str] = []
@@ -59,10 +57,10 @@ def arranged(sequence: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _sorted_list(part: list[str]) -> list[str]:
-    """A part with the items of its list sorted, if it ends or begins with a list of single words."""
+    """Return a part with the items of its list sorted, if it ends or begins with a list of single words."""
     if "," not in part:
         return part
-    items = _items(part)
+    items = _list_items(part)
     if len(items) < 2 or any(len(item) > 1 for item in items[1:-1]):
         return [form for item in items for form in item]
     head, middle, tail = items[0], [item[0] for item in items[1:-1]], items[-1]
@@ -74,9 +72,9 @@ def _sorted_list(part: list[str]) -> list[str]:
 
 
 def order_agrees(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
-    """Whether two sequences of the same forms give each of them the same role.
+    """Return True if two sequences of the same forms give each of them the same role.
 
-    Prepositions that differ are not looked at: the caller found them compatible.
+    Different prepositions are ignored: the caller found them compatible.
     """
     if arranged(a) == arranged(b):
         return True
@@ -92,19 +90,19 @@ def order_agrees(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
 
 
 def _openings(sequence: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """Readings of a statement that opens with a preposition and no comma: where may its part end?"""
+    """Return the readings of a statement that opens with a preposition and no comma, by where its part may end."""
     start = 0
     while start < len(sequence) and (sequence[start] in MOVABLE or sequence[start] in EVERY):
         start += 1
     if start == len(sequence) or sequence[start][0] not in "@^":
         return [sequence]
-    # After one to four words; all readings of one statement meet all of the other, so they have to be few.
+    # After one to four words; all readings of one statement meet all of the other, so they must be few.
     ends = range(start + 2, min(len(sequence), start + 6))
     return [sequence, *((*sequence[:at], "|", *sequence[at:]) for at in ends)]
 
 
 def _lists_agree(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
-    """Whether two statements differ in the order of a list's items only, which may be of several words."""
+    """Return True if two statements differ only in the order of a list's items, which may have several words."""
     if "," not in a or "," not in b:
         return False
     start = 0
@@ -116,11 +114,10 @@ def _lists_agree(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
     # Words before and after: then each item may belong to another verb.
     if start and end and a[len(a) - end][0] not in "@^":
         return False
-    return sorted(_items(a[start : len(a) - end])) == sorted(_items(b[start : len(b) - end]))
+    return sorted(_list_items(a[start : len(a) - end])) == sorted(_list_items(b[start : len(b) - end]))
 
 
-def _items(forms: Iterable[str]) -> list[list[str]]:
-    """The items of a list, in order and without empty ones."""
+def _list_items(forms: Iterable[str]) -> list[list[str]]:
     items: list[list[str]] = [[]]
     for form in forms:
         if form == ",":

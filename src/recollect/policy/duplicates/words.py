@@ -1,8 +1,8 @@
-"""One word of a statement as the comparison sees it: `words_of` makes `Word`s of a token and its language.
+"""Words prepared for comparison: `compared_words` makes `ComparedWord`s of a token and its language.
 
-Inflection, spelling, script, contractions, and the ways to write a number, a time or a date are settled here,
-with the tables of `vocabulary`. It knows a token and at most the one before it, never the sentence, and keeps
-nothing apart from bounded caches of single words.
+Inflection, spelling, script, contractions, and the ways to write a number, a time or a date are handled here, with the
+tables of `vocabulary`. It sees a token and at most the one before it, never the sentence, and keeps only bounded caches
+of single words.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from recollect.policy.duplicates.vocabulary import (
     SHORTENED,
     Grammar,
     compiled,
+    english_synonyms,
     grammar,
     irregular,
-    names,
-    synonyms,
+    place_names,
     verbs,
 )
 
-__all__ = ["COMPLETING", "PAST", "Word", "date_or_time", "is_date", "skeleton", "words_of"]
+__all__ = ["COMPLETING", "PAST", "ComparedWord", "compared_words", "date_or_time", "is_date", "skeleton"]
 
 PAST = "~p"
-"""What a form in the past tense ends with."""
+"""The ending of a form in the past tense."""
 
 COMPLETING = frozenset(MONTHS) | {"am", "pm"}
-"""The words that make a date or a time of the number before them."""
+"""Words that turn the number before them into a date or a time."""
 
 _TIME = r"(\d{1,2})(?::(\d\d))?(am|pm)?$"
 _AMOUNT = r"(\d+(?:[.,]\d+)*)(kms?|kg|mg|g|mi|h|hrs?|mins?|ml|cm|mm|m|l|kb|mb|gb|tb|eur|usd)$"
@@ -47,8 +47,8 @@ _ORDINAL = r"(\d+)(?:st|nd|rd|th)$"
 _THOUSANDS = r"\d{1,3}(?:,\d{3})+$"
 
 
-class Word(NamedTuple):
-    """What is compared of one word."""
+class ComparedWord(NamedTuple):
+    """The compared properties of one word."""
 
     kind: int  # one of the kinds of `vocabulary`
     form: str  # equal forms are equal words; the mark of the past is part of it
@@ -56,7 +56,7 @@ class Word(NamedTuple):
     stem: str  # romanized, for the index and for nearness
     surface: str  # folded, as written
     plain: str  # the form without tense
-    known: bool  # settled by a table: spelling no longer says anything
+    known: bool  # settled by a table: the spelling is irrelevant
     latin: bool
     capital: bool
 
@@ -71,8 +71,8 @@ class Word(NamedTuple):
         stem: str = "",
         known: bool = False,
         raw: str = "",
-    ) -> Word:
-        """A word that says something; `raw` is the token it stands in, for its capital letter."""
+    ) -> ComparedWord:
+        """Return a word with content; `raw` is the token it is in, for its capital letter."""
         latin = surface.isascii() or text.romanize(surface) == surface
         return cls(
             CONTENT,
@@ -87,72 +87,72 @@ class Word(NamedTuple):
         )
 
     @classmethod
-    def bare(cls, kind: int, form: str = "", surface: str = "") -> Word:
-        """A word that is its form and nothing else: a small word or a sign."""
+    def bare(cls, kind: int, form: str = "", surface: str = "") -> ComparedWord:
+        """Return a word that is only its form: a small word or a sign."""
         return cls(kind, form, form, form, surface, form, True, True, False)
 
 
-_JOINED = (Word.bare(JOIN, ",", ","),)
-_PUNCTUATION: dict[str, tuple[Word, ...]] = {
+_JOINED = (ComparedWord.bare(JOIN, ",", ","),)
+_PUNCTUATION: dict[str, tuple[ComparedWord, ...]] = {
     **dict.fromkeys(",;&\u060c\u3001", _JOINED),
-    "/": (Word.bare(JOIN, ",", "/"),),
+    "/": (ComparedWord.bare(JOIN, ",", "/"),),
     **dict.fromkeys(":!()=\u2013\u2014\u3002", ()),
-    **{sign: (Word.bare(CONTENT, sign, sign),) for sign in "<>≤≥+±≠→~≈?"},
-    "\u061f": (Word.bare(CONTENT, "?", "?"),),
-    "%": (Word.bare(CONTENT, "percent", "%"),),
-    "€": (Word.bare(CONTENT, "euro", "€"),),
-    "$": (Word.bare(CONTENT, "dollar", "$"),),
-    "£": (Word.bare(CONTENT, "pound", "£"),),
-    "¥": (Word.bare(CONTENT, "yen", "¥"),),
-    "₴": (Word.bare(CONTENT, "hryvnia", "₴"),),
+    **{sign: (ComparedWord.bare(CONTENT, sign, sign),) for sign in "<>≤≥+±≠→~≈?"},
+    "\u061f": (ComparedWord.bare(CONTENT, "?", "?"),),
+    "%": (ComparedWord.bare(CONTENT, "percent", "%"),),
+    "€": (ComparedWord.bare(CONTENT, "euro", "€"),),
+    "$": (ComparedWord.bare(CONTENT, "dollar", "$"),),
+    "£": (ComparedWord.bare(CONTENT, "pound", "£"),),
+    "¥": (ComparedWord.bare(CONTENT, "yen", "¥"),),
+    "₴": (ComparedWord.bare(CONTENT, "hryvnia", "₴"),),
 }
 
 
 @lru_cache(maxsize=32768)
-def words_of(token: str, code: str) -> tuple[Word, ...]:
-    """The words in one token of a text in this language: two for "don't", none for a colon."""
+def compared_words(token: str, code: str) -> tuple[ComparedWord, ...]:
+    """Return the words in one token of a text in this language: two for "don't", none for a colon."""
     if token in _PUNCTUATION:
         return _PUNCTUATION[token]
     if token[0] == "-" and len(token) > 1:
-        return (Word.content("-" + _number(token[1:])[0].form, token, known=True),)
+        return (ComparedWord.content("-" + _number_words(token[1:])[0].form, token, known=True),)
     if code == "en" and ("'" in token or token.lower() == "cannot"):
         word = text.fold(token)
         if parts := SHORTENED.get(word):
-            return tuple(w for part in parts for w in _one(part, part, code))
+            return tuple(w for part in parts for w in _split_word(part, part, code))
         if word.endswith("n't"):
-            aux = () if word in ("don't", "doesn't", "isn't", "aren't") else _one(word[:-3], word[:-3], code)
-            return (*aux, Word.bare(NEGATION, surface="not"))
+            aux = () if word in ("don't", "doesn't", "isn't", "aren't") else _split_word(word[:-3], word[:-3], code)
+            return (*aux, ComparedWord.bare(NEGATION, surface="not"))
         head, _, tail = word.rpartition("'")
         if tail in ("m", "re", "s", "ve", "ll", "d", ""):
-            first = _one(head, token[: len(head)], code)
+            first = _split_word(head, token[: len(head)], code)
             if tail in ("ve", "ll", "d"):
-                return (*first, *_one({"ve": "have", "ll": "will", "d": "would"}[tail], "", code))
+                return (*first, *_split_word({"ve": "have", "ll": "will", "d": "would"}[tail], "", code))
             if tail == "s" and first and first[-1].kind == CONTENT:
-                return (*first, Word.bare(POSSESSIVE, surface="'s"))
+                return (*first, ComparedWord.bare(POSSESSIVE, surface="'s"))
             return first
     # A run without spaces stays whole: the pairs that search cuts it into overlap.
-    parts = text.cut(token) if not text.unspaced(token) else (text.fold(token),)
-    return tuple(w for part in parts for w in _one(part, token, code))
+    parts = text.token_words(token) if not text.unspaced(token) else (text.fold(token),)
+    return tuple(w for part in parts for w in _split_word(part, token, code))
 
 
-def _one(word: str, raw: str, code: str) -> tuple[Word, ...]:
-    """A folded word; two only for an amount with its unit, a whole date, and dislike."""
+def _split_word(word: str, raw: str, code: str) -> tuple[ComparedWord, ...]:
+    """Return a folded word; two only for an amount with its unit, a whole date, and dislike."""
     rules = grammar(code)
     kind = rules.kinds.get(word)
     if kind is not None:
         label = rules.labels[word] if kind == LINK else word
-        return (Word.bare(kind, label, word),)
+        return (ComparedWord.bare(kind, label, word),)
     first = word[0]
     if first.isdigit():
-        return _number(word)
+        return _number_words(word)
     if number := rules.numbers.get(word):
-        return (Word.content(number, word, known=True),)
+        return (ComparedWord.content(number, word, known=True),)
     if not first.isalpha() and first != ".":
-        return (Word.bare(EMOTICON, word, word),)
-    if name := names().get(word):
-        return (Word.content(name, word, known=True, raw=raw),)
+        return (ComparedWord.bare(EMOTICON, word, word),)
+    if name := place_names().get(word):
+        return (ComparedWord.content(name, word, known=True, raw=raw),)
     if word in ("dislike", "dislikes"):
-        return (Word.bare(NEGATION, surface="not"), Word.content("like", word, known=True))
+        return (ComparedWord.bare(NEGATION, surface="not"), ComparedWord.content("like", word, known=True))
     if code == "en" and word.isascii():
         return (_english(word, raw),)
     return (_foreign(word, raw, code, rules),)
@@ -161,25 +161,25 @@ def _one(word: str, raw: str, code: str) -> tuple[Word, ...]:
 # -- English -------------------------------------------------------------------------------------------------
 
 
-def _english(word: str, raw: str) -> Word:
+def _english(word: str, raw: str) -> ComparedWord:
     if base := irregular().get(word):
-        return Word.content(base, word, tense=PAST, raw=raw)
-    by_name = synonyms()
+        return ComparedWord.content(base, word, tense=PAST, raw=raw)
+    by_name = english_synonyms()
     if name := by_name.get(word):
-        return Word.content(name, word, stem=text.stem(name, "en"), known=True, raw=raw)
+        return ComparedWord.content(name, word, stem=text.stem(name, "en"), known=True, raw=raw)
     singular = _singular(word)
     lemma = _american(singular)
     if name := by_name.get(singular) or by_name.get(lemma):
-        return Word.content(name, word, stem=text.stem(name, "en"), known=True, raw=raw)
+        return ComparedWord.content(name, word, stem=text.stem(name, "en"), known=True, raw=raw)
     stem = text.stem(lemma, "en")
     if len(word) > 4 and word.endswith("ed") and not word.endswith("eed") and word != "embed":
         name = by_name.get(stem) or by_name.get(stem + "e") or stem
-        return Word.content(name, word, tense=PAST, stem=text.stem(name, "en"), raw=raw)
-    return Word.content(lemma, word, stem=stem, raw=raw)
+        return ComparedWord.content(name, word, tense=PAST, stem=text.stem(name, "en"), raw=raw)
+    return ComparedWord.content(lemma, word, stem=stem, raw=raw)
 
 
 def _american(word: str) -> str:
-    """One spelling for colour and color, organise and organize."""
+    """Return one spelling for colour and color, organise and organize."""
     if len(word) >= 5 and "our" in word and word != "scour":
         word = re.sub(r"our(?=$|ite$|hood$|al$|ful$|able$|ed$|ing$)", "or", word)
     if len(word) >= 6:
@@ -188,7 +188,7 @@ def _american(word: str) -> str:
 
 
 def _singular(word: str) -> str:
-    """An English noun or verb without its -s. Only inflection: a stemmer would make engine of engineer."""
+    """Return an English noun or verb without its -s. Only inflection: a stemmer would make engine of engineer."""
     if len(word) < 4 or word[-1] != "s" or word[-2] in "sui" or word in NO_PLURAL:
         return word
     if word.endswith("ies") and len(word) > 4:
@@ -201,20 +201,20 @@ def _singular(word: str) -> str:
 # -- other languages -----------------------------------------------------------------------------------------
 
 
-def _foreign(word: str, raw: str, code: str, rules: Grammar) -> Word:
+def _foreign(word: str, raw: str, code: str, rules: Grammar) -> ComparedWord:
     surface = text.clean(raw).casefold()
-    synonym = synonyms().get(word)
+    synonym = english_synonyms().get(word)
     if synonym in INTERNATIONAL:
-        return Word.content(synonym, word, known=True, raw=raw)
+        return ComparedWord.content(synonym, word, known=True, raw=raw)
     past = rules.past
     tense = PAST if past is not None and len(word) > 2 and past.search(surface) else ""
     if not tense and (translated := verbs().get(word)):
-        return Word.content(translated, word, known=True)
+        return ComparedWord.content(translated, word, known=True)
     stem = text.stem(word, code)
-    if not word.isascii() and (name := names().get(stem)):
-        return Word.content(name, word, known=True, raw=raw)
+    if not word.isascii() and (name := place_names().get(stem)):
+        return ComparedWord.content(name, word, known=True, raw=raw)
     roman = text.romanize(stem)
-    # A verb changes with who speaks ("wohne", "wohnt"), so it loses more of its ending than a noun.
+    # A verb changes with the speaker ("wohne", "wohnt"), so it loses more of its ending than a noun.
     if code == "de":
         word = re.sub(r"(?<![aeq])([aou])e", r"\1", word)  # Koeln is Köln, which was folded to koln
         form = re.sub(r"(?<=\w{4})(?:en|es|em|e|n|s)$", "", word)
@@ -232,7 +232,7 @@ def _foreign(word: str, raw: str, code: str, rules: Grammar) -> Word:
         form = verb = text.romanize(word)
     if form in MOVABLE or word in MOVABLE or surface in MOVABLE:
         form = verb = word
-    return Word.content(form, word, tense=tense, verb=verb, stem=roman, raw=raw)
+    return ComparedWord.content(form, word, tense=tense, verb=verb, stem=roman, raw=raw)
 
 
 _ONE_SPELLING = (("kh", "h"), ("shch", "sch"), ("w", "v"), ("ph", "f"), ("ks", "x"), ("j", "i"), ("y", "i"))
@@ -240,7 +240,7 @@ _ONE_SPELLING = (("kh", "h"), ("shch", "sch"), ("w", "v"), ("ph", "f"), ("ks", "
 
 @lru_cache(maxsize=16384)
 def skeleton(word: str) -> str:
-    """What is left of a name when the ways to write it in Latin letters are taken for one."""
+    """Return what is left of a name when all its spellings in Latin letters are treated as one."""
     found = text.romanize(word)
     for old, new in _ONE_SPELLING:
         found = found.replace(old, new)
@@ -253,34 +253,34 @@ def skeleton(word: str) -> str:
 # -- numbers, times and dates --------------------------------------------------------------------------------
 
 
-def _number(word: str) -> tuple[Word, ...]:
+def _number_words(word: str) -> tuple[ComparedWord, ...]:
     if word.isdecimal():
         # 007 is 7, but a long one is an identifier and its zeros count.
         plain = str(int(word)) if len(word) < 16 else word
-        return (Word.content(plain, word, known=True),)
+        return (ComparedWord.content(plain, word, known=True),)
     if compiled(_THOUSANDS).match(word):
-        return (Word.content(word.replace(",", ""), word, known=True),)
+        return (ComparedWord.content(word.replace(",", ""), word, known=True),)
     if found := compiled(_ORDINAL).match(word):
-        return (Word.content(f"{int(found[1])}th", word, known=True),)
+        return (ComparedWord.content(f"{int(found[1])}th", word, known=True),)
     if found := compiled(_AMOUNT).match(word):
-        return (*_number(found[1]), _english(found[2], ""))
+        return (*_number_words(found[1]), _english(found[2], ""))
     if (found := compiled(_TIME).match(word)) and (found[2] or found[3]):
-        return (Word.content(_clock(int(found[1]), found[2], found[3]), word, known=True),)
+        return (ComparedWord.content(_clock(int(found[1]), found[2], found[3]), word, known=True),)
     if len(word) == 10 and word[4] == word[7] == "-":
-        # The year apart, as in "May 3, 2024".
-        day = _day(int(word[5:7]), int(word[8:]))
-        return (Word.content(day, word, known=True), Word.content(word[:4], word[:4], known=True))
-    return (Word.content(word, word, known=True),)
+        # The year separately, as in "May 3, 2024".
+        day = _day_form(int(word[5:7]), int(word[8:]))
+        return (ComparedWord.content(day, word, known=True), ComparedWord.content(word[:4], word[:4], known=True))
+    return (ComparedWord.content(word, word, known=True),)
 
 
-def date_or_time(before: Word, word: Word) -> Word | None:
-    """A day and a month, or an hour and its half of the day, as one word; None where they are neither."""
+def date_or_time(before: ComparedWord, word: ComparedWord) -> ComparedWord | None:
+    """Return a day and a month, or an hour and am or pm, as one word; None where they are neither."""
     if word.surface in ("am", "pm"):
         clock = compiled(_TIME).match(before.surface)
         if clock is None or clock[3] or int(clock[1]) > 12:
             return None
         form = _clock(int(clock[1]), clock[2], word.surface)
-        return Word.content(form, before.surface + word.surface, known=True)
+        return ComparedWord.content(form, before.surface + word.surface, known=True)
     if word.surface in MONTHS:
         month, day = MONTHS[word.surface], before.plain
     elif before.surface in MONTHS:
@@ -290,7 +290,7 @@ def date_or_time(before: Word, word: Word) -> Word | None:
     day = day.removesuffix("th")
     if not day.isdecimal() or not 1 <= int(day) <= 31:
         return None
-    return Word.content(_day(month, int(day)), f"{month}-{day}", known=True)
+    return ComparedWord.content(_day_form(month, int(day)), f"{month}-{day}", known=True)
 
 
 def _clock(hour: int, minute: str | None, half: str | None) -> str:
@@ -301,10 +301,10 @@ def _clock(hour: int, minute: str | None, half: str | None) -> str:
     return f"t{hour:02}:{minute or '00'}"
 
 
-def _day(month: int, day: int) -> str:
+def _day_form(month: int, day: int) -> str:
     return f"d{month:02}-{day:02}"
 
 
 def is_date(form: str) -> bool:
-    """Whether a form is a day of the year, as `date_or_time` writes it."""
+    """Return True if a form is a day of the year, as `date_or_time` writes it."""
     return form[0] == "d" and form[1:2].isdigit()

@@ -1,7 +1,6 @@
 """Arithmetic of days, weeks, months and years.
 
-Moments here are naive ones of UTC, and stay inside the calendar: what would lie beyond it is its first or last
-moment. It knows no words.
+Times here are naive and in UTC, and stay inside the calendar: what would lie beyond it is its first or last moment.
 """
 
 from __future__ import annotations
@@ -13,15 +12,15 @@ LAST = datetime.max
 
 
 def day_start(year: int, month: int, day: int) -> datetime | None:
-    """Midnight of a day, None for 30 February."""
+    """Return midnight of a day, None for 30 February."""
     try:
         return datetime(year, month, day)
     except (ValueError, OverflowError):
         return None
 
 
-def plus(moment: datetime, **step: float) -> datetime:
-    """A moment later or earlier, which stays inside the calendar."""
+def add_time(moment: datetime, **step: float) -> datetime:
+    """Return a later or earlier time, inside the calendar."""
     try:
         return moment + timedelta(**step)
     except OverflowError:
@@ -29,7 +28,7 @@ def plus(moment: datetime, **step: float) -> datetime:
 
 
 def month_start(year: int, month: int) -> datetime:
-    """The first of a month; months beyond 12 and below 1 belong to other years."""
+    """Return the first of a month; months beyond 12 and below 1 belong to other years."""
     year, month = year + (month - 1) // 12, (month - 1) % 12 + 1
     if year < 1:
         return FIRST
@@ -41,23 +40,23 @@ def midnight(moment: datetime) -> datetime:
 
 
 def unit_near(moment: datetime, unit: str, step: int) -> tuple[datetime, datetime]:
-    """The week, month, year ... that lies `step` of them away from the one of `moment`."""
+    """Return the week, month, year ... that lies `step` of them away from that of `moment`."""
     step = max(-1_000_000, min(1_000_000, step))
     today = midnight(moment)
-    monday = plus(today, days=-today.weekday())
+    monday = add_time(today, days=-today.weekday())
     if unit in ("minute", "hour"):
-        about = plus(moment, **{unit + "s": step})
-        return plus(about, **{unit + "s": -0.5}), plus(about, **{unit + "s": 0.5})
+        about = add_time(moment, **{unit + "s": step})
+        return add_time(about, **{unit + "s": -0.5}), add_time(about, **{unit + "s": 0.5})
     if unit in ("day", "night"):
-        start = plus(today, days=step)
-        return start, plus(start, days=1)
+        start = add_time(today, days=step)
+        return start, add_time(start, days=1)
     if unit in ("week", "fortnight"):
         length = 7 if unit == "week" else 14
-        start = plus(monday, days=length * step)
-        return start, plus(start, days=length)
+        start = add_time(monday, days=length * step)
+        return start, add_time(start, days=length)
     if unit == "weekend":
-        start = plus(monday, days=7 * step + 5)
-        return start, plus(start, days=2)
+        start = add_time(monday, days=7 * step + 5)
+        return start, add_time(start, days=2)
     if unit == "month":
         return month_start(today.year, today.month + step), month_start(today.year, today.month + step + 1)
     if unit == "quarter":
@@ -69,15 +68,15 @@ def unit_near(moment: datetime, unit: str, step: int) -> tuple[datetime, datetim
     return month_start(today.year + step, 1), month_start(today.year + step + 1, 1)
 
 
-def moved(moment: datetime, unit: str, number: int) -> datetime:
-    """The same moment so many units away: 31 May less a month is 30 April."""
+def shift_moment(moment: datetime, unit: str, number: int) -> datetime:
+    """Return the same time `number` units away: 31 May less a month is 30 April."""
     number = max(-1_000_000, min(1_000_000, number))
     months = {"month": 1, "quarter": 3, "year": 12, "decade": 120}.get(unit)
     if months:
         start = month_start(moment.year, moment.month + months * number)
         following = month_start(moment.year, moment.month + months * number + 1)
         length = max(1, (following - start).days)
-        return plus(start, days=min(moment.day, length) - 1)
+        return add_time(start, days=min(moment.day, length) - 1)
     if unit in ("minute", "hour"):
-        return plus(moment, **{unit + "s": number})
-    return plus(moment, days=number * {"week": 7, "weekend": 7, "fortnight": 14}.get(unit, 1))
+        return add_time(moment, **{unit + "s": number})
+    return add_time(moment, days=number * {"week": 7, "weekend": 7, "fortnight": 14}.get(unit, 1))

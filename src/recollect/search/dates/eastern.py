@@ -1,4 +1,4 @@
-"""Time words of Chinese, Japanese and Korean, which are found without any spaces around them."""
+"""Time words of Chinese, Japanese and Korean, which need no spaces around them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from datetime import datetime
 from functools import lru_cache
 
-from recollect.search.dates.calendar import day_start, month_start, plus, unit_near
-from recollect.search.dates.nearby import Nearby
+from recollect.search.dates.calendar import add_time, day_start, month_start, unit_near
+from recollect.search.dates.nearby import ExpressionReader
 from recollect.search.dates.tokens import compiled
 
 HAN = r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]"
@@ -52,7 +52,7 @@ def _east_words() -> tuple[dict[str, tuple[str, int]], re.Pattern[str]]:
 
 
 def eastern(text: str, now: datetime) -> list[tuple[datetime, datetime, bool, int, int]]:
-    """Spans of Chinese, Japanese and Korean time words, with their place in the text."""
+    """Return spans of Chinese, Japanese and Korean time words, with their place in the text."""
     found: list[tuple[datetime, datetime, bool, int, int]] = []
     for match in compiled(_EAST_DATE).finditer(text):
         year, month, day, short_month, short_day = (int(g) if g else None for g in match.groups())
@@ -61,11 +61,11 @@ def eastern(text: str, now: datetime) -> list[tuple[datetime, datetime, bool, in
             start = day_start(now.year, short_month, short_day)
             if start and start > now:
                 start = day_start(now.year - 1, short_month, short_day)
-            bounds = (start, start and plus(start, days=1))
+            bounds = (start, start and add_time(start, days=1))
         elif year and 1000 <= year <= 2999:
             if month and day:
                 start = day_start(year, month, day)
-                bounds = (start, start and plus(start, days=1))
+                bounds = (start, start and add_time(start, days=1))
             elif month:
                 bounds = (month_start(year, month), month_start(year, month + 1)) if 1 <= month <= 12 else (None, None)
             else:
@@ -84,7 +84,7 @@ def eastern(text: str, now: datetime) -> list[tuple[datetime, datetime, bool, in
         unit = "day" if kind in "天日일" else "year" if kind in "年년" else "month" if kind in "月월" else "week"
         if match[2] == "개월":
             unit = "month"
-        hit = Nearby("", "", now).so_long_ago(0, (number, number), unit)
+        hit = ExpressionReader("", "", now).so_long_ago(0, (number, number), unit)
         found.append((hit.start, hit.end, True, match.start(), match.end()))
     table, pattern = _east_words()
     for match in pattern.finditer(text):

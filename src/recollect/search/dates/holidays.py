@@ -1,14 +1,14 @@
-"""Holidays: their days, and the words that name them."""
+"""Holidays: their days, and their names."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from recollect.search.dates.tokens import Token
+from recollect.search.dates.tokens import DateToken
 
 
 def _easter(year: int) -> tuple[int, int]:
-    """Month and day of western Easter: the anonymous Gregorian computus."""
+    """Return month and day of western Easter: the anonymous Gregorian computus."""
     golden, century, rest = year % 19, year // 100, year % 100
     epact = (19 * golden + century - century // 4 - (century - (century + 8) // 25 + 1) // 3 + 15) % 30
     sunday = (32 + 2 * (century % 4) + 2 * (rest // 4) - epact - rest % 4) % 7
@@ -18,13 +18,12 @@ def _easter(year: int) -> tuple[int, int]:
 
 
 def _nth(year: int, month: int, weekday: int, number: int) -> datetime:
-    """The so-manieth Monday ... of a month."""
     first = datetime(year, month, 1)
     return first + timedelta(days=(weekday - first.weekday()) % 7 + 7 * (number - 1))
 
 
 def holiday_in(name: str, year: int) -> tuple[datetime, datetime]:
-    """First day of a holiday in a year, and the day after it."""
+    """Return the first day of a holiday in a year, and the day after it."""
     year = max(2, min(9998, year))
     length, day = 1, datetime(year, 1, 1)
     if name == "christmas":
@@ -63,8 +62,8 @@ _FIXED = {
 }
 
 
-def holiday_at(at: list[Token], i: int) -> tuple[str, int] | None:
-    """A holiday's name, and where it ends."""
+def holiday_at(at: list[DateToken], i: int) -> tuple[str, int] | None:
+    """Return a holiday's name, and where it ends."""
     word = at[i].word
     j = i + 2 if at[i + 1].word in ("'s", "'", ".") else i + 1
     following = at[j].word

@@ -1,18 +1,18 @@
-"""Times counted from now: last week, on Tuesday, three days ago, this summer, at Christmas."""
+"""Times relative to now: last week, on Tuesday, three days ago, this summer, at Christmas."""
 
 from __future__ import annotations
 
-from recollect.search.dates.calendar import month_start, moved, plus, unit_near
+from recollect.search.dates.calendar import add_time, month_start, shift_moment, unit_near
 from recollect.search.dates.holidays import holiday_at, holiday_in
 from recollect.search.dates.words import BEHIND, DASHES, DOUBTFUL, ON, SMALL, UNIT_NAMES
-from recollect.search.dates.written import Hit, Written
-from recollect.text import language, words
+from recollect.search.dates.written import DateMatch, WrittenDateReader
+from recollect.text import detect_language, folded_words
 
 
-class Nearby(Written):
+class ExpressionReader(WrittenDateReader):
     """Reads any single time expression."""
 
-    def core(self, i: int) -> Hit | None:
+    def core(self, i: int) -> DateMatch | None:
         token = self.at[i]
         kind = token.kind
         if kind == "digits":
@@ -43,12 +43,14 @@ class Nearby(Written):
             return self.special(i)
         return None
 
-    def days(self, stop: int, first: int, last: int | None = None, certain: bool = True) -> Hit:
+    def days(self, stop: int, first: int, last: int | None = None, certain: bool = True) -> DateMatch:
         last = first if last is None else last
-        start = plus(self.today, days=first)
-        return Hit(stop, start, plus(self.today, days=last + 1), certain, "day" if first == last else "", start.year)
+        start = add_time(self.today, days=first)
+        return DateMatch(
+            stop, start, add_time(self.today, days=last + 1), certain, "day" if first == last else "", start.year
+        )
 
-    def weekday(self, i: int) -> Hit | None:
+    def weekday(self, i: int) -> DateMatch | None:
         token = self.at[i]
         j = i + 1
         while self.at[j].word in (",", ".", "the", "den", "le") and j < i + 3:
@@ -68,7 +70,7 @@ class Nearby(Written):
     def part_of_day(self, stop: int) -> int:
         return stop + 1 if self.at[stop].word in ("morning", "afternoon", "evening", "night") else stop
 
-    def relative_day(self, i: int) -> Hit | None:
+    def relative_day(self, i: int) -> DateMatch | None:
         token = self.at[i]
         stop = self.part_of_day(i + 1)
         if token.word == "morgen" and (
@@ -78,14 +80,14 @@ class Nearby(Written):
         if token.word == "manana" and self.at[i - 1].word in ("la", "esta", "una", "cada"):
             return None
         if token.word == "hier":
-            if language(words(self.text)) != "fr":
+            if detect_language(folded_words(self.text)) != "fr":
                 return None
             if self.at[i - 1].word in DASHES and self.at[i - 2].word == "avant":
                 return self.days(stop, -2)
         return self.days(stop, token.value)
 
-    def which(self, i: int) -> Hit | None:
-        """Last week, this May, next Tuesday, the past few days, last summer, last Christmas."""
+    def which(self, i: int) -> DateMatch | None:
+        """Read last week, this May, next Tuesday, the past few days, last summer, last Christmas."""
         token, what = self.at[i], self.at[i + 1]
         step = token.value
         number, j = self.number(i + 1)
@@ -103,7 +105,7 @@ class Nearby(Written):
             if what.word in ("days", "weeks", "months", "years"):
                 return None
             if unit == "night" and step < 0:
-                return Hit(i + 2, plus(self.today, hours=-12), plus(self.today, hours=12))
+                return DateMatch(i + 2, add_time(self.today, hours=-12), add_time(self.today, hours=12))
             if unit in ("minute", "hour", "day"):
                 return self.rolling(i + 2, step, (1, 1), unit) if step and unit != "day" else None
             lead = self.at[i - 2].word if self.at[i - 1].word == "the" else ""
@@ -111,7 +113,7 @@ class Nearby(Written):
                 return self.rolling(i + 2, -1, (1, 1), unit)
             start, end = unit_near(self.now, unit, step)
             grain = unit if unit in ("month", "year") else ""
-            return Hit(i + 2, start, end, True, grain, start.year)
+            return DateMatch(i + 2, start, end, True, grain, start.year)
         if what.kind == "weekday":
             if what.word in ("sun",) and not what.raw[:1].isupper():
                 return None
@@ -126,7 +128,9 @@ class Nearby(Written):
                 year -= 1
             elif step > 0 and what.value <= self.now.month:
                 year += 1
-            return Hit(i + 2, month_start(year, what.value), month_start(year, what.value + 1), True, "month", year)
+            return DateMatch(
+                i + 2, month_start(year, what.value), month_start(year, what.value + 1), True, "month", year
+            )
         if what.kind == "season":
             return self.season_near(i + 2, what.value, step)
         if what.kind in ("holiday", "lead"):
@@ -136,7 +140,7 @@ class Nearby(Written):
         return None
 
     def number(self, i: int) -> tuple[tuple[int, int] | None, int]:
-        """How many, from the least to the most, and where the unit stands: two, 2, a couple of, a few."""
+        """Return a number as minimum and maximum, and where the unit stands: two, 2, a couple of, a few."""
         token = self.at[i]
         if token.kind == "number" and token.word in ("a", "an") and self.at[i + 1].word in SMALL:
             i, token = i + 1, self.at[i + 1]
@@ -158,18 +162,18 @@ class Nearby(Written):
             return (value, value), i + 1
         return None, i
 
-    def rolling(self, stop: int, step: int, number: tuple[int, int], unit: str) -> Hit:
-        """The last three days, the past month: up to today."""
+    def rolling(self, stop: int, step: int, number: tuple[int, int], unit: str) -> DateMatch:
+        """Return the last three days, the past month: up to today."""
         certain = number[0] == number[1]
-        tomorrow = plus(self.today, days=1)
+        tomorrow = add_time(self.today, days=1)
         if step > 0:
             start = self.now if unit in ("minute", "hour") else self.today
-            return Hit(stop, start, plus(moved(start, unit, number[1]), days=1), certain)
-        start = moved(self.now if unit in ("minute", "hour") else self.today, unit, -number[1])
-        return Hit(stop, start, tomorrow, certain)
+            return DateMatch(stop, start, add_time(shift_moment(start, unit, number[1]), days=1), certain)
+        start = shift_moment(self.now if unit in ("minute", "hour") else self.today, unit, -number[1])
+        return DateMatch(stop, start, tomorrow, certain)
 
-    def ago(self, i: int) -> Hit | None:
-        """Three days ago, a couple of weeks ago; also vor, hace, il y a, which stand before."""
+    def ago(self, i: int) -> DateMatch | None:
+        """Read three days ago, a couple of weeks ago; also vor, hace, il y a, which stand before."""
         number, j = self.number(i)
         token = self.at[j]
         if number is None or token.kind != "unit" or (token.word in ("an", "час") and number == (1, 1) and j == i):
@@ -185,21 +189,23 @@ class Nearby(Written):
         before = [self.at[i - n].word for n in (1, 2, 3)]
         return before[0] in ("vor", "hace", "ha") or before == ["a", "y", "il"]
 
-    def so_long_ago(self, stop: int, number: tuple[int, int], unit: str) -> Hit:
+    def so_long_ago(self, stop: int, number: tuple[int, int], unit: str) -> DateMatch:
         least, most = number
         if unit in ("week", "fortnight"):
             days = 7 if unit == "week" else 14
             first, last = (
-                plus(self.today, days=-days * min(most, 10**6)),
-                plus(self.today, days=-days * min(least, 10**6)),
+                add_time(self.today, days=-days * min(most, 10**6)),
+                add_time(self.today, days=-days * min(least, 10**6)),
             )
-            return Hit(stop, plus(first, days=-3), plus(last, days=4), least == most)
+            return DateMatch(stop, add_time(first, days=-3), add_time(last, days=4), least == most)
         start, end = unit_near(self.now, unit, -most)[0], unit_near(self.now, unit, -least)[1]
         exact = least == most
-        return Hit(stop, start, end, exact, unit if exact and unit in ("day", "month", "year") else "", start.year)
+        return DateMatch(
+            stop, start, end, exact, unit if exact and unit in ("day", "month", "year") else "", start.year
+        )
 
-    def from_now(self, i: int) -> Hit | None:
-        """In two weeks, three days from now."""
+    def from_now(self, i: int) -> DateMatch | None:
+        """Read in two weeks, three days from now."""
         number, j = self.number(i)
         token = self.at[j]
         if number is None or token.kind != "unit" or token.word in ("an", "night", "nights"):
@@ -208,14 +214,17 @@ class Nearby(Written):
         later = self.at[j + 1].word == "from" and self.at[j + 2].word in ("now", "today")
         if not later and (self.at[i - 1].word != "in" or self.at[i - 2].kind in ("number", "digits")):
             return None
-        start = moved(self.today, unit, min(number[0], 10**6))
-        end = plus(moved(self.today, unit, min(number[1], 10**6)), days=1)
+        start = shift_moment(self.today, unit, min(number[0], 10**6))
+        end = add_time(shift_moment(self.today, unit, min(number[1], 10**6)), days=1)
         if unit in ("minute", "hour"):
-            start, end = moved(self.now, unit, min(number[0], 10**6)), moved(self.now, unit, min(number[1], 10**6) + 1)
-        return Hit(j + 3 if later else j + 1, start, end, later and number[0] == number[1])
+            start, end = (
+                shift_moment(self.now, unit, min(number[0], 10**6)),
+                shift_moment(self.now, unit, min(number[1], 10**6) + 1),
+            )
+        return DateMatch(j + 3 if later else j + 1, start, end, later and number[0] == number[1])
 
-    def unit_which(self, i: int) -> Hit | None:
-        """La semaine dernière: the adjective behind."""
+    def unit_which(self, i: int) -> DateMatch | None:
+        """Read la semaine dernière, with the adjective after the noun."""
         behind = self.at[i + 1]
         if behind.kind != "which" or behind.word not in BEHIND:
             return None
@@ -223,14 +232,14 @@ class Nearby(Written):
         if unit in ("minute", "hour", "day"):
             return None
         start, end = unit_near(self.now, unit, behind.value)
-        return Hit(i + 2, start, end, True, unit if unit in ("month", "year") else "", start.year)
+        return DateMatch(i + 2, start, end, True, unit if unit in ("month", "year") else "", start.year)
 
-    def season(self, i: int) -> Hit | None:
+    def season(self, i: int) -> DateMatch | None:
         token = self.at[i]
         year = self.year(i + 1, named=True)
         if year:
             start = month_start(year[0], token.value)
-            return Hit(year[1], start, month_start(year[0], token.value + 3), True, "", year[0])
+            return DateMatch(year[1], start, month_start(year[0], token.value + 3), True, "", year[0])
         before = self.at[i - 1].word
         lead = self.at[i - 2].word if before in ("the", "this", "der", "la", "el") else before
         leads = ("in", "during", "since", "by", "until", "im", "en", "before", "after", "over", "of")
@@ -249,8 +258,8 @@ class Nearby(Written):
         hit = self.season_near(i + 1, token.value, 1 if self.future else -1, running=True)
         return hit._replace(certain=False)
 
-    def season_near(self, stop: int, first: int, step: int, running: bool = False) -> Hit:
-        """Last summer is the last that is over, next summer the first that has not begun."""
+    def season_near(self, stop: int, first: int, step: int, running: bool = False) -> DateMatch:
+        """Return a season: last summer is the last that is over, next summer the first that has not begun."""
         year = self.now.year
         seasons = [(month_start(y, first), month_start(y, first + 3)) for y in range(year - 2, year + 3)]
         chosen = (month_start(year, first), month_start(year, first + 3))
@@ -260,9 +269,9 @@ class Nearby(Written):
         if step == 0 or running:
             chosen = next((s for s in seasons if s[0] <= self.now < s[1]), chosen)
         start, end = chosen
-        return Hit(stop, start, end, True, "", start.year)
+        return DateMatch(stop, start, end, True, "", start.year)
 
-    def special(self, i: int, step: int | None = None) -> Hit | None:
+    def special(self, i: int, step: int | None = None) -> DateMatch | None:
         word = self.at[i].word
         if step is None:
             if word == "other" and self.at[i + 1].word == "day" and self.at[i - 1].word == "the":
@@ -289,7 +298,7 @@ class Nearby(Written):
         year = self.year(stop, named=True)
         if year:
             start, end = holiday_in(name, year[0])
-            return Hit(year[1], start, end, True, "day", year[0])
+            return DateMatch(year[1], start, end, True, "day", year[0])
         here = self.now.year
         past = max((y for y in (here - 1, here, here + 1) if holiday_in(name, y)[0] <= self.now), default=here)
         if step is None:
@@ -299,4 +308,4 @@ class Nearby(Written):
         else:
             guess = past + 1 if step else here
         start, end = holiday_in(name, guess)
-        return Hit(stop, start, end, step is not None, "day")
+        return DateMatch(stop, start, end, step is not None, "day")

@@ -1,21 +1,21 @@
-"""What stands around a time expression: since May, the end of 2022, two days before Christmas, from June to August."""
+"""Phrases around a time expression: since May, the end of 2022, two days before Christmas, from June to August."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from recollect.search.dates.calendar import FIRST, LAST, day_start, month_start, moved, plus, unit_near
-from recollect.search.dates.nearby import Nearby
+from recollect.search.dates.calendar import FIRST, LAST, add_time, day_start, month_start, shift_moment, unit_near
+from recollect.search.dates.nearby import ExpressionReader
 from recollect.search.dates.tokens import MARGIN, tokens_between
 from recollect.search.dates.words import DASHES, UNIT_NAMES
-from recollect.search.dates.written import Hit
+from recollect.search.dates.written import DateMatch
 
-_DEEPEST = 4  # "the day before the day before ..." ends somewhere
+_DEEPEST = 4  # limits "the day before the day before ..."
 
 
-class Phrases(Nearby):
-    def read(self, begin: int, end: int) -> Iterator[tuple[Hit, int]]:
-        """The time expressions of a part of the text, each with its first token."""
+class PhraseReader(ExpressionReader):
+    def read(self, begin: int, end: int) -> Iterator[tuple[DateMatch, int]]:
+        """Yield the time expressions of a part of the text, each with its first token."""
         self.at = tokens_between(self.text, self.plain, begin, end)
         i, last = MARGIN, len(self.at) - MARGIN
         while i < last:
@@ -28,10 +28,10 @@ class Phrases(Nearby):
 
     @property
     def has_two_readings(self) -> bool:
-        """Whether the day and the month of a date could be exchanged: 5/7/2023."""
+        """True if the day and the month of a date could be exchanged: 5/7/2023."""
         return any(self.ambiguous(i) for i, token in enumerate(self.at) if token.kind == "slash")
 
-    def phrase(self, i: int, depth: int) -> Hit | None:
+    def phrase(self, i: int, depth: int) -> DateMatch | None:
         if depth > _DEEPEST:
             return None
         token = self.at[i]
@@ -58,10 +58,10 @@ class Phrases(Nearby):
                 return self.days(i + 3, 2 * near.value)
         return self.shifted(i, depth) or self.week_of(i, depth) or self.series(i)
 
-    def inner(self, i: int, depth: int) -> Hit | None:
+    def inner(self, i: int, depth: int) -> DateMatch | None:
         return self.phrase(self.past_articles(i), depth + 1)
 
-    def open_ended(self, i: int, depth: int) -> Hit | None:
+    def open_ended(self, i: int, depth: int) -> DateMatch | None:
         word, kind = self.at[i].word, self.at[i].kind
         j = i + 1
         if word == "prior":
@@ -82,7 +82,7 @@ class Phrases(Nearby):
             return hit._replace(end=LAST)
         return hit._replace(start=FIRST)
 
-    def between(self, i: int, depth: int) -> Hit | None:
+    def between(self, i: int, depth: int) -> DateMatch | None:
         joints = ("and", "-") if self.at[i].word == "between" else ("to", "until", "till", "through", "-", "–")
         hit = self.span(i + 1, joints)
         if hit:
@@ -94,8 +94,8 @@ class Phrases(Nearby):
             return alone
         return None
 
-    def span(self, i: int, joints: tuple[str, ...]) -> Hit | None:
-        """Two dates and what joins them. The second lends the first its month and its year."""
+    def span(self, i: int, joints: tuple[str, ...]) -> DateMatch | None:
+        """Read two dates and what joins them. The first takes a missing month and year from the second."""
         i = self.past_articles(i)
         first = self.core(i)
         bare = self.at[i]
@@ -117,7 +117,7 @@ class Phrases(Nearby):
             elif second.grain == "day":
                 day = day_start(second.start.year, second.start.month, bare.value)
                 if day:
-                    first = Hit(stop, day, plus(day, days=1), second.certain, "day", second.year)
+                    first = DateMatch(stop, day, add_time(day, days=1), second.certain, "day", second.year)
             if not first:
                 return None
         if not first.grain or not second.grain:
@@ -135,8 +135,8 @@ class Phrases(Nearby):
         certain = second.certain if second.year or not first.year else first.certain
         return second._replace(start=start, certain=certain, grain="")
 
-    def series(self, i: int) -> Hit | None:
-        """A date, or two with a dash or a "to" between: June to August 2023."""
+    def series(self, i: int) -> DateMatch | None:
+        """Read a date, or two with a dash or "to" between: June to August 2023."""
         hit = self.core(i)
         if hit and hit.grain and (self.at[hit.stop].word in DASHES or self.at[hit.stop].word in ("to", "through")):
             longer = self.span(i, ("-", "–", "—", "to", "through"))
@@ -144,8 +144,8 @@ class Phrases(Nearby):
                 return longer
         return hit
 
-    def part(self, i: int, depth: int) -> Hit | None:
-        """Early June, mid-May, the end of 2022, earlier this month."""
+    def part(self, i: int, depth: int) -> DateMatch | None:
+        """Read early June, mid-May, the end of 2022, earlier this month."""
         token = self.at[i]
         j = i + 1
         if self.at[j].word in DASHES:
@@ -159,7 +159,7 @@ class Phrases(Nearby):
         if not hit or hit.end in (LAST, FIRST) or hit.start == FIRST:
             return None
         if token.word == "earlier":
-            now = plus(self.today, days=1)
+            now = add_time(self.today, days=1)
             return hit._replace(end=now) if hit.start < now < hit.end else hit
         if token.word == "later":
             return hit._replace(start=self.today) if hit.start < self.today < hit.end else hit
@@ -171,17 +171,17 @@ class Phrases(Nearby):
         which = 0 if token.kind == "early" or token.word in ("beginning", "start") else 2
         return self.third(hit, 1 if token.kind == "mid" else which)
 
-    def third(self, hit: Hit, which: int) -> Hit:
+    def third(self, hit: DateMatch, which: int) -> DateMatch:
         length = (hit.end - hit.start).days
         if length > 360:
             months = round(length / 365.25) * 4
             marks = [month_start(hit.start.year, hit.start.month + months * n) for n in range(4)]
         else:
-            marks = [plus(hit.start, days=length // 3 * n) for n in range(3)] + [hit.end]
+            marks = [add_time(hit.start, days=length // 3 * n) for n in range(3)] + [hit.end]
         return hit._replace(start=marks[which], end=marks[which + 1], grain="")
 
-    def counted(self, i: int, depth: int) -> Hit | None:
-        """The first weekend of August 2023, the last Friday of June, the second half of 2022."""
+    def counted(self, i: int, depth: int) -> DateMatch | None:
+        """Read the first weekend of August 2023, the last Friday of June, the second half of 2022."""
         token, what = self.at[i], self.at[i + 1]
         number = token.value
         unit = UNIT_NAMES[what.value] if what.kind == "unit" else what.word
@@ -196,7 +196,7 @@ class Phrases(Nearby):
         start, end = whole.start, whole.end
         if unit == "half":
             length = (end - start).days // 2
-            middle = month_start(start.year, 7) if whole.grain == "year" else plus(start, days=length)
+            middle = month_start(start.year, 7) if whole.grain == "year" else add_time(start, days=length)
             bounds = (start, middle) if number == 1 else (middle, end)
         elif unit == "quarter":
             if not 1 <= number <= 4 or whole.grain != "year":
@@ -206,27 +206,27 @@ class Phrases(Nearby):
             month = number if number > 0 else 12
             bounds = (month_start(start.year, month), month_start(start.year, month + 1))
         elif unit == "day":
-            first = plus(start, days=number - 1) if number > 0 else plus(end, days=number)
-            bounds = (first, plus(first, days=1))
+            first = add_time(start, days=number - 1) if number > 0 else add_time(end, days=number)
+            bounds = (first, add_time(first, days=1))
         elif unit == "week":
-            first = plus(start, days=7 * (number - 1)) if number > 0 else plus(end, days=-7)
-            bounds = (first, plus(first, days=7))
+            first = add_time(start, days=7 * (number - 1)) if number > 0 else add_time(end, days=-7)
+            bounds = (first, add_time(first, days=7))
         elif unit == "year":
             return None
         else:
             weekday, length = (5, 2) if unit == "weekend" else (what.value, 1)
             if number > 0:
-                first = plus(start, days=(weekday - start.weekday()) % 7 + 7 * (number - 1))
+                first = add_time(start, days=(weekday - start.weekday()) % 7 + 7 * (number - 1))
             else:
-                first = plus(end, days=-1)
-                first = plus(first, days=-((first.weekday() - weekday) % 7))
-            bounds = (first, plus(first, days=length))
+                first = add_time(end, days=-1)
+                first = add_time(first, days=-((first.weekday() - weekday) % 7))
+            bounds = (first, add_time(first, days=length))
         if not start <= bounds[0] < end:
             return None
         return whole._replace(start=bounds[0], end=bounds[1], grain="day" if unit == "day" else "")
 
-    def shifted(self, i: int, depth: int) -> Hit | None:
-        """The day before 7 May 2023, two weeks after Christmas, the Friday before 22 May."""
+    def shifted(self, i: int, depth: int) -> DateMatch | None:
+        """Read the day before 7 May 2023, two weeks after Christmas, the Friday before 22 May."""
         number, j = self.number(i)
         token = self.at[j]
         if token.kind == "weekday":
@@ -244,24 +244,24 @@ class Phrases(Nearby):
         sign = -1 if side == "before" else 1
         count = (number or (1, 1))[0] * sign
         if unit == "weekday":
-            day = hit.start if sign < 0 else plus(hit.end, days=-1)
+            day = hit.start if sign < 0 else add_time(hit.end, days=-1)
             step = (day.weekday() - token.value - 1) % 7 + 1 if sign < 0 else (token.value - day.weekday() - 1) % 7 + 1
-            start = plus(day, days=sign * step)
-            return hit._replace(start=start, end=plus(start, days=1), grain="day")
+            start = add_time(day, days=sign * step)
+            return hit._replace(start=start, end=add_time(start, days=1), grain="day")
         if unit == "weekend":
             start, end = unit_near(hit.start, unit, count if sign < 0 or hit.start.weekday() > 4 else 0)
             return hit._replace(start=start, end=end, grain="")
         if number is None and unit in ("week", "month", "year"):
             if hit.grain == "day" and unit == "week":  # the seven days beside it
-                bounds = (plus(hit.start, days=-7), hit.start) if sign < 0 else (hit.end, plus(hit.end, days=7))
+                bounds = (add_time(hit.start, days=-7), hit.start) if sign < 0 else (hit.end, add_time(hit.end, days=7))
             else:
-                bounds = unit_near(hit.start if sign < 0 else plus(hit.end, days=-1), unit, sign)
+                bounds = unit_near(hit.start if sign < 0 else add_time(hit.end, days=-1), unit, sign)
             return hit._replace(start=bounds[0], end=bounds[1], grain="")
-        anchor = hit.start if sign < 0 or hit.grain == "day" else plus(hit.end, days=-1)
-        start = moved(anchor, unit, count)
-        return hit._replace(start=start, end=plus(start, days=1), grain="day")
+        anchor = hit.start if sign < 0 or hit.grain == "day" else add_time(hit.end, days=-1)
+        start = shift_moment(anchor, unit, count)
+        return hit._replace(start=start, end=add_time(start, days=1), grain="day")
 
-    def week_of(self, i: int, depth: int) -> Hit | None:
+    def week_of(self, i: int, depth: int) -> DateMatch | None:
         token = self.at[i]
         if token.kind != "unit" or self.at[i + 1].word not in ("of", "beginning", "starting", "commencing"):
             return None

@@ -1,12 +1,19 @@
-"""What a question asks of time: when something was, or what lies beside an event."""
+"""Questions about time: when something was, or what was before or after an event."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
 
 from recollect.search.dates.eastern import HAN
-from recollect.search.dates.phrases import Phrases
-from recollect.search.dates.tokens import MARGIN, compiled, composed, plain, tokens_between, words_of
+from recollect.search.dates.phrases import PhraseReader
+from recollect.search.dates.tokens import (
+    MARGIN,
+    compiled,
+    composed,
+    fold_same_length,
+    split_plain_words,
+    tokens_between,
+)
 from recollect.search.dates.words import lexicon
 
 _ASKS = (
@@ -25,7 +32,7 @@ _ASKS = (
     r"|いつ|何時|何月|何日|何年|何曜日|什么时候|什麼時候|甚麼時候|何时|几号|幾號|几月"
     r"|哪年|哪一年|哪天|哪一天|几点|多久|언제|몇 시|며칠|몇 년"
 )
-# Every question for a time has one of the first, or one of each of the others; scripts without spaces apart.
+# Every question for a time has one of the first, or one of each of the others; except in scripts without spaces.
 _ASKING = frozenset(
     """when wann welchem lange quand quelle quel combien cuando fecha ano mes hora cuanto quando giorno data anno mese
     ora dia tempo wanneer lang kiedy dawno ktorym коли відколи давно якого якому котрій когда какого каком
@@ -42,9 +49,9 @@ _NOT_ASKS = (
 
 
 def asks_when(text: str) -> bool:
-    """Whether a text asks for a time: when, what day, how long ago."""
-    text = plain(composed(text))
-    found = set(words_of(text))
+    """Return True if a text asks for a time: when, what day, how long ago."""
+    text = fold_same_length(composed(text))
+    found = set(split_plain_words(text))
     if (
         found.isdisjoint(_ASKING)
         and (found.isdisjoint(_WHAT) or found.isdisjoint(_OF_TIME))
@@ -67,13 +74,13 @@ _VAGUE = {"few": 3, "couple": 2, "several": 4}
 
 
 def relative(text: str) -> tuple[timedelta, str] | None:
-    """How far from an event a text points, and the event; None where the event is a date `spans` resolves.
+    """Return how far from an event a text points, and the event; None where the event is a date `spans` resolves.
 
     >>> relative("What did I do the day before my birthday party?")
     (datetime.timedelta(days=-1), 'my birthday party')
     """
     text = " ".join(composed(text).split())
-    low = plain(text)
+    low = fold_same_length(text)
     match = compiled(_RELATIVE).search(low)
     if match is None:
         return None
@@ -81,8 +88,8 @@ def relative(text: str) -> tuple[timedelta, str] | None:
     if event.lower() in ("that", "this", "it", "then", "now", "the", ""):
         return None
     # The event may be a date, which needs no search.
-    reader = Phrases(event, plain(event), datetime(2024, 6, 15, 12))
-    reader.at = tokens_between(event, plain(event), 0, len(event))
+    reader = PhraseReader(event, fold_same_length(event), datetime(2024, 6, 15, 12))
+    reader.at = tokens_between(event, fold_same_length(event), 0, len(event))
     if reader.inner(MARGIN, 0) is not None:
         return None
     name = (match["number"] or "the").split()

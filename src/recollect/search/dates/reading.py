@@ -1,4 +1,4 @@
-"""Which stretches of time a text names, and whether it names any."""
+"""Time spans in a text: finding them, and detecting whether there are any."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from typing import TypeAlias
 from unicodedata import normalize
 
 from recollect.search.dates.eastern import HAN, eastern
-from recollect.search.dates.phrases import Phrases
+from recollect.search.dates.phrases import PhraseReader
 from recollect.search.dates.tokens import (
     LONGEST,
     compiled,
     composed,
-    numbered,
+    find_words,
+    fold_same_length,
+    may_have_digit,
     numerals,
-    places,
-    plain,
+    split_plain_words,
     windows,
-    words_of,
 )
 from recollect.search.dates.words import triggers
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of time that a text names: from `start` up to, but without, `end`."""
+    """A span of time that a text names: from `start` up to, but excluding, `end`."""
 
     start: datetime
     end: datetime
@@ -35,34 +35,34 @@ class Span:
     certain: bool
     """False where a reader would have to guess: "in May", "on Tuesday"."""
     at: int = 0
-    """Where `text` begins in the text given."""
+    """The position of `text` in the given text."""
 
 
-_Found: TypeAlias = tuple[datetime, datetime, bool, int, int]  # from, to, certain, and where in the text
+_FoundExpression: TypeAlias = tuple[datetime, datetime, bool, int, int]  # from, to, certain, and where in the text
 
 
 def spans(text: str, now: datetime) -> list[Span]:
-    """The stretches of time a text names, in their order.
+    """Return the time spans a text names, in order.
 
-    A date that can be read two ways (5/7/2023) gives both. Words whose time cannot be known here give nothing.
+    An ambiguous date (5/7/2023) gives both readings. Words whose time cannot be known here give nothing.
     """
     read = composed(text)
-    found = sorted(set(_found(read, plain(read), now)), key=lambda f: (f[3], f[0]))
+    found = sorted(set(_find_expressions(read, fold_same_length(read), now)), key=lambda f: (f[3], f[0]))
     return [_span(text, read, *each) for each in found]
 
 
-def _found(text: str, low: str, now: datetime) -> Iterator[_Found]:
+def _find_expressions(text: str, low: str, now: datetime) -> Iterator[_FoundExpression]:
     if not text.isascii() and compiled(HAN).search(text):
         for each in eastern(low, _utc(now)):
             yield each
             low = low[: each[3]] + " " * (each[4] - each[3]) + low[each[4] :]
-    sought = triggers().intersection(words_of(low))
+    sought = triggers().intersection(split_plain_words(low))
     found = numerals(low)
     if sought:
-        found += [at for at, _ in places(low, sought)]
+        found += [at for at, _ in find_words(low, sought)]
     if not found:
         return
-    reader = Phrases(text, low, _utc(now))
+    reader = PhraseReader(text, low, _utc(now))
     for begin, end in windows(low, found):
         for reader.day_first in (True, False):
             for hit, i in reader.read(begin, end):
@@ -79,13 +79,12 @@ def _span(text: str, read: str, start: datetime, end: datetime, certain: bool, a
 
 
 def _before_composing(text: str, at: int) -> int:
-    """The offset in a text of an offset in its composed form."""
+    """Return the offset in a text for an offset in its composed form."""
     offsets = range(min(len(text), LONGEST) + 1)
     return bisect_right(offsets, at, key=lambda n: len(normalize("NFC", text[:n]))) - 1
 
 
 def _utc(moment: datetime) -> datetime:
-    """A moment as a naive one of UTC: the arithmetic here is of one zone."""
     if moment.tzinfo is None:
         return moment
     try:
@@ -94,14 +93,14 @@ def _utc(moment: datetime) -> datetime:
         return moment.replace(tzinfo=None)
 
 
-# Each of these says a time by itself.
+# Each of these indicates a time by itself.
 _SURE = frozenset(
     """recently lately nowadays soon daily weekly monthly yearly annually mondays tuesdays wednesdays thursdays fridays
     saturdays sundays""".split()
 )
-# An hour; the pattern begins with a digit, and looks back after it, for the sake of speed.
+# An hour; the pattern begins with a digit and looks back after it, for speed.
 _CLOCK = r"\d(?<!\w\d)(?:\d?(?::\d\d)?\s?[ap]\.?m\b|(?:(?<=[012])\d)?:[0-5]\d\b)"
-# And each of these after or before other words.
+# Each of these only together with other words.
 _PERHAPS = frozenset(
     """clock noon midnight dawn dusk night nights minute minutes hour hours day days week weeks weekend weekends month
     months year years decade decades morning mornings evening evenings afternoon summer summers winter winters spring
@@ -122,14 +121,14 @@ _SOME_DAY = datetime(2024, 6, 15, 12)
 
 
 def tells_when(text: str) -> bool:
-    """Whether a text holds a time expression of any kind, such as a date, an hour or a duration."""
+    """Return True if a text has a time expression of any kind, such as a date, an hour or a duration."""
     text = composed(text)
-    low = plain(text)
-    found = _TELLING.intersection(words_of(low))
-    if not found.isdisjoint(_SURE) or (numbered(low) and compiled(_CLOCK).search(low)):
+    low = fold_same_length(text)
+    found = _TELLING.intersection(split_plain_words(low))
+    if not found.isdisjoint(_SURE) or (may_have_digit(low) and compiled(_CLOCK).search(low)):
         return True
     tells = compiled(_TELLS)
-    for at, word in places(low, found):
+    for at, word in find_words(low, found):
         if tells.search(low, max(0, at - 40), at + len(word) + 12):
             return True
-    return next(_found(text, low, _SOME_DAY), None) is not None
+    return next(_find_expressions(text, low, _SOME_DAY), None) is not None

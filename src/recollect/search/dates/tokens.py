@@ -1,7 +1,7 @@
-"""From a text to tokens, and only where a time may be named.
+"""Tokenising a text, only where it may name a time.
 
-Most texts name no time, so the first look is the cheap one: `places` says where a trigger stands, `windows` what has
-to be read around it, and `tokens_between` reads that. Offsets are the same in a text and in its plain form.
+Most texts name no time, so the first check is cheap: `find_words` finds triggers, `windows` returns what has to be read
+around them, and `tokens_between` reads that. Offsets are the same in a text and in its plain form.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import NamedTuple
 
 from recollect.search.dates.words import lexicon
 
-LONGEST = 2000  # characters of a text that are read: a question is short, and hostile input is not
-MARGIN = 12  # empty tokens on both sides, so that nobody has to ask where the text ends
-_AROUND = 32  # characters on both sides of a trigger that a time expression may reach over
+LONGEST = 2000  # characters that are read: a question is short, hostile input is not
+MARGIN = 12  # empty tokens on both sides, so that no code has to check where the text ends
+_AROUND = 32  # characters on both sides of a trigger that a time expression may span
 
 compiled = lru_cache(maxsize=32)(re.compile)
 
 
-class Token(NamedTuple):
+class DateToken(NamedTuple):
     kind: str
     word: str
     value: int
@@ -30,23 +30,23 @@ class Token(NamedTuple):
     raw: str
 
 
-_NOTHING = Token("", "", 0, 0, 0, "")
+_NOTHING = DateToken("", "", 0, 0, 0, "")
 _PLAIN = dict.fromkeys("‘’ʼ`", "'") | {"\u00a0": " ", "\u2011": "-", "\u2010": "-"}
 _PLAIN |= {"ł": "l", "ø": "o", "ё": "е"}
 _PLAIN |= {c: unicodedata.normalize("NFD", c)[0] for c in map(chr, range(0xE0, 0x17F)) if c not in _PLAIN}
 
 
 def composed(text: str) -> str:
-    """The part of a text that is read, in the Unicode form of the tables."""
+    """Return the part of a text that is read, in the Unicode form of the tables."""
     text = text[:LONGEST]
     return text if unicodedata.is_normalized("NFC", text) else unicodedata.normalize("NFC", text)[:LONGEST]
 
 
-def plain(text: str) -> str:
-    """A text in lower case, without accents and with straight quotes, as long as before."""
+def fold_same_length(text: str) -> str:
+    """Return a text in lower case, without accents and with straight quotes, of the same length."""
     if text.isascii():
         return text.lower()
-    text = text.replace("İ", "I").lower()  # the one letter that lower() makes longer
+    text = text.replace("İ", "I").lower()  # the only letter that lower() makes longer
     odd: re.Pattern[str] = compiled("[`\u00a0\u00e0-\u017e\u02bc\u0451\u2010\u2011\u2018\u2019]")
     return odd.sub(lambda m: _PLAIN[m[0]], text)
 
@@ -54,19 +54,18 @@ def plain(text: str) -> str:
 _LETTERS = bytes(c if chr(c).isalpha() else 32 for c in range(128)) + bytes(128)
 
 
-def words_of(text: str) -> list[str]:
-    """The words of a plain text."""
+def split_plain_words(text: str) -> list[str]:
     if text.isascii():
         return text.encode().translate(_LETTERS).decode().split()
     return compiled(r"[^\W\d_]+").findall(text)
 
 
-# A number that may be a date by itself: 2023, 7/5/2023, 90s, Q3. It begins with a set for the sake of speed.
+# A number that may be a date by itself: 2023, 7/5/2023, 90s, Q3. It begins with a set for speed.
 _NUMERAL = r"[\dq](?:\d{3}|\d{0,3}[/.]\d{1,2}[/.]\d|(?<=[5-9])0'?s\b|(?<=\bq)[1-4]\b)"
 
 
-def places(text: str, sought: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """Where words stand in a plain text."""
+def find_words(text: str, sought: Iterable[str]) -> Iterator[tuple[int, str]]:
+    """Yield the positions of words in a plain text."""
     for word in sought:
         at = text.find(word)
         while at >= 0:
@@ -76,18 +75,18 @@ def places(text: str, sought: Iterable[str]) -> Iterator[tuple[int, str]]:
             at = text.find(word, end)
 
 
-def numbered(text: str) -> bool:
-    """Whether a text may hold a digit: ten quick looks are faster than one careful one."""
+def may_have_digit(text: str) -> bool:
+    """Return True if a text may have a digit: ten quick checks are faster than one thorough one."""
     return not text.isascii() or any(digit in text for digit in "0123456789")
 
 
 def numerals(text: str) -> list[int]:
-    """Where a number stands that may be a date by itself."""
-    return [match.start() for match in compiled(_NUMERAL).finditer(text)] if numbered(text) else []
+    """Return the positions of numbers that may be dates by themselves."""
+    return [match.start() for match in compiled(_NUMERAL).finditer(text)] if may_have_digit(text) else []
 
 
 def windows(text: str, found: list[int]) -> Iterator[tuple[int, int]]:
-    """The parts of a text to read for the triggers found in it, cut at spaces."""
+    """Yield the parts of a text to read around these triggers, cut at spaces."""
     begin = end = -1
     for at in sorted(found):
         left, right = max(0, at - _AROUND), at + _AROUND
@@ -113,10 +112,10 @@ _TOKEN = (
 )
 
 
-def tokens_between(text: str, plain: str, begin: int, end: int) -> list[Token]:
-    """The tokens of a part of a text."""
+def tokens_between(text: str, plain: str, begin: int, end: int) -> list[DateToken]:
+    """Return the tokens of a part of a text."""
     known = lexicon()
-    new = tuple.__new__  # half the time of calling Token, and this loop is where reading spends its time
+    new = tuple.__new__  # half the time of calling DateToken, and this loop dominates reading
     found = [_NOTHING] * MARGIN
     for match in compiled(_TOKEN).finditer(plain, begin, end):
         kind, word = match.lastgroup or "mark", match[0]
@@ -138,5 +137,5 @@ def tokens_between(text: str, plain: str, begin: int, end: int) -> list[Token]:
             value += 1900 if value < 100 else 0
         elif kind == "quarter":
             value = int(word[1])
-        found.append(new(Token, (kind, word, value, start, stop, text[start:stop])))
+        found.append(new(DateToken, (kind, word, value, start, stop, text[start:stop])))
     return found + [_NOTHING] * MARGIN

@@ -1,13 +1,13 @@
-"""The words times are named with, in a dozen languages.
+"""The words for times, in a dozen languages.
 
-Tables only, written without accents and in lower case; what the words mean together is read elsewhere.
+Tables only, in lower case and without accents.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
 
-# Written without accents. One line for each month, January first; a line for each day, Monday first.
+# Without accents. One line for each month, January first; one for each day, Monday first.
 _MONTHS = """
 january jan januar janner januari janvier enero gennaio janeiro styczen stycznia styczniu січень січня січні январь января январе
 february feb februar februari fevrier febrero febbraio fevereiro luty lutego lutym лютий лютого лютому февраль февраля феврале
@@ -33,7 +33,7 @@ sunday sundays sun sonntag dimanche domingo domenica zondag niedziela niedziele 
 """
 # Also words, names or planets: these need a number, a year, a preposition or a capital beside them.
 DOUBTFUL = frozenset("may march mar mars marco maja maj mei jan dec sep sun sat mon wed fri марта".split())
-ALSO_NAMES = frozenset("august april june".split())  # as a capitalised word they are a month more often than a person
+ALSO_NAMES = frozenset("august april june".split())  # capitalised, they are a month more often than a person
 _UNITS = {
     "minute": "minute minutes min mins minuten minuto minutos minuti minut хвилин хвилини минут минуты",
     "hour": """hour hours hr hrs stunde stunden heure heures hora horas ore uur godzin godziny годин години годину
@@ -66,7 +66,7 @@ _WHICH = {
         przyszlego nastepny nastepnym nastepnego наступний наступного наступному наступна наступну наступної следующий
         следующего следующем следующую следующей будущем""",
 }
-# Romance adjectives stand behind their noun: la semaine dernière.
+# Romance adjectives follow their noun: la semaine dernière.
 BEHIND = frozenset(
     """dernier derniere derniers dernieres passe passee pasado pasada scorso scorsa passado passada prochain
     prochaine proximo proxima prossimo prossima""".split()
@@ -161,7 +161,7 @@ SMALL = {"couple": (2, 3), "few": (2, 5), "several": (3, 7)}
 
 @lru_cache(maxsize=1)
 def lexicon() -> dict[str, tuple[str, int]]:
-    """What kind of word a word is, and its number."""
+    """Return the kind of each word, and its number."""
     found: dict[str, tuple[str, int]] = {}
     for line in _NUMBERS.splitlines():
         number, *names = line.split()
@@ -190,9 +190,9 @@ def lexicon() -> dict[str, tuple[str, int]]:
 
 @lru_cache(maxsize=1)
 def triggers() -> frozenset[str]:
-    """Words one of which every time expression without a date in digits has."""
+    """Return words one of which occurs in every time expression without a date in digits."""
     telling = {"unit", "weekday", "month", "season", "relative", "decade", "holiday"}
     found = {word for word, (kind, _) in lexicon().items() if kind in telling}
     found |= {part for word in found for part in word.split("'")} | {"morning", "afternoon", "evening", "feira"}
-    # "an" is French for a year and "new" begins New Year: neither stands alone, and both are everywhere.
+    # "an" is French for a year and "new" begins New Year: neither stands alone, and both are frequent.
     return frozenset(found - {"an", "new", "s", "l", "d"})

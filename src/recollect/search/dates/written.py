@@ -1,6 +1,6 @@
 """Dates as a calendar writes them: 7 May 2023, May, 2023-05-07, the 90s, Q3.
 
-What is counted from now ("last week") is for `nearby`, what stands around a date ("the end of") for `phrases`.
+`nearby` handles times relative to now ("last week"), `phrases` what stands around a date ("the end of").
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from datetime import datetime, timedelta, timezone
 from functools import cached_property
 from typing import NamedTuple
 
-from recollect.search.dates.calendar import day_start, midnight, month_start, plus
-from recollect.search.dates.tokens import Token, compiled
+from recollect.search.dates.calendar import add_time, day_start, midnight, month_start
+from recollect.search.dates.tokens import DateToken, compiled
 from recollect.search.dates.words import (
     AFTER_YEAR,
     ALSO_NAMES,
@@ -30,30 +30,30 @@ _FUTURE = (
 )
 
 
-class Hit(NamedTuple):
+class DateMatch(NamedTuple):
     """A time expression that ends before token `stop`."""
 
     stop: int
     start: datetime
     end: datetime
     certain: bool = True
-    grain: str = ""  # "day", "month" or "year" where the expression is one of the calendar
+    grain: str = ""  # "day", "month" or "year" for an expression of the calendar
     year: int = 0  # the year it names, 0 for none
 
 
-class Written:
-    """Reads tokens of one text. Every method takes the token to begin with, and there is always one to look at."""
+class WrittenDateReader:
+    """Reads the tokens of one text. Every method takes the first token, and there is always one to look at."""
 
     def __init__(self, text: str, plain: str, now: datetime, day_first: bool = True) -> None:
         self.text, self.plain = text, plain
         self.now = now
         self.today = midnight(now)
         self.day_first = day_first
-        self.at: list[Token] = []
+        self.at: list[DateToken] = []
 
     @cached_property
     def future(self) -> bool:
-        """Whether the text is about what is to come, so that "on Friday" is the next one."""
+        """True if the text is about the future, so that "on Friday" is the next one."""
         return compiled(_FUTURE).search(self.plain) is not None
 
     def past_articles(self, i: int) -> int:
@@ -62,11 +62,11 @@ class Written:
                 i += 1
         return i
 
-    def whole_year(self, year: int, stop: int) -> Hit:
-        return Hit(stop, month_start(year, 1), month_start(year + 1, 1), True, "year", year)
+    def whole_year(self, year: int, stop: int) -> DateMatch:
+        return DateMatch(stop, month_start(year, 1), month_start(year + 1, 1), True, "year", year)
 
     def year(self, i: int, named: bool = False) -> tuple[int, int] | None:
-        """A year at a token, and where it ends; `named` when the words before it call for one."""
+        """Return a year at a token, and where it ends; `named` if the words before it require one."""
         j = i
         for _ in range(2):
             if self.at[j].word in (",", "of", "de", "del", "dell", "roku", "the", "in", "year"):
@@ -89,8 +89,8 @@ class Written:
             stop += 1
         return token.value, stop
 
-    def alone_year(self, i: int) -> Hit | None:
-        """A number that is a year because of what stands beside it."""
+    def alone_year(self, i: int) -> DateMatch | None:
+        """Read a number that is a year because of its context."""
         if self.at[i].kind != "digits" or self.at[i - 1].kind == "month":
             return None
         year = self.year(i)
@@ -111,28 +111,28 @@ class Written:
         return self.whole_year(*year) if fits else None
 
     def recent_year(self, month: int, day: int) -> int:
-        """The year of a date that came without one: the last time it came, or the next if that is asked."""
+        """Return the year of a date without one: its last occurrence, or the next if the text is about the future."""
         year = self.now.year
         here = (month, day) > (self.now.month, self.now.day)
         if self.future:
             return year + 1 if (month, day or 31) < (self.now.month, self.now.day if day else 1) else year
         return year - 1 if here and not (day == 0 and month == self.now.month) else year
 
-    def day_of(self, month: int, day: int, year: tuple[int, int] | None, stop: int) -> Hit | None:
+    def day_of(self, month: int, day: int, year: tuple[int, int] | None, stop: int) -> DateMatch | None:
         if not 1 <= day <= 31:
             return None
         if year:
             start = day_start(year[0], month, day)
-            return Hit(year[1], start, plus(start, days=1), True, "day", year[0]) if start else None
+            return DateMatch(year[1], start, add_time(start, days=1), True, "day", year[0]) if start else None
         guess = self.recent_year(month, day)
         for back in range(9 if (month, day) == (2, 29) else 1):
             start = day_start(guess + back if self.future else guess - back, month, day)
             if start:
-                return Hit(stop, start, plus(start, days=1), False, "day")
+                return DateMatch(stop, start, add_time(start, days=1), False, "day")
         return None
 
-    def day_month(self, i: int) -> Hit | None:
-        """7 May 2023, 7th of May, 7-9 May, 7. Mai."""
+    def day_month(self, i: int) -> DateMatch | None:
+        """Read 7 May 2023, 7th of May, 7-9 May, 7. Mai."""
         first = self.at[i]
         if not 1 <= first.value <= 31 or len(first.raw) > 5:
             return None
@@ -159,8 +159,8 @@ class Written:
             return None
         return hit._replace(start=start, grain="")
 
-    def month(self, i: int) -> Hit | None:
-        """May 7th, 2023; May 2023; May."""
+    def month(self, i: int) -> DateMatch | None:
+        """Read May 7th, 2023; May 2023; May."""
         token = self.at[i]
         if self.at[i - 1].kind in ("digits", "ordinal") and len(self.at[i - 1].raw) < 5:
             return None  # 30 February: no such day, and the month was not meant
@@ -187,16 +187,16 @@ class Written:
         year = self.year(stop, named=True)
         if year:
             first = month_start(year[0], token.value)
-            return Hit(year[1], first, month_start(year[0], token.value + 1), True, "month", year[0])
+            return DateMatch(year[1], first, month_start(year[0], token.value + 1), True, "month", year[0])
         if token.word in DOUBTFUL and not self.stands_for_time(i, IN):
             return None
         if self.at[i + 1].word == "'s" and token.word in ALSO_NAMES and self.at[i - 1].word not in IN:
             return None
         guess = self.recent_year(token.value, 0)
-        return Hit(stop, month_start(guess, token.value), month_start(guess, token.value + 1), False, "month")
+        return DateMatch(stop, month_start(guess, token.value), month_start(guess, token.value + 1), False, "month")
 
     def stands_for_time(self, i: int, leads: frozenset[str]) -> bool:
-        """Whether a word that is also another word is used for a time: after a preposition, or capitalised."""
+        """Return True if an ambiguous word is used for a time: after a preposition, or capitalised."""
         before = self.at[i - 1]
         if before.word in leads and before.kind != "mark":
             return True
@@ -205,16 +205,16 @@ class Written:
         begins = before.word in ("", ".", "!", "?", ":", '"', "*", "#", "-", ">")
         if self.at[i].raw.isupper() or not self.at[i].raw[:1].isupper() or begins:
             return False
-        # A title: every other word is capitalised as well, so that a capital says nothing.
+        # A title: every other word is capitalised as well, so a capital says nothing.
         return self.at[i + 1].word not in ("i", "we", "he", "she", "they")
 
-    def numeric(self, i: int) -> Hit | None:
+    def numeric(self, i: int) -> DateMatch | None:
         token = self.at[i]
         if token.kind == "isomonth":
             year, month = int(token.raw[:4]), int(token.raw[5:7])
             if not (1000 <= year <= 2999 and 1 <= month <= 12):
                 return None
-            return Hit(i + 1, month_start(year, month), month_start(year, month + 1), True, "month", year)
+            return DateMatch(i + 1, month_start(year, month), month_start(year, month + 1), True, "month", year)
         if token.kind == "slash":
             return self.slashed(i)
         try:
@@ -224,11 +224,11 @@ class Written:
         except (ValueError, OverflowError):
             return None
         if len(token.raw) == 10:
-            return Hit(i + 1, moment, plus(moment, days=1), True, "day", moment.year)
+            return DateMatch(i + 1, moment, add_time(moment, days=1), True, "day", moment.year)
         length = timedelta(seconds=1) if token.raw.count(":") > 1 and token.raw[16:17] == ":" else timedelta(minutes=1)
-        return Hit(i + 1, moment, plus(moment, seconds=length.seconds), True, "", moment.year)
+        return DateMatch(i + 1, moment, add_time(moment, seconds=length.seconds), True, "", moment.year)
 
-    def slashed(self, i: int) -> Hit | None:
+    def slashed(self, i: int) -> DateMatch | None:
         one, two, three = self.at[i].raw.replace(".", "/").split("/")
         if len(one) == 4 and len(three) <= 2:
             year, month, day = int(one), int(two), int(three)
@@ -242,7 +242,7 @@ class Written:
         else:
             return None
         start = day_start(year, month, day) if 1000 <= year <= 2999 else None
-        return Hit(i + 1, start, plus(start, days=1), not self.ambiguous(i), "day", year) if start else None
+        return DateMatch(i + 1, start, add_time(start, days=1), not self.ambiguous(i), "day", year) if start else None
 
     def ambiguous(self, i: int) -> bool:
         token = self.at[i]
@@ -251,20 +251,20 @@ class Written:
         one, two, three = token.raw.split("/")
         return len(one) <= 2 < len(three) + 1 and one != two and 0 < int(one) <= 12 and 0 < int(two) <= 12
 
-    def decade(self, i: int) -> Hit | None:
+    def decade(self, i: int) -> DateMatch | None:
         token = self.at[i]
         if len(token.raw) < 5 or token.word in DECADES:  # 90s, nineties
             j = i - 2 if self.at[i - 1].word in DASHES else i - 1  # the mid-90s
             before = self.at[j - 1] if self.at[j].kind in ("early", "mid", "late") else self.at[j]
             if before.word not in ("the", "'"):
                 return None
-        return Hit(i + 1, month_start(token.value, 1), month_start(token.value + 10, 1), True, "", token.value)
+        return DateMatch(i + 1, month_start(token.value, 1), month_start(token.value + 10, 1), True, "", token.value)
 
-    def quarter(self, i: int) -> Hit | None:
+    def quarter(self, i: int) -> DateMatch | None:
         first = 3 * self.at[i].value - 2
         named = self.year(i + 1, named=True)
         year, stop = named or (self.recent_year(first, 0), i + 1)
         start, end = month_start(year, first), month_start(year, first + 3)
-        return Hit(stop, start, end, named is not None, "", year if named else 0)
+        return DateMatch(stop, start, end, named is not None, "", year if named else 0)
 
     # Words of their own.

@@ -1,4 +1,4 @@
-"""Embedders: texts to vectors. What one must be, what is checked, and how the setting MEMORY_EMBEDDER names one.
+"""Embedders: texts to vectors. The interface, the checks, and the forms of the setting MEMORY_EMBEDDER.
 
 ::
 
@@ -9,6 +9,6 @@
     package:NAME+TOKENIZER    the same, with tokenizer.json from a second package
     fastembed:MODEL           needs recollect[fastembed]; downloads the model when it is first used
 
-A user's own embedder needs a name, a number of dimensions and `embed`, nothing more. Nothing is downloaded, and
-nothing leaves the machine, unless the setting says so. Knows nothing about records and databases.
+An embedder of your own needs a name, a number of dimensions and `embed`. Nothing is downloaded, and nothing leaves the
+machine, unless the setting says so.
 """

@@ -1,4 +1,4 @@
-"""What an embedder must be, how what it returns is checked, and how vectors are kept. Knows no model and no server."""
+"""The interface of an embedder, the checks of its results, and the storage format of vectors."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ class Embedder(Protocol):
 
     @property
     def name(self) -> str:
-        """Tells model and options apart; stored with each vector. Another name means other vectors."""
+        """Identifies model and options; stored with each vector. Another name means other vectors."""
         ...
 
     @property
     def dimensions(self) -> int:
-        """How many numbers a vector has."""
+        """The length of a vector."""
         ...
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One row for each text, in order."""
+        """Return one row for each text, in order."""
         ...
 
 
 class CheckedEmbedder:
-    """Any embedder, with what it returns checked and each row brought to length 1."""
+    """Any embedder, with its results checked and each row normalised to length 1."""
 
     def __init__(self, embedder: Embedder) -> None:
         self.embedder = embedder
@@ -52,23 +52,23 @@ class CheckedEmbedder:
             found = self.embedder.embed(list(texts))
         except RecollectError:
             raise
-        except Exception as error:  # whatever somebody else's code raises
+        except Exception as error:  # third-party code may raise anything
             raise EmbedderError(f"the embedder {self.name} failed ({type(error).__name__})") from error
         return as_vectors(found, len(texts), self.dimensions, self.name)
 
 
-def checked(embedder: Embedder) -> Embedder:
-    """The same embedder, whose answers can be relied on."""
+def check_embedder(embedder: Embedder) -> Embedder:
+    """Return the same embedder with its results checked."""
     return embedder if isinstance(embedder, CheckedEmbedder) else CheckedEmbedder(embedder)
 
 
 def as_vectors(found: ArrayLike, count: int, dimensions: int | None, name: str) -> NDArray[np.float32]:
-    """What an embedder returned as rows of length 1, or an `EmbedderError` that says what is wrong with it."""
+    """Return the results as rows of length 1, or raise an `EmbedderError` with the problem."""
     try:
-        with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused below
+        with np.errstate(over="ignore"):  # numbers too large become infinite and are refused below
             rows = np.asarray(found, dtype=np.float32)
     except (ValueError, TypeError, OverflowError):
-        raise EmbedderError(f"the embedder {name} returned something that is no table of numbers") from None
+        raise EmbedderError(f"the embedder {name} did not return a table of numbers") from None
     if rows.ndim != 2 or len(rows) != count:
         raise EmbedderError(
             f"the embedder {name} returned an array of shape {rows.shape} for {count} texts; it must return a row"
@@ -86,19 +86,19 @@ def as_vectors(found: ArrayLike, count: int, dimensions: int | None, name: str) 
 
 
 def normalised(rows: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Each row brought to length 1, so that a product of two is their cosine; a row of zeros stays as it is."""
-    # in double: the squares of large float32 numbers do not fit
+    """Return each row normalised to length 1, so that dot products are cosines; a row of zeros stays."""
+    # in double precision: the squares of large float32 numbers do not fit
     lengths = np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)
     return (rows / np.where(lengths > 0, lengths, 1.0)).astype(np.float32)
 
 
 def pack(rows: NDArray[np.float32]) -> bytes:
-    """Vectors as a store keeps them: float16, little-endian, row after row."""
+    """Return vectors in storage format: float16, little-endian, row after row."""
     return rows.astype("<f2").tobytes()
 
 
 def unpack(data: bytes, dimensions: int) -> NDArray[np.float32]:
-    """The inverse of `pack`."""
+    """Invert `pack`."""
     if dimensions < 1 or len(data) % (2 * dimensions):
-        raise EmbedderError(f"a stored vector does not have {dimensions} dimensions; let it be computed again")
+        raise EmbedderError(f"a stored vector does not have {dimensions} dimensions; compute it again")
     return np.frombuffer(data, "<f2").reshape(-1, dimensions).astype(np.float32)

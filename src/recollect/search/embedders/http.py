@@ -1,7 +1,7 @@
-"""An embedder behind HTTP: any OpenAI-compatible /embeddings endpoint (Ollama, vLLM, TEI, llama.cpp, OpenAI).
+"""An embedder over HTTP: any OpenAI-compatible /embeddings endpoint (Ollama, vLLM, TEI, llama.cpp, OpenAI).
 
-Certificates are verified, redirects are not followed (they would carry the key and the texts elsewhere), and no
-error quotes the key or a text. Each request has a connection of its own, so any number of threads may ask.
+Certificates are verified, redirects are not followed (they would carry the key and the texts elsewhere), and no error
+quotes the key or a text. Each request has its own connection, so it is thread-safe.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ if TYPE_CHECKING:
 
 _ATTEMPTS = 4
 _PASSING = (408, 425, 429)
-"""Beside the failures from 500 on."""
+"""Status codes worth a retry, besides those from 500 on."""
 _LARGEST_ANSWER = 256 * 1024 * 1024
 
 
 class HttpEmbedder:
     """An endpoint and a model.
 
-    The URL may end before /embeddings or with it; without any path, /v1/embeddings is meant. ``timeout`` bounds the
-    seconds for one batch, attempts and waiting included. ``dimensions`` asks the server for vectors of that size;
-    without it, the first answer tells the size.
+    The URL may end before /embeddings or with it; without a path, /v1/embeddings is used. ``timeout`` limits the
+    seconds for one batch, including retries. ``dimensions`` requests vectors of that size; without it, the first answer
+    sets the size.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class HttpEmbedder:
         self._dimensions = dimensions
         self._guard = threading.Lock()
         self._opener = _opener(parts.hostname or "")
-        # a query may hold a key, so it is no part of the name
+        # a query may contain a key, so it is not part of the name
         plain = urlunsplit(parts._replace(query="")).removesuffix("/embeddings")
         self.name = f"{plain}#{model}" + (f"@{dimensions}" if dimensions else "")
 
@@ -104,7 +104,7 @@ class HttpEmbedder:
         return rows
 
     def _ask(self, texts: list[str]) -> bytes:
-        """The body of a good answer; what may pass by itself is tried again while there is time."""
+        """Return the body of a successful answer, retrying temporary problems while there is time."""
         deadline = time.monotonic() + self._timeout
         for attempt in range(1, _ATTEMPTS + 1):
             try:
@@ -112,7 +112,7 @@ class HttpEmbedder:
             except _PassingProblem as problem:
                 wait = max(problem.wait, 0.1 * 2**attempt * random.uniform(0.5, 1.0))
                 if attempt == _ATTEMPTS or time.monotonic() + wait >= deadline:
-                    raise EmbedderError(f"{self._host} {problem}; see whether it runs, then try again") from None
+                    raise EmbedderError(f"{self._host} {problem}; check that it is running and try again") from None
             time.sleep(wait)
         raise AssertionError("unreachable")
 
@@ -123,13 +123,13 @@ class HttpEmbedder:
         headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "recollect"}
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
-        # surrogates, which no UTF-8 has, come from broken file names and the like
+        # lone surrogates, which UTF-8 does not have, come from broken file names and the like
         data = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
         request = urllib.request.Request(self._url, data, headers, method="POST")
         seconds = max(deadline - time.monotonic(), 0.001)
         try:
             with self._opener.open(request, timeout=seconds) as response:
-                return _read(response, deadline)
+                return _read_response(response, deadline)
         except urllib.error.HTTPError as error:
             with error:
                 raise self._refused(error, texts, deadline) from None
@@ -160,9 +160,9 @@ class HttpEmbedder:
         return EmbedderError(f"{self._host} refused with HTTP {error.code}{reason}; {hint}")
 
     def _reason(self, error: urllib.error.HTTPError, texts: list[str], deadline: float) -> str:
-        """What the server says about a refusal, unless it quotes what it was sent."""
+        """Return the server's reason for a refusal, unless it quotes what it was sent."""
         try:
-            said: Any = json.loads(_read(error, deadline))
+            said: Any = json.loads(_read_response(error, deadline))
         except (OSError, http.client.HTTPException, ValueError, RecursionError):
             return ""
         for name in ("error", "message", "detail"):
@@ -176,7 +176,7 @@ class HttpEmbedder:
 
 
 class _PassingProblem(Exception):
-    """May be gone in a moment; ``wait`` is how many seconds the server asks for."""
+    """A temporary problem; ``wait`` is the number of seconds the server asks for."""
 
     def __init__(self, problem: str, wait: float = 0.0) -> None:
         super().__init__(problem)
@@ -195,12 +195,12 @@ def _opener(host: str) -> urllib.request.OpenerDirector:
     except ValueError:
         here = False
     if here:
-        handlers.append(urllib.request.ProxyHandler({}))  # no proxy can know this machine
+        handlers.append(urllib.request.ProxyHandler({}))  # a proxy cannot reach this machine
     return urllib.request.build_opener(*handlers)
 
 
 def _endpoint(url: str) -> SplitResult:
-    wrong = "MEMORY_EMBEDDER: the URL cannot be read; use http://HOST/v1#MODEL"
+    wrong = "MEMORY_EMBEDDER: the URL is invalid; use http://HOST/v1#MODEL"
     try:
         parts = urlsplit(url)
         port_is_number = parts.port is None or parts.port > 0
@@ -220,15 +220,15 @@ def _endpoint(url: str) -> SplitResult:
 def _checked_key(key: str | None) -> str:
     key = (key or "").strip()
     if not all("!" <= letter <= "~" for letter in key):
-        raise ConfigError("MEMORY_EMBEDDER_KEY has characters that no key has; copy it again")
+        raise ConfigError("MEMORY_EMBEDDER_KEY has invalid characters; copy it again")
     return key
 
 
-def _read(response: IO[bytes], deadline: float) -> bytes:
-    """All of an answer, even from a server that sends a byte now and then."""
+def _read_response(response: IO[bytes], deadline: float) -> bytes:
+    """Return the whole answer, within the deadline even if the server sends it byte by byte."""
     parts: list[bytes] = []
     size = 0
-    # read1 returns what is there; an error response has it only inside
+    # read1 returns what is available; an error response has it only inside
     read = getattr(response, "read1", None) or response.read
     while part := read(1 << 16):
         parts.append(part)
@@ -236,14 +236,13 @@ def _read(response: IO[bytes], deadline: float) -> bytes:
         if time.monotonic() > deadline:
             raise TimeoutError
         if size > _LARGEST_ANSWER:
-            raise EmbedderError("the answer of the embeddings endpoint has no end; check the URL in MEMORY_EMBEDDER")
+            raise EmbedderError("the answer of the embeddings endpoint is too long; check the URL in MEMORY_EMBEDDER")
     if getattr(response, "length", None):
         raise http.client.IncompleteRead(b"")
     return b"".join(parts)
 
 
 def _retry_after(header: str | None) -> float:
-    """Seconds, or a date."""
     if not header:
         return 0.0
     try:
@@ -257,7 +256,6 @@ def _until(date: str) -> float:
 
 
 def _rows_of(answer: bytes, count: int) -> list[Any]:
-    """The vectors of an answer in the order of the texts."""
     items = json.loads(answer)["data"]
     if not isinstance(items, list) or len(items) != count:
         raise ValueError(f"{len(items)} vectors for {count} texts")
@@ -266,7 +264,7 @@ def _rows_of(answer: bytes, count: int) -> list[Any]:
         vector = item["embedding"]
         rows[int(item.get("index", position))] = _decoded(vector) if isinstance(vector, str) else vector
     if sorted(rows) != list(range(count)):
-        raise ValueError("vectors numbered otherwise than the texts")
+        raise ValueError("vectors numbered differently from the texts")
     found = [rows[number] for number in range(count)]
     if len({len(row) for row in found}) > 1:
         raise ValueError("vectors of different sizes")
@@ -278,7 +276,7 @@ def _decoded(text: str) -> NDArray[np.float32]:
 
 
 def _shape(error: Exception) -> str:
-    """What is wrong with an answer, without quoting it."""
+    """Describe the problem with an answer, without quoting it."""
     if isinstance(error, json.JSONDecodeError | UnicodeDecodeError):
         return "not JSON"
     if isinstance(error, KeyError):
@@ -289,7 +287,7 @@ def _shape(error: Exception) -> str:
 
 
 def _shares(said: str, text: str, length: int) -> bool:
-    """Whether so many letters of a text, or all of a shorter one, stand in what was said."""
+    """Return True if a part of a text this long, or all of a shorter one, occurs in a message."""
     if len(text) <= length:
         return len(text) > 3 and text in said
     return any(text[start : start + length] in said for start in range(len(text) - length + 1))

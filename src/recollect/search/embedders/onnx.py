@@ -1,6 +1,6 @@
-"""Embedders that run on this machine: an ONNX model from a folder or an installed package, and fastembed's.
+"""Local embedders: an ONNX model from a folder or an installed package, and fastembed's.
 
-The libraries and the model are loaded at the first use, not before.
+The libraries and the model are loaded at the first use.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _BATCH = 16
-"""More at a time is no faster, and short texts would wait for long ones."""
+"""Larger batches are not faster, and short texts would wait for long ones."""
 _TOKENIZERS = ("tokenizer.json", "vocab.txt")
 _INHERITED: list[object] = []
-"""Models a fork brought along. Their threads did not survive it, and to let go of one would wait for them for ever."""
+"""Models inherited by a fork. Their threads do not exist any more, and releasing one would wait for them forever."""
 _KINDS = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
 
 
 class OnnxEmbedder:
-    """A model exported to ONNX, as sentence-transformers lays out its folders.
+    """A model exported to ONNX, with the folder layout of sentence-transformers.
 
-    The folder holds an .onnx file (model.onnx before others, also in a subfolder onnx/) and tokenizer.json or
-    vocab.txt; ``tokenizer`` names such a file elsewhere. Longer texts are cut after ``max_tokens``. Tokens are
-    averaged, unless the model has an output sentence_embedding or 1_Pooling/config.json asks for the first token.
+    The folder has an .onnx file (preferably model.onnx, also in a subfolder onnx/) and tokenizer.json or vocab.txt;
+    ``tokenizer`` names such a file elsewhere. Longer texts are cut after ``max_tokens``. Tokens are averaged, unless
+    the model has an output sentence_embedding or 1_Pooling/config.json selects the first token.
     """
 
     def __init__(self, folder: Path | str, *, tokenizer: Path | None = None, max_tokens: int = 256) -> None:
@@ -46,15 +46,15 @@ class OnnxEmbedder:
         self._folder = folder
         self._weights = _first_model([*folder.glob("*.onnx"), *(folder / "onnx").glob("*.onnx")], str(folder))
         self._tokens = tokenizer or _first_tokenizer([folder / name for name in _TOKENIZERS], str(folder))
-        self._first_token = _setting(folder / "1_Pooling" / "config.json", "pooling_mode_cls_token") is True
-        places = _setting(folder / "config.json", "max_position_embeddings")
+        self._first_token = _json_value(folder / "1_Pooling" / "config.json", "pooling_mode_cls_token") is True
+        places = _json_value(folder / "config.json", "max_position_embeddings")
         self._max_tokens = min(max_tokens, places - 2) if isinstance(places, int) and places > 2 else max_tokens
         self._guard = threading.Lock()
-        self._loaded: tuple[int, _Model] | None = None
+        self._loaded: tuple[int, _LoadedModel] | None = None
         pooling = "first" if self._first_token else "mean"
         seen = _fingerprint([self._weights, self._tokens])
         self.name = f"onnx:{self._weights.stem}:{seen}:{pooling}:{self._max_tokens}"
-        """The content of the files, not their place: a folder that moved needs no new vectors."""
+        """Derived from the content of the files, not their path: a folder that moved needs no new vectors."""
 
     @property
     def dimensions(self) -> int:
@@ -65,17 +65,20 @@ class OnnxEmbedder:
         found = model.run(texts)
         return as_vectors(found, len(texts), model.dimensions, self.name)
 
-    def _model(self) -> _Model:
+    def _model(self) -> _LoadedModel:
         with self._guard:
             if self._loaded is None or self._loaded[0] != os.getpid():
                 if self._loaded:
                     _INHERITED.append(self._loaded)
-                self._loaded = os.getpid(), _Model(self._weights, self._tokens, self._max_tokens, self._first_token)
+                self._loaded = (
+                    os.getpid(),
+                    _LoadedModel(self._weights, self._tokens, self._max_tokens, self._first_token),
+                )
             return self._loaded[1]
 
 
-class _Model:
-    """Weights and tokenizer in memory. Any number of threads may use it."""
+class _LoadedModel:
+    """Weights and tokenizer in memory. Thread-safe."""
 
     def __init__(self, weights: Path, tokens: Path, max_tokens: int, first_token: bool) -> None:
         onnxruntime = import_module("onnxruntime")
@@ -95,7 +98,9 @@ class _Model:
         self._first_token = first_token
         self._inputs = {given.name: _KINDS.get(given.type, np.int64) for given in self._session.get_inputs()}
         if unknown := self._inputs.keys() - {"input_ids", "attention_mask", "token_type_ids"}:
-            raise EmbedderError(f"the model in {weights.parent} wants {', '.join(sorted(unknown))}: no text embedder")
+            raise EmbedderError(
+                f"the model in {weights.parent} needs {', '.join(sorted(unknown))}, so it is not a text embedder"
+            )
         self._output, self._pooled = _output_of(self._session.get_outputs(), weights)
         self.dimensions = int(self.run(["dimensions"]).shape[1])
 
@@ -133,7 +138,7 @@ class _Model:
 
 
 def _output_of(outputs: Iterable[Any], weights: Path) -> tuple[str, bool]:
-    """The output to use, and whether it has one vector for each text already."""
+    """Return the output to use, and whether it already has one vector per text."""
     numbers = {out.name: len(out.shape) for out in outputs if out.type in ("tensor(float)", "tensor(float16)")}
     if numbers.get("sentence_embedding") == 2:
         return "sentence_embedding", True
@@ -141,19 +146,19 @@ def _output_of(outputs: Iterable[Any], weights: Path) -> tuple[str, bool]:
         for name, size in numbers.items():
             if size == wanted:
                 return name, pooled
-    raise EmbedderError(f"the model in {weights.parent} has no output of vectors: no text embedder")
+    raise EmbedderError(f"the model in {weights.parent} has no vector output, so it is not a text embedder")
 
 
 def _load_tokenizer(path: Path) -> Any:
     tokenizers = import_module("tokenizers")
     if path.suffix == ".json":
         return tokenizers.Tokenizer.from_file(str(path))
-    lower = _setting(path.with_name("tokenizer_config.json"), "do_lower_case") is not False
+    lower = _json_value(path.with_name("tokenizer_config.json"), "do_lower_case") is not False
     return tokenizers.BertWordPieceTokenizer(str(path), lowercase=lower)
 
 
-def _setting(path: Path, name: str) -> Any:
-    """One value of a JSON file beside the model; None if the file is not there, or says nothing about it."""
+def _json_value(path: Path, name: str) -> Any:
+    """Return one value of a JSON file beside the model; None if there is no file or no value."""
     if not path.is_file():
         return None
     try:
@@ -175,13 +180,13 @@ def _first_tokenizer(found: Iterable[Path], where: str) -> Path:
         if name in files:
             return files[name]
     raise ConfigError(
-        f"MEMORY_EMBEDDER: there is neither tokenizer.json nor vocab.txt in {where}; copy it from where the model"
-        " comes from, or name the package that has it: package:NAME+TOKENIZER"
+        f"MEMORY_EMBEDDER: there is neither tokenizer.json nor vocab.txt in {where}; copy it from the source of"
+        " the model, or name the package that has it: package:NAME+TOKENIZER"
     )
 
 
 def _fingerprint(paths: Iterable[Path]) -> str:
-    """Tells files apart by their size and some of their content; all of it would take a while at each start."""
+    """Return a digest of sizes and samples of files; hashing everything would slow down each start."""
     digest = hashlib.blake2b(digest_size=6)
     for path in paths:
         size = path.stat().st_size
@@ -194,7 +199,7 @@ def _fingerprint(paths: Iterable[Path]) -> str:
 
 
 def package_embedder(name: str, *, max_tokens: int = 256) -> OnnxEmbedder:
-    """The ONNX model in the files of an installed package; after a +, the package that carries its tokenizer."""
+    """Return the ONNX model of an installed package; after a +, the package with its tokenizer."""
     name, _, other = (part.strip() for part in name.partition("+"))
     weights = _first_model((path for path in _files(name) if path.suffix == ".onnx"), f"the package {name}")
     carrier = other or name
@@ -214,7 +219,7 @@ def _files(name: str) -> list[Path]:
 
 
 class FastembedEmbedder:
-    """A model of fastembed's list. Naming one is the consent to download it, which happens at the first use."""
+    """A model of fastembed's list. Choosing one is consent to its download, at the first use."""
 
     def __init__(self, model_name: str) -> None:
         if not find_spec("fastembed"):
@@ -239,7 +244,7 @@ class FastembedEmbedder:
             found = list(self._model().embed(list(texts)))
         except EmbedderError:
             raise
-        except Exception as error:  # whatever lies below fastembed
+        except Exception as error:  # fastembed and its libraries may raise anything
             raise EmbedderError(f"{self.name} failed ({type(error).__name__})") from error
         rows = as_vectors(found, len(texts), self._dimensions, self.name)
         self._dimensions = rows.shape[1]

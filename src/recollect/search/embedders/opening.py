@@ -1,4 +1,4 @@
-"""The embedder that the setting MEMORY_EMBEDDER names."""
+"""The embedder of the setting MEMORY_EMBEDDER."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _FORMS = (
 
 
 def open_embedder(spec: str, *, key: str | None = None) -> Embedder | None:
-    """The embedder a setting names, None for none; the forms are told by the package.
+    """Return the embedder of a setting, None for none; the package lists the forms.
 
-    Loads no model yet and asks no server; both happen at the first use.
+    No model is loaded and no server is contacted before the first use.
     """
     spec = spec.strip()
     if spec.lower() in ("", "none"):

@@ -1,9 +1,7 @@
-"""What is known of each document besides its words: columns of numbers, the strings they stand for, and its id.
+"""Columns of the index: numbers for each document, the strings they stand for, and its id.
 
-A document has a number; its columns hold codes for strings, and moments as microseconds since 1970 (UTC). The
-messages of a session that are active know their neighbours in time.
-
-Knows nothing about words, scores or files.
+A document has a number; its columns hold codes for strings, and times as microseconds since 1970 (UTC). The active
+messages of a session know their neighbours in time.
 """
 
 from __future__ import annotations
@@ -17,11 +15,11 @@ from numpy.typing import NDArray
 
 from recollect.records import Record
 from recollect.search.filters import Filter
-from recollect.search.index.postings import digest
+from recollect.search.index.postings import hash_text
 from recollect.search.signs import Signs
 
 NEVER = np.iinfo(np.int64).max
-"""When something expires that does not."""
+"""The expiry of what never expires."""
 
 CODED = ("kind", "status", "category", "type", "source", "session", "speaker", "tier", "role", "chat")
 """The columns that hold codes of strings, -1 for none. ``tags`` holds codes of whole tuples."""
@@ -35,31 +33,31 @@ _COLUMNS: dict[str, type[np.generic]] = {
     "confidence": np.float32,
     "trusted": np.bool_,
     "alive": np.bool_,
-    "first": np.int32,  # its first passage, and how many it has
+    "first": np.int32,  # its first passage, and their number
     "count": np.int32,
     "previous": np.int32,
     "following": np.int32,
     "digest": np.uint64,  # of the text and the marks
     "asks": np.bool_,
     "tells_when": np.bool_,
-    "event_from": np.int64,  # the time its text speaks of; the beginning is after the end if there is none
+    "event_from": np.int64,  # the time its text is about; the start is after the end if there is none
     "event_until": np.int64,
     "version": np.int32,
-    "vector": np.int32,  # whose number the caller gave it, -1 for none; not saved
+    "vector": np.int32,  # the number the caller gave it, -1 for none; not saved
 }
 _NOT_SAVED = ("alive", "vector")
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MICROSECOND = timedelta(microseconds=1)
 _FEW_CODES = 8  # compared one by one
-_STEPS = 32  # how far to walk through a conversation for a message's place before looking at all of it at once
-_FOLD_AT = 4096  # ids kept in a dictionary at least, before they are sorted in with the others
+_STEPS = 32  # steps through a conversation to find a message's place, before searching all of it at once
+_FOLD_AT = 4096  # ids kept in a dictionary, at least, before they are sorted in with the others
 
 Array = NDArray[Any]
 Mask = NDArray[np.bool_]
 
 
 def microseconds(moment: datetime) -> int:
-    """A moment as a number that sorts as time does."""
+    """Return a time as a number that sorts in the same order."""
     return (moment - _EPOCH) // _MICROSECOND
 
 
@@ -71,7 +69,7 @@ class Growing:
         self.whole: dict[str, Array] = {name: np.zeros(0, dtype=kind) for name, kind in kinds.items()}
 
     def add(self, more: int = 1) -> int:
-        """Room for more rows, all zero; the number of the first."""
+        """Add rows, all zero; return the number of the first."""
         begin, self.size = self.size, self.size + more
         if self.size > len(next(iter(self.whole.values()))):
             self._reserve(max(64, self.size + self.size // 2))
@@ -81,12 +79,12 @@ class Growing:
         return self.whole[name][: self.size]
 
     def fill(self, columns: dict[str, Array]) -> None:
-        """Take over whole columns, with room for more."""
+        """Replace whole columns, with room for more."""
         sizes = {len(columns[name]) for name in self.whole}
         if len(sizes) != 1 or not all(
             np.can_cast(columns[name].dtype, array.dtype) for name, array in self.whole.items()
         ):
-            raise ValueError("columns that do not fit together")
+            raise ValueError("columns that do not match")
         self.size = sizes.pop()
         for name, array in self.whole.items():
             grown = np.zeros(self.size + self.size // 8 + 64, dtype=array.dtype)
@@ -106,7 +104,7 @@ class Growing:
             self.whole[name] = grown
 
 
-class Table:
+class CodeTable:
     """The strings, or tuples of strings, a column's codes stand for."""
 
     def __init__(self, values: Iterable[Any] = ()) -> None:
@@ -114,7 +112,7 @@ class Table:
         self.codes: dict[Any, int] = {value: code for code, value in enumerate(self.values)}
 
     def code(self, value: Any) -> int:
-        """The code of a value, a new one if need be; -1 for None."""
+        """Return the code of a value, a new one if necessary; -1 for None."""
         if value is None:
             return -1
         code = self.codes.get(value)
@@ -125,7 +123,7 @@ class Table:
 
 
 class Ids:
-    """The ids of the documents, by number and the other way round, without a Python object for each."""
+    """The ids of documents by number and vice versa, without a Python object for each."""
 
     def __init__(self) -> None:
         self.text = bytearray()
@@ -135,7 +133,7 @@ class Ids:
         self._fresh: dict[str, int] = {}
 
     def add(self, record_id: str) -> None:
-        """The id of the next document."""
+        """Add the id of the next document."""
         number = self._ends.add()
         self.text += record_id.encode("utf-8", "surrogatepass")
         self._ends.whole["end"][number] = len(self.text)
@@ -144,11 +142,11 @@ class Ids:
             self._fold()
 
     def drop(self, record_id: str) -> None:
-        """A document died; its number is not used again."""
+        """Remove a document; its number is not reused."""
         self._fresh.pop(record_id, None)
 
     def bytes_of(self, number: int) -> bytes:
-        """An id as it sorts."""
+        """Return an id in its sort order."""
         ends = self._ends.whole["end"]
         return bytes(self.text[int(ends[number - 1]) if number else 0 : int(ends[number])])
 
@@ -156,12 +154,12 @@ class Ids:
         return self.bytes_of(number).decode("utf-8", "surrogatepass")
 
     def find(self, record_id: str, alive: Array) -> int | None:
-        """The number of the living document with this id."""
+        """Return the number of the live document with this id."""
         if (known := self._fresh.get(record_id)) is not None:
             return known
         if not len(self._hashes):
             return None
-        key = np.uint64(digest(record_id))
+        key = np.uint64(hash_text(record_id))
         wanted = record_id.encode("utf-8", "surrogatepass")
         place = int(self._hashes.searchsorted(key))
         while place < len(self._hashes) and self._hashes[place] == key:
@@ -172,7 +170,7 @@ class Ids:
         return None
 
     def keep(self, mask: Mask) -> None:
-        """Only these, numbered anew."""
+        """Keep only these, with new numbers."""
         self._fold()
         ends = self._ends.view("end")
         lengths = np.diff(ends, prepend=0)
@@ -186,7 +184,7 @@ class Ids:
     def _fold(self) -> None:
         if not self._fresh:
             return
-        fresh = np.array([digest(record_id) for record_id in self._fresh], dtype=np.uint64)
+        fresh = np.array([hash_text(record_id) for record_id in self._fresh], dtype=np.uint64)
         hashes = np.concatenate((self._hashes, fresh))
         numbers = np.concatenate((self._numbers, np.array(list(self._fresh.values()), dtype=np.int32)))
         order = np.argsort(hashes, kind="stable")
@@ -194,7 +192,7 @@ class Ids:
         self._fresh = {}
 
     def arrays(self) -> dict[str, Array]:
-        """All of it, to be saved."""
+        """Return everything to be saved."""
         self._fold()
         return {
             "id_text": np.frombuffer(bytes(self.text), dtype=np.uint8),
@@ -215,13 +213,13 @@ class Documents(Growing):
     def __init__(self) -> None:
         super().__init__(_COLUMNS)
         self.ids = Ids()
-        self.tables = {name: Table() for name in (*CODED, "tags")}
-        self._known_bounds: tuple[int, int, int] | None = None  # until something changes
+        self.tables = {name: CodeTable() for name in (*CODED, "tags")}
+        self._known_bounds: tuple[int, int, int] | None = None  # None until requested
         # the first and the last message of each session, by its code
         self._ends = Growing({"head": np.int32, "tail": np.int32})
 
     def new(self, record_id: str) -> int:
-        """The number of a new document."""
+        """Return the number of a new document."""
         number = self.add()
         self.ids.add(record_id)
         for name in ("previous", "following", "vector"):
@@ -229,7 +227,7 @@ class Documents(Growing):
         return number
 
     def note(self, number: int, record: Record, text_digest: int) -> None:
-        """Take over what the record says, and put a message into its place in the conversation."""
+        """Store the fields of a record, and put a message into its place in the conversation."""
         self._known_bounds = None
         whole, tables = self.whole, self.tables
         said_at = microseconds(record.valid_from)
@@ -254,14 +252,13 @@ class Documents(Growing):
             self._link(number)
 
     def note_signs(self, number: int, signs: Signs) -> None:
-        """Take over what the text shows."""
         whole = self.whole
         whole["asks"][number], whole["tells_when"][number] = signs.asks, signs.tells_when
         begin, end = (NEVER, 1 - NEVER) if signs.event is None else map(microseconds, signs.event)
         whole["event_from"][number], whole["event_until"][number] = begin, end
 
     def bury(self, number: int) -> None:
-        """A document is gone."""
+        """Remove a document."""
         self._known_bounds = None
         if self._speaks(number):
             self._unlink(number)
@@ -271,7 +268,7 @@ class Documents(Growing):
     # -- conversations ---------------------------------------------------------------------------------------
 
     def _speaks(self, number: int) -> bool:
-        """Whether it is one of the messages that know their neighbours."""
+        """Return True for a message that knows its neighbours."""
         whole, tables = self.whole, self.tables
         return bool(
             whole["alive"][number]
@@ -313,7 +310,7 @@ class Documents(Growing):
             previous[after] = number
 
     def _place(self, number: int, head: int, tail: int) -> int:
-        """After which message of its session it stands; -1 for the beginning. Usually that is the last one."""
+        """Return the message of its session that it follows; -1 for none. Usually that is the last one."""
         if tail < 0 or self._before(number, head):
             return -1
         place = tail
@@ -348,7 +345,7 @@ class Documents(Growing):
         previous[number] = following[number] = -1
 
     def _find_ends(self) -> None:
-        """The first and last message of each session, from the neighbours."""
+        """Find the first and last message of each session, from the neighbours."""
         speaking, sessions = self._speaking(), self.view("session")
         ends = {}
         for name, neighbour in (("head", "previous"), ("tail", "following")):
@@ -360,7 +357,7 @@ class Documents(Growing):
     # -- as a whole ------------------------------------------------------------------------------------------
 
     def compact(self) -> None:
-        """Forget the dead, and every string that only they had. Numbers change."""
+        """Drop dead documents, and every string that only they had. Numbers change."""
         self._known_bounds = None
         alive = self.view("alive").copy()
         if not alive.all():
@@ -375,11 +372,13 @@ class Documents(Growing):
             if not used.all():
                 codes = np.append(np.cumsum(used, dtype=np.int32) - np.int32(1), np.int32(-1))
                 self.view(name)[:] = codes[self.view(name)]
-                self.tables[name] = Table(value for value, is_used in zip(table.values, used, strict=True) if is_used)
+                self.tables[name] = CodeTable(
+                    value for value, is_used in zip(table.values, used, strict=True) if is_used
+                )
         self._find_ends()
 
     def arrays(self) -> dict[str, Array]:
-        """All of it, to be saved after `compact`; codes in as few bytes as they need."""
+        """Return everything to be saved after `compact`; codes in as few bytes as they need."""
         arrays = {name: self.view(name) for name in self.whole if name not in _NOT_SAVED}
         for name, table in self.tables.items():
             if len(table.values) < 1 << 15:
@@ -387,20 +386,20 @@ class Documents(Growing):
         return arrays | self.ids.arrays()
 
     def restore(self, arrays: dict[str, Array], tables: dict[str, list[Any]]) -> None:
-        """Take over what was saved."""
+        """Load what was saved."""
         self._known_bounds = None
         size = len(arrays["kind"])
         self.fill(arrays | {"alive": np.ones(size, dtype=np.bool_), "vector": np.full(size, -1, dtype=np.int32)})
         self.ids.fill(arrays)
         self.tables = {
-            name: Table(map(tuple, tables[name]) if name == "tags" else tables[name]) for name in self.tables
+            name: CodeTable(map(tuple, tables[name]) if name == "tags" else tables[name]) for name in self.tables
         }
         self._find_ends()
 
-    # -- choosing --------------------------------------------------------------------------------------------
+    # -- filtering -------------------------------------------------------------------------------------------
 
     def select(self, wanted: Filter) -> Mask:
-        """The living documents that fit."""
+        """Return the live documents that match."""
         fits = self.view("alive").copy()
         sets = {
             "kind": wanted.kinds,
@@ -436,7 +435,7 @@ class Documents(Growing):
         return fits
 
     def _bounds(self) -> tuple[int, int, int]:
-        """The first and the last moment anything was said, and the soonest that anything expires."""
+        """Return the first and the last time anything was said, and the earliest expiry."""
         if self._known_bounds is None:
             said = self.view("said_at")
             first, last = int(said.min(initial=NEVER)), int(said.max(initial=-NEVER))

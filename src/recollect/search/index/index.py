@@ -1,12 +1,12 @@
-"""One user's search index: BM25 over passages, with the columns to filter and to weigh by.
+"""One user's search index: BM25 over passages, with columns for filters and weights.
 
-A document is the latest version of one record, of any kind and status. It is cut into passages; a passage is what
-the formula calls a document, and a document scores as its best passage. Only active documents count in the
-statistics. Nothing is computed ahead that a later change could make wrong: the same records give the same scores,
-whatever happened before.
+A document is the latest version of one record, of any kind and status. It is cut into passages; a passage is what the
+formula calls a document, and a document scores as its best passage. Only active documents count in the statistics.
+Nothing is precomputed that a later change could invalidate: the same records give the same scores, whatever happened
+before.
 
-Numbers of documents are good until the next `put`, `remove` or `save`. Whoever uses an index from several threads
-holds its ``guard`` meanwhile. Knows no database: what to put, and when to save, is the caller's business.
+Document numbers are valid until the next `put`, `remove` or `save`. Hold ``guard`` when several threads use an index.
+The caller decides what to put and when to save.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from recollect.records import Record
 from recollect.search.filters import Filter
 from recollect.search.index import snapshot
 from recollect.search.index.columns import Documents, Growing
-from recollect.search.index.postings import Postings, Segment, digest, mark_hash, word_hash
+from recollect.search.index.postings import Postings, Segment, hash_text, mark_hash, word_hash
 from recollect.search.passages import MOST_WORDS, indexed_text, passages
 from recollect.search.signs import signs_of
+from recollect.text import folded_words as text_words
 from recollect.text import terms as text_terms
-from recollect.text import words as text_words
 
 if TYPE_CHECKING:
     from recollect.search.question import Question
@@ -40,26 +40,26 @@ if TYPE_CHECKING:
 Terms = Callable[[str], Sequence[str]]
 
 _ANALYSIS = 1
-"""Raise it when words or passages are made differently: saved indexes are built anew then."""
+"""Increase it when words or passages are made differently: saved indexes are then rebuilt."""
 _SAMPLE = (
     "The user's running shoes weren't bought in Node.js 18.2, e.g. at 6:30 on 2026-02-12; -5 C++ u.s.a. "
     "Ich habe die Hauser gesehen und gehe nun. Les pommes que nous avons mangees sont belles."
 )
-_AT_ONCE = 8192  # postings scored at a time: what is in between stays in the processor's cache
-_MOST_ALIKE = 32  # documents looked at for one that is to be compared
-_COMPACT_AT = 1024  # dead passages at least, before they are worth a new numbering
+_AT_ONCE = 8192  # postings scored at a time, so that intermediate results stay in the processor's cache
+_MOST_ALIKE = 32  # documents examined as possible duplicates of one
+_COMPACT_AT = 1024  # dead passages, at least, before they are worth renumbering
 _PASSAGES: dict[str, type[np.generic]] = {
-    "owner": np.int32,  # whose it is; -1: nobody's
-    "length": np.float32,  # its words; without end if it is nobody's, so that it scores nothing
+    "owner": np.int32,  # its document; -1: none
+    "length": np.float32,  # in words; infinite without a document, so that it scores nothing
     "counts": np.bool_,  # in the statistics
-    "begin": np.int32,  # where in the text it begins; it ends where the next one does
-    "slot": np.int32,  # where its score is added up: its document, or if that has several, its own place from the end
+    "begin": np.int32,  # the offset in the text; it ends where the next one begins
+    "slot": np.int32,  # where its score is summed: its document or, if that has several, its own place from the end
 }
 _LEAST = float(np.finfo(np.float32).tiny)
 _POSTINGS = ("hashes", "offsets", "passages", "counts")
 
 Found = Sequence[tuple[NDArray[np.int32], Any]]
-"""The passages of a word and how often it stands in each, in pieces."""
+"""The passages of a word and its count in each, in pieces."""
 
 T = TypeVar("T", bound=np.generic)
 
@@ -79,7 +79,7 @@ class Column(Generic[T]):
 
 
 class Index:
-    """What can be searched of one user."""
+    """The searchable documents of one user."""
 
     kind = Column[np.int8]()
     status = Column[np.int8]()
@@ -120,31 +120,31 @@ class Index:
         self._living = 0
         self._counted = 0  # passages in the statistics, and all their words
         self._words = 0
-        self._dead = 0  # passages of nobody
+        self._dead = 0  # passages without a document
         self._own_slots = 0  # passages with a place of their own
         self._plain = True  # the slot of each passage is its number
-        self._norms: NDArray[np.float32] | None = None  # until something changes
+        self._norms: NDArray[np.float32] | None = None  # None until requested
         self._several: NDArray[np.int64] | None = None
         self._chain: tuple[NDArray[np.bool_], NDArray[np.intp], NDArray[np.intp]] | None = None
         self._speakers: list[frozenset[str]] = []
         self._names: frozenset[str] = frozenset()
 
     def gather(self, question: Question, where: Filter, most: int) -> None:
-        """Have what could be among the best ``most`` for a question. An index of everything has it."""
+        """Load what could be among the best ``most`` for a question. A complete index has it already."""
 
     def gather_words(self, words: Sequence[str], also: Sequence[str], where: Filter, most: int) -> None:
-        """Have what fits and has most of these words, and all that has one of the others too."""
+        """Load what matches and has most of these words, and all that also has one of the others."""
 
     def include(self, record_ids: Sequence[str]) -> None:
-        """Have these records, and the messages right before and after them."""
+        """Load these records, and the messages right before and after them."""
 
     # -- changing --------------------------------------------------------------------------------------------
 
     def put(self, record: Record, marks: Sequence[str] = ()) -> None:
-        """Add a record, or replace the earlier version of it."""
+        """Add a record, or replace its earlier version."""
         text = indexed_text(record)
         marks = sorted(set(marks))
-        text_digest = digest("\0".join((str(len(text)), text, str(record.valid_from), *marks)))
+        text_digest = hash_text("\0".join((str(len(text)), text, str(record.valid_from), *marks)))
         documents = self._documents
         number = self.number(record.id)
         if number is not None and documents.whole["digest"][number] == text_digest:
@@ -161,7 +161,7 @@ class Index:
                 self._count(number, -1)
                 self._abandon(number)
             documents.note(number, record, text_digest)
-            documents.whole["vector"][number] = -1  # what it has is of another text
+            documents.whole["vector"][number] = -1  # its vector is of another text
             documents.note_signs(number, signs_of(text, record.valid_from))
             counted = [(self._counts(words), len(words)) for words in cut]
             counted[0][0].update((mark_hash(mark), 1) for mark in marks)
@@ -170,7 +170,7 @@ class Index:
         self._changed()
 
     def remove(self, record_id: str) -> None:
-        """Forget a record, if it is known."""
+        """Remove a record, if it is known."""
         number = self.number(record_id)
         if number is None:
             return
@@ -181,7 +181,7 @@ class Index:
         self._changed()
 
     def _count(self, number: int, sign: int) -> None:
-        """Take a document's passages into the statistics, or out of them, if it is active."""
+        """Add a document's passages to the statistics, or remove them, if it is active."""
         whole = self._documents.whole
         if whole["status"][number] != self._documents.tables["status"].codes.get("active", -2):
             return
@@ -192,7 +192,7 @@ class Index:
         self._passages.whole["counts"][begin:end] = sign > 0
 
     def _settle(self, number: int, cut: Sequence[tuple[dict[int, int], int]], begins: Sequence[int]) -> None:
-        """Give a document its passages: how often each has which words, how many words it has, where it begins."""
+        """Give a document its passages: their word counts, lengths and offsets."""
         first = self._passages.add(len(cut))
         for passage, (counts, length) in enumerate(cut, first):
             self._postings.add(passage, counts)
@@ -210,7 +210,7 @@ class Index:
         self._plain = self._plain and first == slots[first]
 
     def _abandon(self, number: int) -> None:
-        """Take a document's passages away; they stay as numbers, and count for nothing."""
+        """Detach a document's passages; their numbers stay, but count for nothing."""
         whole = self._documents.whole
         begin, count = int(whole["first"][number]), int(whole["count"][number])
         self._passages.whole["owner"][begin : begin + count] = -1
@@ -226,7 +226,7 @@ class Index:
             self._postings.freeze(self._passages.view("owner") >= 0)
 
     def _compact(self) -> Segment:
-        """Forget everything about what was replaced or removed. Numbers change."""
+        """Drop everything that was replaced or removed. Numbers change."""
         kept = self._passages.view("owner") >= 0
         renumber = np.cumsum(kept, dtype=np.int32) - np.int32(1)
         segment = self._postings.rebuild(kept, renumber)
@@ -251,40 +251,40 @@ class Index:
         slots[own] = np.arange(self._own_slots) - self._own_slots
         self._plain = bool((slots == np.arange(len(slots))).all())
 
-    # -- who is who ------------------------------------------------------------------------------------------
+    # -- look-ups --------------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
         return self._living
 
     @property
     def size(self) -> int:
-        """Documents have the numbers below it; some may be dead."""
+        """The upper bound of document numbers; some may be dead."""
         return self._documents.size
 
     def number(self, record_id: str) -> int | None:
-        """The number of a living document."""
+        """Return the number of a live document."""
         return self._documents.ids.find(record_id, self._documents.whole["alive"])
 
     def id_of(self, number: int) -> str:
         return self._documents.ids.of(number)
 
     def ids(self, numbers: NDArray[Any]) -> list[str]:
-        """The ids of some documents, in the same order."""
+        """Return the ids of some documents, in the same order."""
         return [self._documents.ids.of(number) for number in numbers.tolist()]
 
     def code(self, column: str, value: str) -> int | None:
-        """The code of a string in a column, if any document ever had it."""
+        """Return the code of a string in a column, if any document ever had it."""
         return self._documents.tables[column].codes.get(value)
 
     def value(self, column: str, code: int) -> str | None:
-        """The string a column's code stands for; None for -1. For ``tags``, all of them with commas."""
+        """Return the string of a column's code; None for -1. For ``tags``, all of them with commas."""
         if code < 0:
             return None
         value = self._documents.tables[column].values[code]
         return ", ".join(value) if column == "tags" else str(value)
 
     def speakers(self) -> list[frozenset[str]]:
-        """The names of everyone who speaks, by code, each as its folded words."""
+        """Return the names of all speakers, by code, each as its folded words."""
         names = self._documents.tables["speaker"].values
         if len(self._speakers) != len(names):
             self._speakers = [frozenset(text_words(name)) for name in names]
@@ -292,20 +292,20 @@ class Index:
         return self._speakers
 
     def names(self) -> frozenset[str]:
-        """All words of the names of everyone who speaks."""
+        """Return all words of the names of all speakers."""
         self.speakers()
         return self._names
 
     @property
     def sessions(self) -> int:
-        """How many sessions there are; their codes are below."""
+        """The number of sessions, which is above all their codes."""
         return len(self._documents.tables["session"].values)
 
     def with_neighbours(self, values: NDArray[np.float32], share: float) -> NDArray[np.float32]:
-        """Values of all documents, each with a share of those of its neighbours in the conversation."""
+        """Return values of all documents, each with a share of those of its neighbours in the conversation."""
         if self._chain is None:
             previous = self.previous
-            straight = previous[1:] == np.arange(self.size - 1, dtype=np.int32)  # as it is with nearly all
+            straight = previous[1:] == np.arange(self.size - 1, dtype=np.int32)  # true of nearly all
             others = np.flatnonzero((previous[1:] >= 0) & ~straight) + 1
             if self.size and previous[0] >= 0:
                 others = np.append(others, 0)
@@ -321,13 +321,13 @@ class Index:
         return around
 
     def select(self, wanted: Filter) -> NDArray[np.bool_]:
-        """The living documents that fit, as a mask."""
+        """Return the live documents that match, as a mask."""
         return self._documents.select(wanted)
 
     # -- words -----------------------------------------------------------------------------------------------
 
     def scores(self, words: Sequence[str], weights: Sequence[float] | None = None) -> NDArray[np.float32]:
-        """The BM25 score of every document; 0 for the dead. A word given twice counts twice."""
+        """Return the BM25 score of every document; 0 for dead ones. A word given twice counts twice."""
         documents = self._documents
         asked: dict[str, float] = {}
         for word, weight in zip(words, weights or [1.0] * len(words), strict=True):
@@ -338,21 +338,21 @@ class Index:
             return scores
         if self._several is None:
             self._several = np.flatnonzero(documents.view("count") > 1)
-        # The passages of a document have slots in a row. One slot follows the last, as every bound must be an index.
+        # The passages of a document have consecutive slots. One slot follows the last, because every bound must be an
+        # index.
         begin = self._passages.whole["slot"].take(documents.view("first")[self._several]) - 1
         bounds = np.stack((begin, begin + documents.view("count")[self._several]), axis=1) + len(slots)
         scores[self._several] = np.maximum.reduceat(slots, bounds.ravel())[::2]
         return scores
 
     def _hash(self, word: str) -> int:
-        """What a word is known by here."""
         return word_hash(word)
 
     def _counts(self, words: Sequence[str]) -> dict[int, int]:
         return {self._hash(word): times for word, times in Counter(words).items()}
 
     def _sums(self, asked: Mapping[str, float]) -> NDArray[np.float32]:
-        """What the words add to every slot: those of the documents, those of single passages, and one more."""
+        """Return what the words add to every slot: those of documents, those of single passages, and one more."""
         sums = np.zeros(self._documents.size + self._own_slots + 1, dtype=np.float32)
         pieces = self._postings.find([self._hash(word) for word in asked])
         numbers, counts, weights, lengths = [], [], [], []
@@ -379,9 +379,9 @@ class Index:
         return sums
 
     def _norm(self) -> NDArray[np.float32]:
-        """What the length of each passage adds below the line."""
+        """Return what the length of each passage adds to the denominator."""
         if self._norms is None:
-            # never quite nothing, as nothing times a length without end is no number
+            # never zero, because zero times an infinite length is not a number
             norms = self._passages.view("length") * np.float32(max(self._slope, _LEAST))
             norms += np.float32(self._k1 * (1 - self._b))
             self._norms = norms
@@ -389,16 +389,14 @@ class Index:
 
     @property
     def _slope(self) -> float:
-        """What each word of a passage adds to that."""
+        """The increase of the denominator per word."""
         counted, words = self._statistics()
         return self._k1 * self._b / (words / counted if words else 1.0)
 
     def _statistics(self) -> tuple[int, int]:
-        """How many passages count, and how many words they have."""
         return self._counted, self._words
 
     def _holding(self, word: str, found: Found) -> int:
-        """How many of the passages that count have a word."""
         if self._counted == self._passages.size:
             return sum(len(numbers) for numbers, _ in found)
         counts = self._passages.view("counts")
@@ -409,17 +407,17 @@ class Index:
         return math.log((counted - holding + 0.5) / (holding + 0.5) + 1)
 
     def idf(self, words: Sequence[str]) -> list[float]:
-        """How rare each word is."""
+        """Return the rarity of each word."""
         pieces = self._postings.find([self._hash(word) for word in words])
         return [self._idf(word, found) for word, found in zip(words, pieces, strict=True)]
 
     def unknown(self, words: Sequence[str]) -> list[str]:
-        """Those of these words that no document has."""
+        """Return the words that no document has."""
         found = self._postings.find([self._hash(word) for word in words])
         return [word for word, pieces in zip(words, found, strict=True) if not pieces]
 
     def matching(self, numbers: NDArray[np.intp], words: Sequence[str]) -> NDArray[np.bool_]:
-        """Which of these documents have which of these words: a row for each word."""
+        """Return which of these documents have which of these words: a row for each word."""
         first = self._documents.view("first")[numbers]
         after = first + self._documents.view("count")[numbers]
         matches = np.zeros((len(words), len(numbers)), dtype=np.bool_)
@@ -429,11 +427,11 @@ class Index:
         return matches
 
     def passages_of(self, number: int) -> int:
-        """How many passages a document has."""
+        """Return the number of passages of a document."""
         return int(self._documents.whole["count"][number])
 
     def best_passage(self, number: int, words: Sequence[str]) -> tuple[int, int | None]:
-        """Where in its text the best passage of a document begins and ends; the first of equals."""
+        """Return the start and end of a document's best passage in its text; the first of equals."""
         first = int(self._documents.whole["first"][number])
         begins = self._passages.whole["begin"][first : first + self.passages_of(number)].tolist()
         scores = np.zeros(len(begins), dtype=np.float64)
@@ -445,7 +443,7 @@ class Index:
         return begins[best], begins[best + 1] if best + 1 < len(begins) else None
 
     def _within(self, number: int, words: Sequence[str]) -> Iterable[tuple[NDArray[Any], NDArray[Any], Any]]:
-        """For each word: the passages of one document that have it, how often, and all its postings."""
+        """Yield, for each word, the passages of one document that have it, the counts, and all its postings."""
         begin = int(self._documents.whole["first"][number])
         end = begin + self.passages_of(number)
         nothing = np.zeros(0, dtype=np.int32)
@@ -459,7 +457,7 @@ class Index:
                 yield nothing, nothing, found
 
     def marked(self, mark: str) -> NDArray[np.int32]:
-        """The active documents that were put with this mark."""
+        """Return the active documents with this mark."""
         found = self._postings.find([mark_hash(mark)])[0]
         if not found:
             return np.zeros(0, dtype=np.int32)
@@ -468,10 +466,11 @@ class Index:
         return owners
 
     def alike(self, marks: Sequence[str], kind: str, most: int) -> list[str]:
-        """The ids of the few active documents of a kind that have the first mark, or at least half of the others.
+        """Return the ids of the few active documents of a kind that have the first mark, or at least half of the
+        others.
 
-        Those with most of the marks come first. Of marks that many have, only those are looked at that also have
-        a rare one: whoever shares half of them shares a rare one too, as a rule.
+        Those with most of the marks come first. Of frequent marks, only documents that also have a rare one are
+        examined: one that shares half of them usually shares a rare one too.
         """
         code = self.code("kind", kind)
         if code is None or not marks:
@@ -496,7 +495,7 @@ class Index:
     # -- as a file -------------------------------------------------------------------------------------------
 
     def save(self, path: Path) -> None:
-        """Write all of it to one file, and nothing of what was removed. Numbers may change."""
+        """Write everything to one file, without anything that was removed. Numbers may change."""
         segment = self._compact()
         documents = self._documents
         tables = {name: table.values for name, table in documents.tables.items()}
@@ -505,13 +504,13 @@ class Index:
         arrays |= {f"word_{name}": getattr(segment, name) for name in _POSTINGS}
         arrays["tables"] = np.frombuffer(json.dumps(tables).encode("ascii"), dtype=np.uint8)
         notes = {"analysis": analysis_of(self._terms), "seq": self.seq, "life": self.life, "last": self.last}
-        snapshot.write(path, notes, arrays)
+        snapshot.write_snapshot(path, notes, arrays)
         self.unsaved = 0
 
     @classmethod
     def load(cls, path: Path, *, k1: float = 1.5, b: float = 0.75, terms: Terms = text_terms) -> Index | None:
-        """What was saved; None if there is nothing, or it is damaged, or words are made differently by now."""
-        if (saved := snapshot.read(path)) is None:
+        """Load a saved index; None if there is none, it is damaged, or words are made differently now."""
+        if (saved := snapshot.read_snapshot(path)) is None:
             return None
         notes, arrays = saved
         if notes.get("analysis") != analysis_of(terms):
@@ -537,9 +536,9 @@ class Index:
 
 @lru_cache(maxsize=16)
 def analysis_of(terms: Terms) -> str:
-    """Stands for how words and passages are made, as far as it can be told: by the function's name and by a sample."""
+    """Identify how words and passages are made, as far as possible: by the function's name and by a sample."""
     from Stemmer import version  # here, not above: only who saves or loads needs it
 
     name = f"{getattr(terms, '__module__', '')}.{getattr(terms, '__qualname__', type(terms).__qualname__)}"
     made = [_ANALYSIS, MOST_WORDS, unicodedata.unidata_version, version(), name, list(terms(_SAMPLE))]
-    return f"{digest(json.dumps(made)):016x}"
+    return f"{hash_text(json.dumps(made)):016x}"

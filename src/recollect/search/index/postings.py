@@ -1,11 +1,9 @@
-"""Which words stand in which passages: sorted arrays that do not change, and a short log of what is new.
+"""Postings, which words are in which passages: sorted immutable arrays, and a short log of new ones.
 
-A word is known by a 64-bit hash that is the same in every process, so a segment needs no dictionary and can be used
-as it was read from a file. The log is searched by comparing, which is fast while it is short; when it is long it
-becomes a segment, and segments become fewer as they grow. Passage numbers only ever go up, so the passages of a
-word are in order within a segment and from one segment to the next.
-
-Knows nothing about scores, documents or files.
+A word is identified by a 64-bit hash that is the same in every process, so a segment needs no dictionary and can be
+used as read from a file. The log is searched linearly, which is fast while it is short; when it is long it becomes a
+segment, and segments are merged as they grow. Passage numbers only go up, so the passages of a word are in order within
+a segment and from one segment to the next.
 """
 
 from __future__ import annotations
@@ -21,29 +19,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 FREEZE_AT = 8192
-"""The log becomes a segment at so many postings."""
+"""The number of postings at which the log becomes a segment."""
 
-_GROWTH = 2  # a segment is merged with what follows it once that is more than half as large
-_AT_ONCE = 1 << 20  # postings moved at a time in a merge, so that it needs little memory besides its result
+_GROWTH = 2  # a segment is merged with its successor once that is more than half as large
+_AT_ONCE = 1 << 20  # postings moved at a time in a merge, so that it needs little extra memory
 
 Numbers = NDArray[np.int32]
 Counts = NDArray[np.unsignedinteger[Any]]
 
 
-def digest(text: str, salt: bytes = b"") -> int:
-    """64 bits that stand for a text, the same in every process."""
+def hash_text(text: str, salt: bytes = b"") -> int:
+    """Return a 64-bit hash of a text, the same in every process."""
     return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8, person=salt).digest(), "little")
 
 
 @lru_cache(maxsize=16384)
 def word_hash(word: str) -> int:
-    """What a word is known by."""
-    return digest(word)
+    return hash_text(word)
 
 
 def mark_hash(mark: str) -> int:
-    """What a mark is known by; never the same as a word."""
-    return digest(mark, b"mark")
+    """Return the hash of a mark; never that of a word."""
+    return hash_text(mark, b"mark")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,13 +57,13 @@ class Segment:
 
 
 def _narrow(counts: Counts) -> Counts:
-    """The same numbers in the smallest type that holds them: nearly always one byte."""
+    """Return the same numbers in the smallest type that holds them: nearly always one byte."""
     most = int(counts.max()) if len(counts) else 0
     return counts.astype(np.uint8 if most < 1 << 8 else np.uint16 if most < 1 << 16 else np.uint32, copy=False)
 
 
 def _grouped(hashes: NDArray[np.uint64], ends: NDArray[np.int64], passages: Numbers, counts: Counts) -> Segment:
-    """A segment from runs of postings that are in order; runs of the same word become one, empty ones go."""
+    """Return a segment from ordered runs of postings; runs of the same word are joined, empty ones dropped."""
     if len(hashes):
         last = np.append(hashes[1:] != hashes[:-1], True)
         hashes, ends = hashes[last], ends[last]
@@ -76,7 +73,7 @@ def _grouped(hashes: NDArray[np.uint64], ends: NDArray[np.int64], passages: Numb
 
 
 def merged(segments: Sequence[Segment], keep: NDArray[np.bool_], renumber: Numbers | None = None) -> Segment:
-    """One segment of several; only with the passages to keep, and with new numbers for them in the same order."""
+    """Return one segment of several, only with the passages to keep, renumbered in the same order."""
     hashes = np.concatenate([segment.hashes for segment in segments])
     lengths = np.concatenate([np.diff(segment.offsets) for segment in segments])
     passages = np.concatenate([segment.passages for segment in segments])
@@ -105,7 +102,7 @@ def merged(segments: Sequence[Segment], keep: NDArray[np.bool_], renumber: Numbe
         moved_counts[filled : filled + len(part)] = part_counts
         filled += len(part)
         first = until
-    if filled < len(moved):  # a copy, so that the larger array is let go
+    if filled < len(moved):  # a copy, so that the larger array is released
         moved, moved_counts = moved[:filled].copy(), moved_counts[:filled].copy()
     return _grouped(hashes[order], np.cumsum(kept), moved, moved_counts)
 
@@ -120,7 +117,7 @@ class Postings:
         self._counts = array("I")
 
     def add(self, passage: int, counts: dict[int, int]) -> None:
-        """A new passage, with a higher number than any before it, and how often it has each word."""
+        """Add a passage, with a higher number than any before it, and its word counts."""
         self._hashes.extend(counts.keys())
         self._counts.extend(counts.values())
         self._passages.extend([passage] * len(counts))
@@ -130,7 +127,7 @@ class Postings:
         return len(self._hashes) >= FREEZE_AT
 
     def freeze(self, keep: NDArray[np.bool_]) -> None:
-        """Make the log a segment, and merge segments that are small beside what follows them."""
+        """Make the log a segment, and merge segments that are small compared to what follows them."""
         fresh = self._frozen()
         run, total = [fresh], len(fresh)
         while self.segments and len(self.segments[-1]) <= _GROWTH * total:
@@ -155,7 +152,7 @@ class Postings:
         return _grouped(hashes[order], np.arange(1, len(order) + 1), passages[order], counts[order])
 
     def find(self, hashes: Sequence[int]) -> list[list[tuple[Numbers, Counts]]]:
-        """For each word its passages, and how often it stands in each, in pieces that are in order."""
+        """Return for each word its passages and the counts in each, in ordered pieces."""
         found: list[list[tuple[Numbers, Counts]]] = [[] for _ in hashes]
         if not found:
             return found
@@ -168,7 +165,7 @@ class Postings:
                     begin, end = offsets[place], offsets[place + 1]
                     pieces.append((segment.passages[begin:end], segment.counts[begin:end]))
         if self._hashes:
-            # These look into the arrays themselves, which cannot grow while anything does: nothing of it leaves.
+            # These are views of the arrays themselves, which cannot grow while views exist: none may leave.
             log = np.frombuffer(self._hashes, dtype=np.uint64)
             passages = np.frombuffer(self._passages, dtype=np.int32)
             counts = np.frombuffer(self._counts, dtype=np.uint32)

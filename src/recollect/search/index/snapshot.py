@@ -1,13 +1,11 @@
-"""Named arrays in one file: written aside and renamed, read at once, every byte of it checked.
+"""Named arrays in one file: written aside and renamed, read at once, fully checksummed.
 
     magic, version of the format, length and checksum of the header
-    header, JSON: what the caller noted, and the name, type, length, place and checksum of each array
-    the arrays, each at a multiple of 64 bytes; its checksum covers the filling after it too
+    header, JSON: the caller's notes, and the name, type, length, place and checksum of each array
+    the arrays, each at a multiple of 64 bytes; its checksum covers the padding after it too
 
-It is read and not mapped: all of it is read for the checksums anyway, and whoever writes over a mapped file, as a
-restored backup may, changes what we know, or kills the process.
-
-Knows nothing about what the arrays mean. A file that is not whole, or not ours, is no file.
+It is read, not mapped: all of it is read for the checksums anyway, and overwriting a mapped file, as a restored backup
+may, would change what we know or kill the process. A file that is incomplete, or not ours, is treated as missing.
 """
 
 from __future__ import annotations
@@ -20,12 +18,12 @@ from glob import escape
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # a look at the notes must not cost the loading of NumPy
+if TYPE_CHECKING:  # reading the notes must not cost the loading of NumPy
     from numpy.typing import NDArray
 
 MAGIC = b"RCLINDEX"
 VERSION = 1
-"""Of the format. Another one is not read; the caller builds the index anew."""
+"""The version of the format. Another one is not read; the caller rebuilds the index."""
 
 _FRONT = struct.Struct("<8sIII")
 _ALIGN = 64
@@ -34,17 +32,17 @@ _TYPES = frozenset({"|i1", "|u1", "<i2", "<u2", "<u4", "<u8", "<i4", "<i8", "<f4
 Arrays = dict[str, "NDArray[Any]"]
 
 
-def write(path: Path, notes: dict[str, Any], arrays: Arrays) -> None:
-    """Save arrays with what there is to say about them; the file is there whole and durable, or as it was.
+def write_snapshot(path: Path, notes: dict[str, Any], arrays: Arrays) -> None:
+    """Save arrays with notes; the file is complete and durable, or unchanged.
 
-    Of two that write at the same time, one fails with a `FileNotFoundError`.
+    Of two processes that write at the same time, one fails with a `FileNotFoundError`.
     """
     listing = []
     offset = 0
     for name, array in arrays.items():
         kind = array.dtype.newbyteorder("<").str
         if kind not in _TYPES or array.ndim != 1:
-            raise TypeError(f"no place for {name} of type {array.dtype} in a snapshot")
+            raise TypeError(f"a snapshot cannot store {name} of type {array.dtype}")
         checksum = zlib.crc32(_filling(array.nbytes), zlib.crc32(_bytes(array)))
         listing.append({"name": name, "type": kind, "length": len(array), "at": offset, "crc": checksum})
         offset += _padded(array.nbytes)
@@ -75,21 +73,21 @@ def write(path: Path, notes: dict[str, Any], arrays: Arrays) -> None:
         os.close(folder)
 
 
-def read(path: Path) -> tuple[dict[str, Any], Arrays] | None:
-    """What was saved, the arrays not to be written to; None if it cannot be trusted."""
+def read_snapshot(path: Path) -> tuple[dict[str, Any], Arrays] | None:
+    """Return what was saved, the arrays read-only; None if it cannot be trusted."""
     try:
         with open(path, "rb") as file:
             told = _header(file)
             if told is None:
                 return None
             content = file.read()
-        return _checked(told, content)
+        return _load_arrays(told, content)
     except (OSError, ValueError, KeyError, TypeError, struct.error):
         return None
 
 
 def notes_of(path: Path) -> dict[str, Any]:
-    """What was noted with a snapshot, without reading all of it; nothing if there is none."""
+    """Return the notes of a snapshot, without reading all of it; empty if there is none."""
     try:
         with open(path, "rb") as file:
             told = _header(file)
@@ -99,7 +97,7 @@ def notes_of(path: Path) -> dict[str, Any]:
 
 
 def _header(file: IO[bytes]) -> dict[str, Any] | None:
-    """The header of a file that is as long as it says; what is read next are the arrays."""
+    """Return the header of a file of the right length; the arrays follow."""
     magic, version, length, checksum = _FRONT.unpack(file.read(_FRONT.size))
     if magic != MAGIC or version != VERSION:
         return None
@@ -113,7 +111,7 @@ def _header(file: IO[bytes]) -> dict[str, Any] | None:
     return told if size == begin + told["bytes"] else None
 
 
-def _checked(told: dict[str, Any], content: bytes) -> tuple[dict[str, Any], Arrays] | None:
+def _load_arrays(told: dict[str, Any], content: bytes) -> tuple[dict[str, Any], Arrays] | None:
     import numpy as np
 
     arrays: Arrays = {}

@@ -33,11 +33,19 @@ from recollect.errors import (
 from recollect.identity.identities import check_identity
 from recollect.memory.memory import Memory
 from recollect.surfaces.chat import link_command, web_command
-from recollect.surfaces.chat.forget_commands import forget, further, keep, remarks, undo
-from recollect.surfaces.chat.page import Choice, Line, Page, fits_choice, page
-from recollect.surfaces.chat.show_commands import more, nothing_yet, results, search, show, usage, why
-from recollect.surfaces.chat.speaker import Asker, counted, mark, numbers_in
-from recollect.surfaces.chat.text_fit import HEIGHT, lines_of, quoted
+from recollect.surfaces.chat.forget_commands import chat_forget, chat_keep, chat_next, chat_undo, notice_lines
+from recollect.surfaces.chat.page import ChatLine, ChatPage, Choice, chat_page, fits_choice
+from recollect.surfaces.chat.show_commands import (
+    chat_more,
+    chat_results,
+    chat_search,
+    chat_show,
+    chat_why,
+    empty_memory_page,
+    usage_page,
+)
+from recollect.surfaces.chat.speaker import Asker, numbers_in, pluralize, short_digest
+from recollect.surfaces.chat.text_fit import HEIGHT, count_phone_lines, quote_typed
 from recollect.text import fold
 from recollect.times import Clock, utc_now
 
@@ -55,38 +63,40 @@ class Commands:
     """What one person, as a channel knows them, can ask of their memory."""
 
     def __init__(self, app: Recollect, identity: tuple[str, str | int], *, clock: Clock = utc_now) -> None:
-        self._app = check.instance("app", app, Recollect, "what recollect.open(…) gives")
+        self._app = check.check_instance("app", app, Recollect, "what recollect.open(…) gives")
         self._identity = check_identity(identity)
         self._clock = clock
 
     @staticmethod
     def owns(text: str) -> bool:
         """Whether a text that was typed is one of these commands: ``/memory …``."""
-        return _LED.match(check.query("text", text)) is not None
+        return _LED.match(check.check_query("text", text)) is not None
 
-    def run(self, text: str) -> Page:
+    def run(self, text: str) -> ChatPage:
         """The answer to a command, with or without the leading ``/memory``. Whatever is wrong is said in the page."""
-        text = check.query("text", text)
+        text = check.check_query("text", text)
         said = " ".join(_UNTYPED.sub(" ", _LED.sub("", text, count=1)).split())[:_MOST_CHARACTERS].strip()
         try:
             asker = self._asker()
             answer = self._answer(asker, said)
-            if lines_of(str(answer)) <= HEIGHT - _REMARKS and asker.memory.exists:
-                told = [line for line in remarks(asker.memory.notices()) if line not in answer.lines]
+            if count_phone_lines(str(answer)) <= HEIGHT - _REMARKS and asker.memory.exists:
+                told = [line for line in notice_lines(asker.memory.notices()) if line not in answer.lines]
                 answer = replace(answer, lines=(*answer.lines, *told))
             return answer
         except StoreError as error:
-            return _failed(error, said)
+            return _store_error_page(error, said)
         except DocumentError:
-            return page(Line("Your memory file cannot be read. I left it as it is, and changed nothing.", "bad"))
+            return chat_page(
+                ChatLine("Your memory file cannot be read. I left it as it is, and changed nothing.", "bad")
+            )
         except RecollectError as error:
             LOGGER.warning("a /memory command failed: %s", type(error).__name__)
-            return page(Line("That did not work, and nothing was changed.", "bad"), choices=[[_HELP]])
+            return chat_page(ChatLine("That did not work, and nothing was changed.", "bad"), choices=[[_HELP]])
 
-    def waiting(self) -> Page | None:
+    def waiting(self) -> ChatPage | None:
         """What waits for this person to be answered: a link that the other channel asked for."""
         try:
-            return link_command.waiting(self._asker())
+            return link_command.pending_question(self._asker())
         except RecollectError:
             return None  # it waits for the next time, too
 
@@ -94,24 +104,24 @@ class Commands:
         memory = self._app.identities.memory(self._identity)
         return Asker(app=self._app, identity=self._identity, memory=memory, now=self._clock())
 
-    def _answer(self, asker: Asker, said: str) -> Page:
+    def _answer(self, asker: Asker, said: str) -> ChatPage:
         word, _, argument = said.partition(" ")
         command = _COMMANDS.get(fold(word))
         if command is not None:
             return command.act(asker, argument)
         if numbers_in(said):
-            return why(asker, said)
+            return chat_why(asker, said)
         # a section, or something that was meant differently
         meant = _MEANT.get(fold(word)) or next(iter(difflib.get_close_matches(fold(word)[:40], _TYPED, 1, 0.75)), "")
-        answer = show(asker, said)
+        answer = chat_show(asker, said)
         if not meant or (asker.memory.exists and answer.lines[0].style != "bad"):
             return answer
         full = f"{meant} {argument}".strip()
         choices = [Choice(f"Yes, {meant}", full)] if fits_choice(full) else []
-        return page(
-            Line(f"I don't know {quoted(word)}.", "bad"),
+        return chat_page(
+            ChatLine(f"I don't know {quote_typed(word)}.", "bad"),
             f"Did you mean “{meant}”?",
-            Line(f"For example: /memory {_COMMANDS[meant].example}".rstrip(), "aside"),
+            ChatLine(f"For example: /memory {_COMMANDS[meant].example}".rstrip(), "aside"),
             choices=[[*choices, _HELP]],
         )
 
@@ -119,35 +129,35 @@ class Commands:
 # how memory works for the person
 
 
-def pause(asker: Asker, argument: str) -> Page:
+def chat_pause(asker: Asker, argument: str) -> ChatPage:
     """Keep nothing new."""
     if asker.memory.mode == "paused":
         lead = "Memory is paused already." if asker.memory.config.enabled else _OFF
     else:
         asker.memory.pause()
         lead = "Memory is paused."
-    return page(
-        Line(lead, "good"),
+    return chat_page(
+        ChatLine(lead, "good"),
         "I keep nothing new. What I know already I still use, and you can see and remove it.",
         choices=[[_RESUME, _INCOGNITO]] if asker.memory.config.enabled else [],
     )
 
 
-def incognito(asker: Asker, argument: str) -> Page:
+def chat_incognito(asker: Asker, argument: str) -> ChatPage:
     """Use nothing and keep nothing."""
     if asker.memory.mode == "incognito":
         lead = "You are incognito already."
     else:
         asker.memory.pause(incognito=True)
         lead = "You are incognito now."
-    return page(
-        Line(lead, "good"),
+    return chat_page(
+        ChatLine(lead, "good"),
         "I neither use what I know nor keep anything new. You can still see and remove it.",
         choices=[[_RESUME, _PAUSE]],
     )
 
 
-def resume(asker: Asker, argument: str) -> Page:
+def chat_resume(asker: Asker, argument: str) -> ChatPage:
     """Memory works again."""
     known = asker.memory.exists
     if known and asker.memory.mode != "on":
@@ -156,14 +166,14 @@ def resume(asker: Asker, argument: str) -> Page:
     else:
         lead = "Memory is on."
     if not asker.memory.config.enabled:
-        return page(Line(_OFF, "bad"))
-    return page(Line(lead, "good"), "I use what I know, and keep what is new.")
+        return chat_page(ChatLine(_OFF, "bad"))
+    return chat_page(ChatLine(lead, "good"), "I use what I know, and keep what is new.")
 
 
 _OFF = "Memory is switched off here for everybody; whoever runs this can switch it on."
 
 
-def reminders(asker: Asker, argument: str) -> Page:
+def chat_reminders(asker: Asker, argument: str) -> ChatPage:
     """Be told "you discussed something similar last week", or not."""
 
     def switch(on: bool) -> bool:
@@ -177,7 +187,7 @@ def reminders(asker: Asker, argument: str) -> Page:
         return done
 
     is_on = _reminders_are_on(asker)
-    return _setting(asker, "reminders", argument, is_on, switch, "remind you of what we discussed before")
+    return _switch_page(asker, "reminders", argument, is_on, switch, "remind you of what we discussed before")
 
 
 def _reminders_are_on(asker: Asker) -> bool:
@@ -187,7 +197,7 @@ def _reminders_are_on(asker: Asker) -> bool:
     return not off  # in incognito the memory itself answers nothing
 
 
-def trends(asker: Asker, argument: str) -> Page:
+def chat_trends(asker: Asker, argument: str) -> ChatPage:
     """Be counted, without a name, in what many people are interested in."""
 
     def switch(on: bool) -> bool:
@@ -195,21 +205,23 @@ def trends(asker: Asker, argument: str) -> Page:
         return True
 
     is_on = "trends" in asker.memory.consents()
-    return _setting(
+    return _switch_page(
         asker, "trends", argument, is_on, switch, "count your topics, without your name, among many people's"
     )
 
 
-def _setting(asker: Asker, name: str, argument: str, is_on: bool, switch: Callable[[bool], bool], what: str) -> Page:
+def _switch_page(
+    asker: Asker, name: str, argument: str, is_on: bool, switch: Callable[[bool], bool], what: str
+) -> ChatPage:
     wanted = {"on": True, "yes": True, "off": False, "no": False}.get(fold(argument))
     if wanted is None and argument:
-        return usage(f"{name.capitalize()} can be on or off.", f"{name} {'off' if is_on else 'on'}")
+        return usage_page(f"{name.capitalize()} can be on or off.", f"{name} {'off' if is_on else 'on'}")
     if wanted is not None and wanted != is_on and not switch(wanted):
-        return page(Line("That cannot be changed here just now.", "bad"))
+        return chat_page(ChatLine("That cannot be changed here just now.", "bad"))
     now_on = is_on if wanted is None else wanted
     other = "off" if now_on else "on"
-    return page(
-        Line(f"{name.capitalize()}: {'on' if now_on else 'off'}.", "text" if wanted is None else "good"),
+    return chat_page(
+        ChatLine(f"{name.capitalize()}: {'on' if now_on else 'off'}.", "text" if wanted is None else "good"),
         f"I {what}." if now_on else f"I don't {what}.",
         choices=[[Choice(f"Turn {other}", f"{name} {other}")]],
     )
@@ -218,47 +230,50 @@ def _setting(asker: Asker, name: str, argument: str, is_on: bool, switch: Callab
 # the whole memory
 
 
-def clear(asker: Asker, argument: str) -> Page:
+def chat_clear(asker: Asker, argument: str) -> ChatPage:
     """Erase everything, after asking; and asking again if memory has changed since."""
     memory = asker.memory
     if not memory.exists or not (sum(memory.count().values()) or any(entry.after for entry in memory.history())):
-        return nothing_yet(asker)
+        return empty_memory_page(asker)
     word, _, seen = argument.partition(" ")
     if fold(word) != "yes" or not seen:
         return _ask_to_clear(asker)
     with memory.batch() as batch:
-        erased = batch.clear() if _state(batch) == seen else None
+        erased = batch.clear() if _memory_state(batch) == seen else None
     if erased is None:
-        return _ask_to_clear(asker, Line("Your memory has changed since I asked, so I erased nothing.", "bad"))
-    return page(
-        Line("Everything is erased.", "good"),
-        *(Line(text, "item") for text in _receipt(erased.receipt.places)),
+        return _ask_to_clear(asker, ChatLine("Your memory has changed since I asked, so I erased nothing.", "bad"))
+    return chat_page(
+        ChatLine("Everything is erased.", "good"),
+        *(ChatLine(text, "item") for text in _receipt_lines(erased.receipt.places)),
         erased.receipt.left or "Nothing of it is left, and it cannot be undone.",
-        *remarks(erased.notices),
+        *notice_lines(erased.notices),
     )
 
 
-def _ask_to_clear(asker: Asker, *lead: Line) -> Page:
+def _ask_to_clear(asker: Asker, *lead: ChatLine) -> ChatPage:
     count = asker.memory.count()
     remembered = sum(number for kind, number in count.items() if kind not in ("message", "scratch"))
     messages = count.get("message", 0)
-    return page(
+    return chat_page(
         *lead,
-        Line("Erase everything I know about you?", "title"),
-        *([Line(counted(remembered), "item")] if remembered else ()),
-        *([Line(counted(messages, "message", "messages"), "item")] if messages else ()),
+        ChatLine("Erase everything I know about you?", "title"),
+        *([ChatLine(pluralize(remembered), "item")] if remembered else ()),
+        *([ChatLine(pluralize(messages, "message", "messages"), "item")] if messages else ()),
         "Also what was forgotten and the history of it all. This cannot be undone.",
-        Line("To keep a copy: /memory export", "aside"),
+        ChatLine("To keep a copy: /memory export", "aside"),
         choices=[
-            [Choice("Erase everything", f"clear yes {_state(asker.memory)}", danger=True), Choice("Keep", "keep")]
+            [
+                Choice("Erase everything", f"clear yes {_memory_state(asker.memory)}", danger=True),
+                Choice("Keep", "keep"),
+            ]
         ],
     )
 
 
-def _state(memory: Memory) -> str:
+def _memory_state(memory: Memory) -> str:
     """Names the present state of this very memory."""
     last = [entry.seq for entry in memory.history(limit=1)]
-    return f"{sum(last)}{mark(memory.user_id, *last)}"
+    return f"{sum(last)}{short_digest(memory.user_id, *last)}"
 
 
 _PLACES = {
@@ -272,14 +287,14 @@ _PLACES = {
 }
 
 
-def _receipt(places: dict[str, int]) -> list[str]:
-    return [counted(places[place], *words) for place, words in _PLACES.items() if places.get(place)]
+def _receipt_lines(places: dict[str, int]) -> list[str]:
+    return [pluralize(places[place], *words) for place, words in _PLACES.items() if places.get(place)]
 
 
-def export(asker: Asker, argument: str) -> Page:
+def chat_export(asker: Asker, argument: str) -> ChatPage:
     """The whole memory as a file."""
     if not asker.memory.exists:
-        return nothing_yet(asker)
+        return empty_memory_page(asker)
     folder = Path(tempfile.gettempdir())
     try:
         handle, name = tempfile.mkstemp(prefix=f"memory-{asker.now:%Y-%m-%d}-", suffix=".zip", dir=folder)
@@ -292,51 +307,51 @@ def export(asker: Asker, argument: str) -> Page:
     except BaseException:
         path.unlink(missing_ok=True)
         raise
-    return page(
-        Line("Here is your whole memory.", "good"),
+    return chat_page(
+        ChatLine("Here is your whole memory.", "good"),
         "The file holds everything I know about you: keep it safe.",
         document=path,
     )
 
 
-def help_(asker: Asker, argument: str) -> Page:
+def chat_help(asker: Asker, argument: str) -> ChatPage:
     """What there is."""
-    lines = [Line(f"/memory {c.example}".rstrip() + f" – {c.meaning}", "item") for c in _TABLE if c.meaning]
-    return page(Line("Your memory, and what you can do", "title"), *lines)
+    lines = [ChatLine(f"/memory {c.example}".rstrip() + f" – {c.meaning}", "item") for c in _TABLE if c.meaning]
+    return chat_page(ChatLine("Your memory, and what you can do", "title"), *lines)
 
 
 _HELP = Choice("Help", "help")
 
 
-class _Command(NamedTuple):
+class _ChatCommand(NamedTuple):
     """A command: its name, an example, what it does in a few words (none: a choice only), and who does it."""
 
     name: str
     example: str
     meaning: str
-    act: Callable[[Asker, str], Page]
+    act: Callable[[Asker, str], ChatPage]
 
 
 _TABLE = (
-    _Command("show", "", "what I know about you", show),
-    _Command("search", "search tea", "find it", search),
-    _Command("why", "why 12", "how I know it", why),
-    _Command("forget", "forget tea", "choose what goes", forget),
-    _Command("undo", "undo", "take it back", undo),
-    _Command("pause", "pause", "keep nothing new", pause),
-    _Command("incognito", "incognito", "nor use anything", incognito),
-    _Command("resume", "resume", "back to normal", resume),
-    _Command("export", "export", "all of it as a file", export),
-    _Command("clear", "clear", "erase everything", clear),
-    _Command("link", "link", "one memory, 2 channels", link_command.link),
-    _Command("web", "web", "see it in a browser", web_command.web),
-    _Command("reminders", "reminders off", "or on", reminders),
-    _Command("trends", "trends on", "or off", trends),
-    _Command("help", "help", "this list", help_),
-    _Command("more", "more", "", more),
-    _Command("results", "search tea", "", results),
-    _Command("next", "forget tea", "", further),
-    _Command("keep", "", "", keep),
+    _ChatCommand("show", "", "what I know about you", chat_show),
+    _ChatCommand("search", "search tea", "find it", chat_search),
+    _ChatCommand("why", "why 12", "how I know it", chat_why),
+    _ChatCommand("forget", "forget tea", "choose what goes", chat_forget),
+    _ChatCommand("undo", "undo", "take it back", chat_undo),
+    _ChatCommand("pause", "pause", "keep nothing new", chat_pause),
+    _ChatCommand("incognito", "incognito", "nor use anything", chat_incognito),
+    _ChatCommand("resume", "resume", "back to normal", chat_resume),
+    _ChatCommand("export", "export", "all of it as a file", chat_export),
+    _ChatCommand("clear", "clear", "erase everything", chat_clear),
+    _ChatCommand("link", "link", "one memory, 2 channels", link_command.chat_link),
+    _ChatCommand("web", "web", "see it in a browser", web_command.chat_web),
+    _ChatCommand("reminders", "reminders off", "or on", chat_reminders),
+    _ChatCommand("trends", "trends on", "or off", chat_trends),
+    _ChatCommand("help", "help", "this list", chat_help),
+    _ChatCommand("more", "more", "", chat_more),
+    _ChatCommand("results", "search tea", "", chat_results),
+    _ChatCommand("next", "forget tea", "", chat_next),
+    _ChatCommand("keep", "", "", chat_keep),
 )
 _COMMANDS = {command.name: command for command in _TABLE} | {"": _TABLE[0]}
 _TYPED = [command.name for command in _TABLE if command.meaning]
@@ -347,7 +362,7 @@ _MEANT |= {"private": "incognito", "connect": "link", "explain": "why", "command
 _MEANT |= {"login": "web", "console": "web", "browser": "web", "open": "web"}
 
 
-def _failed(error: StoreError, said: str) -> Page:
+def _store_error_page(error: StoreError, said: str) -> ChatPage:
     """What went wrong below, in words for the person. Nothing was half-done."""
     again = [Choice("Try again", said or "show")] if fits_choice(said) else []
     match error:
@@ -363,4 +378,4 @@ def _failed(error: StoreError, said: str) -> Page:
         case _:
             text = "Your memory cannot be opened just now. I changed nothing; try again later."
     LOGGER.warning("a /memory command met a problem of the store: %s", type(error).__name__)
-    return page(Line(text, "bad"), choices=[again])
+    return chat_page(ChatLine(text, "bad"), choices=[again])

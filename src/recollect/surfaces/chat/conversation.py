@@ -19,21 +19,21 @@ from datetime import datetime
 
 from recollect import checks as check
 from recollect.agents.apply import source_of
-from recollect.agents.conclude import IDLE, conclude, idle
-from recollect.agents.discuss import Answer, Discussion, Heard, storable
+from recollect.agents.conclude import IDLE, conclude, idle_sessions
+from recollect.agents.discuss import Discussion, DiscussionReply, ReceivedMessage, strip_unstorable
 from recollect.agents.extract import Extractor
 from recollect.agents.models import Model
 from recollect.agents.remind import remind, reminders_are_on
 from recollect.app import Recollect
 from recollect.errors import InvalidInputError, RecollectError, StoreError
 from recollect.identity.identities import Identity, check_identity
-from recollect.memory.chat_scope import group
+from recollect.memory.chat_scope import group_chat
 from recollect.memory.memory import Memory
 from recollect.records import DailyEntry, Demoted, Forgotten, Message, Outcome, Record, Reported, Updated, Written
 from recollect.surfaces.chat.commands import Commands
-from recollect.surfaces.chat.page import Choice, Line, Page, page
-from recollect.surfaces.chat.speaker import bring_back, told
-from recollect.surfaces.chat.text_fit import WIDTH, fitted
+from recollect.surfaces.chat.page import ChatLine, ChatPage, Choice, chat_page
+from recollect.surfaces.chat.speaker import record_text, undo_choice
+from recollect.surfaces.chat.text_fit import WIDTH, fit_cells
 from recollect.times import Clock, utc_now
 
 LOGGER = logging.getLogger("recollect.talk")
@@ -62,7 +62,7 @@ _ROOM = 3 * WIDTH
 
 
 @dataclass(frozen=True, slots=True)
-class _Here:
+class _CurrentSession:
     """The conversation that is under way."""
 
     session: str
@@ -71,11 +71,11 @@ class _Here:
     text: str | None = None
 
 
-class Talk:
+class Conversation:
     """One person in one place. Make it anew or keep it, as you like; it is safe to share between threads.
 
-    ``place`` names the chat and the thread in it. In a group each person has a `Talk` of their own with the same
-    place, and a ``speaker``: their name. Others read along there, so nothing remembered is told to a model, and an
+    ``place`` names the chat and the thread in it. In a group each person has a `Conversation` of their own with the
+    same place, and a ``speaker``: their name. Others read along there, so nothing remembered is told to a model, and an
     episode of what was discussed names those who took part: ``company`` says who else did.
     """
 
@@ -93,17 +93,17 @@ class Talk:
         clock: Clock = utc_now,
     ) -> None:
         self.identity: Identity = check_identity(identity)
-        self.place = check.line("place", place, _LONGEST_PLACE)
+        self.place = check.check_line("place", place, _LONGEST_PLACE)
         self._app = app
         self._model = model
         self._extractor = extractor
-        self._speaker = check.optional_line("speaker", speaker)
+        self._speaker = check.check_optional_line("speaker", speaker)
         self._company = company
         self._suites = tuple(suites)
         self._clock = clock
         self._commands = Commands(app, self.identity, clock=clock)
         self._guard = threading.RLock()
-        self._unkept: _Here | None = None
+        self._unkept: _CurrentSession | None = None
         self._discussion: Discussion | None = None
         self._asked_until: datetime | None = None
         self._told_no_model = False
@@ -121,7 +121,7 @@ class Talk:
     @property
     def _chat(self) -> str | None:
         """Its wall, if others read along; a private chat is the person's own."""
-        return None if self._speaker is None else group(self.place)
+        return None if self._speaker is None else group_chat(self.place)
 
     # what the person does
 
@@ -133,53 +133,53 @@ class Talk:
         forwarded: bool = False,
         quoted: str | None = None,
         on_text: Callable[[str], None] | None = None,
-    ) -> list[Page]:
+    ) -> list[ChatPage]:
         """Answer what the person said: a command, or conversation.
 
         With a ``message`` id it is stored, and answered by a model, once. What is ``forwarded``, and the text that is
         ``quoted`` in a reply, is not the person's own: nothing of it is kept as theirs, and no command in it obeyed.
         ``on_text`` gets the answer of a model in pieces as it comes; the whole of it is in the pages, too.
         """
-        said, other = _usable("text", text), _usable("quoted", quoted or "")
-        name = None if message is None else f"{self.place}/{check.line('message', str(message), 60)}"
+        said, other = _clean_input("text", text), _clean_input("quoted", quoted or "")
+        name = None if message is None else f"{self.place}/{check.check_line('message', str(message), 60)}"
         if not forwarded and Commands.owns(said):
             return self._safely(lambda: self._memory_command(said, name), at_once=True)
         return self._safely(lambda: self._said(said, name, forwarded, other, on_text))
 
-    def begin(self, title: str, text: str | None = None, *, item: str | None = None) -> list[Page]:
+    def begin(self, title: str, text: str | None = None, *, item: str | None = None) -> list[ChatPage]:
         """Begin to discuss something; what was under way is concluded. ``text`` is what it is about."""
-        about, material = _titled(_usable("title", title)), _usable("text", text or "") or None
+        about, material = _short_title(_clean_input("title", title)), _clean_input("text", text or "") or None
         return self._safely(lambda: self._begin(about, material, item, None))
 
-    def end(self) -> list[Page]:
+    def end(self) -> list[ChatPage]:
         """End what is under way, and tell what was learned."""
         return self._safely(self._end)
 
-    def leave(self) -> list[Page]:
+    def leave(self) -> list[ChatPage]:
         """The person goes: keep what was learned so far, and tell it. Back within half an hour, they go on."""
         return self._safely(self._leave)
 
-    def choose(self, command: str) -> list[Page]:
+    def choose(self, command: str) -> list[ChatPage]:
         """What the person pressed: the command of a `Choice`."""
-        pressed = _usable("command", command)
+        pressed = _clean_input("command", command)
         return self.say(pressed if pressed.lstrip().startswith("/") else f"/memory {pressed}")
 
-    def rest(self) -> list[Page]:
+    def rest(self) -> list[ChatPage]:
         """Conclude what has been silent here for half an hour; for a host to call now and then."""
         return self._safely(lambda: self._rest(_MOST_CONCLUDED))
 
-    def waiting(self) -> list[Page]:
+    def waiting(self) -> list[ChatPage]:
         """What waits for this person: two channels to be joined."""
         found = self._commands.waiting()
         return [] if found is None else [found]
 
-    def greeting(self) -> list[Page]:
+    def greeting(self) -> list[ChatPage]:
         """What to tell somebody who comes: what is still under way, and what waits for them."""
         return self._safely(self._greeting)
 
     # inside: what is said
 
-    def _safely(self, act: Callable[[], list[Page]], *, at_once: bool = False) -> list[Page]:
+    def _safely(self, act: Callable[[], list[ChatPage]], *, at_once: bool = False) -> list[ChatPage]:
         """Whatever is wrong is told to the person, who can do something about it or at least knows.
 
         One thing after the other, except for what is to be done at once, also while an answer is being made.
@@ -188,17 +188,17 @@ class Talk:
             try:
                 return act()
             except InvalidInputError as error:
-                return [page(Line(f"That does not work: {str(error).partition(': ')[2]}.", "bad"))]
+                return [chat_page(ChatLine(f"That does not work: {str(error).partition(': ')[2]}.", "bad"))]
             except StoreError as error:
                 LOGGER.warning("the memory of a person cannot be used: %s", type(error).__name__)
-                return [page(Line((type(error).__doc__ or "").strip(), "bad"))]
+                return [chat_page(ChatLine((type(error).__doc__ or "").strip(), "bad"))]
             except RecollectError as error:  # of the operator: a part that is not installed, a setting that is wrong
                 LOGGER.error("a talk met a problem: %s: %s", type(error).__name__, error)
-                return [page(Line("I cannot answer just now. What you said is kept.", "bad"))]
+                return [chat_page(ChatLine("I cannot answer just now. What you said is kept.", "bad"))]
 
     def _said(
         self, text: str, name: str | None, forwarded: bool, quoted: str, on_text: Callable[[str], None] | None
-    ) -> list[Page]:
+    ) -> list[ChatPage]:
         command = None if forwarded else _COMMAND.fullmatch(text)
         if command is not None:
             return self._command(command[1].lower(), (command[2] or "").strip(), name)
@@ -207,7 +207,7 @@ class Talk:
         memory = self.memory
         goes_on = self._here(memory)
         here = goes_on or self._new()
-        pages: list[Page] = []
+        pages: list[ChatPage] = []
         discussion = self._discussion_of(memory, here)
         heard = discussion.hear(text, speaker=self._speaker, own=not forwarded, quoted=quoted or None, once=name)
         self._unkept = None if heard.message is not None else replace(here, at=self._clock())
@@ -218,26 +218,26 @@ class Talk:
             pages += self._rest()
         return pages + self._anything_waiting()
 
-    def _answered(self, memory: Memory, heard: Heard, answer: Answer) -> list[Page]:
-        lines = [Line(line) for line in answer.text.strip().splitlines()]
+    def _answered(self, memory: Memory, heard: ReceivedMessage, answer: DiscussionReply) -> list[ChatPage]:
+        lines = [ChatLine(line) for line in answer.text.strip().splitlines()]
         choices: list[Choice] = []
-        before: list[Page] = []
+        before: list[ChatPage] = []
         if answer.degraded is not None:
             why = answer.degraded.partition(":")[0].replace("_", " ")
-            lines.insert(0, Line(f"The model did not answer ({why}); this is from memory.", "bad"))
+            lines.insert(0, ChatLine(f"The model did not answer ({why}); this is from memory.", "bad"))
         elif self._model is None and heard.answered is None and self._not_told_yet():
-            before.append(page(Line(NO_MODEL, "aside")))
+            before.append(chat_page(ChatLine(NO_MODEL, "aside")))
         if heard.captured is not None:
-            lines += _signs(memory, heard.captured.kept.outcomes)
+            lines += _change_lines(memory, heard.captured.kept.outcomes)
             if heard.run is not None:
                 choices.append(Choice("Undo", f"undo {heard.run}"))
         for entry in self._kept_by_model(memory, answer):
             lines.append(entry[0])
             choices.append(entry[1])
-        lines += [Line(f"Done meanwhile: {fitted(result.text, _ROOM)}", "aside") for result in answer.finished]
-        return [*before, page(*lines, choices=[choices[:_MOST_UNDO]])] if lines else before
+        lines += [ChatLine(f"Done meanwhile: {fit_cells(result.text, _ROOM)}", "aside") for result in answer.finished]
+        return [*before, chat_page(*lines, choices=[choices[:_MOST_UNDO]])] if lines else before
 
-    def _kept_by_model(self, memory: Memory, answer: Answer) -> Iterable[tuple[Line, Choice]]:
+    def _kept_by_model(self, memory: Memory, answer: DiscussionReply) -> Iterable[tuple[ChatLine, Choice]]:
         """What the model stored with its tools, as the journal tells it."""
         for result in [] if answer.reply is None else answer.reply.calls:
             entries = [one for one in memory.history(call=result.call) if one.after and one.after.kind != "scratch"]
@@ -245,8 +245,8 @@ class Talk:
                 assert entry.after is not None
                 verb = {"remember": "Remembered", "forget": "Forgot"}.get(entry.op, "Updated")
                 number = memory.numbers([entry.record_id])[entry.record_id]
-                line = Line(f"{verb}: {fitted(told(entry.after), _ROOM)}", "good", number)
-                yield line, replace(bring_back(number, entry.after), label=f"Undo #{number}")
+                line = ChatLine(f"{verb}: {fit_cells(record_text(entry.after), _ROOM)}", "good", number)
+                yield line, replace(undo_choice(number, entry.after), label=f"Undo #{number}")
 
     def _not_told_yet(self) -> bool:
         """Whether the person has to be told that there is no model: with the first thing they say, on any channel."""
@@ -256,13 +256,13 @@ class Talk:
         said = [one for one in self._own.read(kind="message", limit=_FIRST) if isinstance(one, Message)]
         return sum(one.role == "user" for one in said) < 2
 
-    def _reminded(self, memory: Memory, text: str, session: str) -> list[Page]:
+    def _reminded(self, memory: Memory, text: str, session: str) -> list[ChatPage]:
         if not reminders_are_on(self._own):
             return []
         found = remind(memory.acting("talk"), text, session=session, clock=self._clock)
-        return [] if found is None else [page(Line(fitted(found.text, 2 * _ROOM), "aside"))]
+        return [] if found is None else [chat_page(ChatLine(fit_cells(found.text, 2 * _ROOM), "aside"))]
 
-    def _anything_waiting(self) -> list[Page]:
+    def _anything_waiting(self) -> list[ChatPage]:
         """The question that waits, once; it stands until it is answered."""
         pages = self.waiting()
         asked, self._asked_until = self._asked_until, None
@@ -274,21 +274,25 @@ class Talk:
 
     # inside: commands
 
-    def _command(self, verb: str, rest: str, name: str | None) -> list[Page]:
+    def _command(self, verb: str, rest: str, name: str | None) -> list[ChatPage]:
         if verb == "discuss":
             return self._discuss(rest, name)
         if verb == "end":
             return self._end()
         if verb in ("help", "start"):
-            return [page(Line("What you can do", "title"), *(Line(f"{one}  {COMMANDS[one]}") for one in COMMANDS))]
+            return [
+                chat_page(
+                    ChatLine("What you can do", "title"), *(ChatLine(f"{one}  {COMMANDS[one]}") for one in COMMANDS)
+                )
+            ]
         near = difflib.get_close_matches(f"/{verb}", COMMANDS, 1)
         hint = f"Did you mean {near[0]}?" if near else "/help lists what there is."
-        return [page(Line(f"I do not know /{fitted(verb, WIDTH)}. {hint}", "bad"))]
+        return [chat_page(ChatLine(f"I do not know /{fit_cells(verb, WIDTH)}. {hint}", "bad"))]
 
-    def _memory_command(self, text: str, name: str | None) -> list[Page]:
+    def _memory_command(self, text: str, name: str | None) -> list[ChatPage]:
         memory, words = self.memory, text.split()[1:]
         if name is not None and memory.exists and not self._is_new_command(memory, words, name):
-            return [page(Line("That was done already.", "aside"))]
+            return [chat_page(ChatLine("That was done already.", "aside"))]
         answer = self._commands.run(text)
         return [answer, *([] if words[:1] == ["link"] else self._anything_waiting())]
 
@@ -298,23 +302,27 @@ class Talk:
         reported = memory.report("command", id=f"command:{name}", value=f"/memory {verb}".strip())
         return not isinstance(reported, Reported) or reported.fresh or [word.lower() for word in words] != ["undo"]
 
-    def _discuss(self, rest: str, name: str | None) -> list[Page]:
+    def _discuss(self, rest: str, name: str | None) -> list[ChatPage]:
         if not rest:
-            return [page(Line("What about? Give a title, a link or a text: /discuss PostgreSQL 18 Released", "bad"))]
+            return [
+                chat_page(
+                    ChatLine("What about? Give a title, a link or a text: /discuss PostgreSQL 18 Released", "bad")
+                )
+            ]
         first, _, more = rest.partition("\n")
         link = next((word for word in rest.split() if re.match(r"https?://\S", word)), None)
         whole = rest if more.strip() or len(rest) > _LONGEST_TITLE else None
         title = first.strip() if first.strip() != link else (more.strip().partition("\n")[0] or first)
-        return self._begin(_titled(title), whole, None if link is None else link[: check.MAX_SHORT], name)
+        return self._begin(_short_title(title), whole, None if link is None else link[: check.MAX_SHORT], name)
 
     # inside: discussions
 
-    def _begin(self, title: str, text: str | None, item: str | None, name: str | None) -> list[Page]:
+    def _begin(self, title: str, text: str | None, item: str | None, name: str | None) -> list[ChatPage]:
         memory, now = self.memory, self._clock()
         known = None if name is None else self._begun_before(memory, name)
         if known is None:
             pages = self._switched(memory) if self._here(memory) is not None else self._rest()
-            here = _Here(self._named(now), now, title, text)
+            here = _CurrentSession(self._named(now), now, title, text)
             reported = memory.report(
                 "discussion",
                 id=None if name is None else f"discussion:{name}",
@@ -327,57 +335,60 @@ class Talk:
             pages += self._reminded(memory, f"{title}\n{text or ''}"[:1000], here.session)
         else:
             pages = []
-        return [page(Line(f"📖 Discussing: {fitted(title, _ROOM)}", "title")), *pages]
+        return [chat_page(ChatLine(f"📖 Discussing: {fit_cells(title, _ROOM)}", "title")), *pages]
 
     def _begun_before(self, memory: Memory, name: str) -> str | None:
         found = memory.interactions(kinds=("discussion",), newest_first=True, limit=_PAGE)
         return next((one.session for one in found if one.id == f"discussion:{name}"), None)
 
-    def _switched(self, memory: Memory) -> list[Page]:
+    def _switched(self, memory: Memory) -> list[ChatPage]:
         """The person turns to something else: the earlier conversation is concluded in passing."""
         here = self._here(memory)
         if here is None:
             return []
         learned = self._learned(memory, here.session)
         memory.report("discussion", value=_ENDED, session=here.session)
-        return [page(Line("From what you said before:", "aside"), *one.lines, choices=one.choices) for one in learned]
+        return [
+            chat_page(ChatLine("From what you said before:", "aside"), *one.lines, choices=one.choices)
+            for one in learned
+        ]
 
-    def _end(self) -> list[Page]:
+    def _end(self) -> list[ChatPage]:
         memory = self.memory
         here = self._here(memory)
         if here is None:
             rested = self._rest()
-            return rested or [page(Line("Nothing is under way here. /discuss begins a discussion.", "aside"))]
+            return rested or [chat_page(ChatLine("Nothing is under way here. /discuss begins a discussion.", "aside"))]
         learned = self._learned(memory, here.session)
         memory.report("discussion", value=_ENDED, session=here.session)
         self._unkept = self._discussion = None
-        about = f"Ended: {fitted(here.title, _ROOM)}" if here.title else "Ended."
+        about = f"Ended: {fit_cells(here.title, _ROOM)}" if here.title else "Ended."
         if memory.mode != "on":
-            return [page(Line(about, "title"), Line("Memory is off, so nothing was learned.", "aside"))]
+            return [chat_page(ChatLine(about, "title"), ChatLine("Memory is off, so nothing was learned.", "aside"))]
         if not learned:
-            return [page(Line(about, "title"), Line("Nothing new to remember.", "aside"))]
+            return [chat_page(ChatLine(about, "title"), ChatLine("Nothing new to remember.", "aside"))]
         first = learned[0]
-        return [page(Line(about, "title"), Line("What I learned:"), *first.lines, choices=first.choices)]
+        return [chat_page(ChatLine(about, "title"), ChatLine("What I learned:"), *first.lines, choices=first.choices)]
 
-    def _leave(self) -> list[Page]:
+    def _leave(self) -> list[ChatPage]:
         memory = self.memory
         here = self._here(memory)
         if here is None:
             return self._rest()
         learned = self._learned(memory, here.session)
-        return [page(Line("What I learned:"), *one.lines, choices=one.choices) for one in learned]
+        return [chat_page(ChatLine("What I learned:"), *one.lines, choices=one.choices) for one in learned]
 
-    def _rest(self, most: int = 1) -> list[Page]:
+    def _rest(self, most: int = 1) -> list[ChatPage]:
         """Conclude what is silent here, the latest first."""
         memory = self.memory
         if not memory.exists or memory.mode != "on":
             return []
-        silent = [one for one in idle(memory, clock=self._clock) if _is_of(one, self.place)]
+        silent = [one for one in idle_sessions(memory, clock=self._clock) if _is_of(one, self.place)]
         learned = [one for session in silent[:most] for one in self._learned(memory, session)]
-        lead = Line("After half an hour of silence I took this away:", "aside")
-        return [page(lead, *one.lines, choices=one.choices) for one in learned]
+        lead = ChatLine("After half an hour of silence I took this away:", "aside")
+        return [chat_page(lead, *one.lines, choices=one.choices) for one in learned]
 
-    def _learned(self, memory: Memory, session: str) -> list[Page]:
+    def _learned(self, memory: Memory, session: str) -> list[ChatPage]:
         """Conclude a session. What came of it, if anything did, as a page."""
         if self._extractor is None:
             self._extractor = self._app.extractor()
@@ -386,21 +397,23 @@ class Talk:
             self._note_episode(memory.acting("talk", session=session, run=done.run.id), session)
         if done is None or done.run is None or not done.kept.changed:
             return []
-        signs = _signs(memory, done.kept.outcomes)
+        signs = _change_lines(memory, done.kept.outcomes)
         more = len(signs) - _MOST_LEARNED
         if more > 0:
-            signs = [*signs[:_MOST_LEARNED], Line(f"and {more} more", "aside")]
-        return [page(*signs, choices=[[Choice("Undo", f"undo {done.run.id}")]])]
+            signs = [*signs[:_MOST_LEARNED], ChatLine(f"and {more} more", "aside")]
+        return [chat_page(*signs, choices=[[Choice("Undo", f"undo {done.run.id}")]])]
 
     def _note_episode(self, memory: Memory, session: str) -> None:
         """What was discussed in a group, with who took part."""
         title = self._known(memory, self._clock(), session).title
-        company = [check.line("company", name) for name in self._company()]
+        company = [check.check_line("company", name) for name in self._company()]
         if title is None or not company or self._speaker is None:
             return
         own = [one for one in memory.read(kind="message", session=session) if isinstance(one, Message) and one.trusted]
         said = next((one.content for one in own if one.role == "user"), "")
-        summary = f"Discussed with {', '.join(company)}." + (f" {self._speaker}: {fitted(said, _ROOM)}" if said else "")
+        summary = f"Discussed with {', '.join(company)}." + (
+            f" {self._speaker}: {fit_cells(said, _ROOM)}" if said else ""
+        )
         memory.episode(
             title,
             summary,
@@ -410,24 +423,24 @@ class Talk:
             source=source_of("discussion", session),
         )
 
-    def _greeting(self) -> list[Page]:
+    def _greeting(self) -> list[ChatPage]:
         memory = self.memory
         mode = memory.mode
         state = []
         if mode == "paused":
-            state.append(Line("Memory is paused: I recall, and store nothing. /memory resume", "aside"))
+            state.append(ChatLine("Memory is paused: I recall, and store nothing. /memory resume", "aside"))
         elif mode == "incognito":
-            state.append(Line("Incognito: I neither recall nor store. /memory resume", "aside"))
+            state.append(ChatLine("Incognito: I neither recall nor store. /memory resume", "aside"))
         here = self._here(memory)
         pages = self._rest() if here is None else []
         if here is not None:
-            about = f" “{fitted(here.title, _ROOM)}”" if here.title else " where you left off"
-            state.append(Line(f"Going on with{about}." if here.title else f"Going on{about}.", "aside"))
-        return [*([page(*state)] if state else []), *pages, *self._anything_waiting()]
+            about = f" “{fit_cells(here.title, _ROOM)}”" if here.title else " where you left off"
+            state.append(ChatLine(f"Going on with{about}." if here.title else f"Going on{about}.", "aside"))
+        return [*([chat_page(*state)] if state else []), *pages, *self._anything_waiting()]
 
     # inside: which conversation it is
 
-    def _here(self, memory: Memory) -> _Here | None:
+    def _here(self, memory: Memory) -> _CurrentSession | None:
         """What is under way here, unless it has been silent for half an hour."""
         now = self._clock()
         since = now - IDLE
@@ -456,14 +469,14 @@ class Talk:
                 return one.valid_from, one.session or ""
         return None
 
-    def _known(self, memory: Memory, at: datetime, session: str) -> _Here:
+    def _known(self, memory: Memory, at: datetime, session: str) -> _CurrentSession:
         began = memory.interactions(kinds=("discussion",), session=session, limit=1)
         title, text = (began[0].title, began[0].text) if began else (None, None)
-        return _Here(session, at, title, text)
+        return _CurrentSession(session, at, title, text)
 
-    def _new(self) -> _Here:
+    def _new(self) -> _CurrentSession:
         now = self._clock()
-        return _Here(self._named(now), now)
+        return _CurrentSession(self._named(now), now)
 
     def _session_before(self, memory: Memory, session: str) -> str | None:
         """The session that this place had before: the chat goes on, though a new session began."""
@@ -475,7 +488,7 @@ class Talk:
     def _named(self, now: datetime) -> str:
         return f"{self.place}@{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
 
-    def _discussion_of(self, memory: Memory, here: _Here) -> Discussion:
+    def _discussion_of(self, memory: Memory, here: _CurrentSession) -> Discussion:
         user = memory.user_id
         kept = self._discussion
         if kept is not None and (kept.session, kept.memory.user_id) == (here.session, user):
@@ -498,7 +511,7 @@ def _is_of(session: str | None, place: str) -> bool:
     return (session or "").rpartition("@")[0] == place
 
 
-def _signs(memory: Memory, outcomes: Iterable[Outcome]) -> list[Line]:
+def _change_lines(memory: Memory, outcomes: Iterable[Outcome]) -> list[ChatLine]:
     """What was remembered, changed and forgotten, each in a line."""
     done: list[tuple[str, Record]] = []
     for outcome in outcomes:
@@ -514,17 +527,20 @@ def _signs(memory: Memory, outcomes: Iterable[Outcome]) -> list[Line]:
             case Demoted(record=record):
                 done.append(("Noted, not sure", record))
     numbers = memory.numbers([record.id for _, record in done])
-    return [Line(f"{verb}: {fitted(told(record), _ROOM)}", "good", numbers.get(record.id)) for verb, record in done]
+    return [
+        ChatLine(f"{verb}: {fit_cells(record_text(record), _ROOM)}", "good", numbers.get(record.id))
+        for verb, record in done
+    ]
 
 
-def _usable(field: str, text: object) -> str:
+def _clean_input(field: str, text: object) -> str:
     """What was typed, without what no text can hold. Pasted control characters are no reason to refuse it."""
     if not isinstance(text, str):
         raise InvalidInputError(field, f"must be text, not {type(text).__name__}")
-    return storable(text)
+    return strip_unstorable(text)
 
 
-def _titled(title: str) -> str:
+def _short_title(title: str) -> str:
     """A title on one line that is not too long."""
     line = " ".join(title.split())
     if not line:

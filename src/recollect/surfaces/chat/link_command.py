@@ -6,10 +6,10 @@ from datetime import datetime
 
 from recollect.errors import ConfigError, InvalidInputError, LinkError
 from recollect.identity.identities import Identity, Joined, Pending
-from recollect.surfaces.chat.page import Choice, Line, Page, page
-from recollect.surfaces.chat.show_commands import usage
-from recollect.surfaces.chat.speaker import Asker, counted, day_of, mark
-from recollect.surfaces.chat.text_fit import fitted
+from recollect.surfaces.chat.page import ChatLine, ChatPage, Choice, chat_page
+from recollect.surfaces.chat.show_commands import usage_page
+from recollect.surfaces.chat.speaker import Asker, format_day, pluralize, short_digest
+from recollect.surfaces.chat.text_fit import fit_cells
 
 _NAMES = {"telegram": "Telegram", "terminal": "the terminal", "web": "the web"}
 _PROBLEMS = {
@@ -23,144 +23,159 @@ _PROBLEMS = {
 }
 
 
-def link(asker: Asker, argument: str) -> Page:
+def chat_link(asker: Asker, argument: str) -> ChatPage:
     """Show a code, take one, or answer what waits."""
     word, _, rest = argument.partition(" ")
     try:
         match word.casefold():
             case "" | "new":
-                return (waiting(asker) if not word else None) or _code(asker)
+                return (pending_question(asker) if not word else None) or _code_page(asker)
             case "yes":
-                return _confirmed(asker)
+                return _confirm_page(asker)
             case "no":
-                return _declined(asker)
+                return _decline_page(asker)
             case "undo":
-                return _undone(asker, rest)
+                return _unlink_page(asker, rest)
             case _:
                 return _question(asker.app.identities.enter_code(asker.identity, argument[:100]), asker.now)
     except LinkError as error:
-        return _problem(asker, error)
+        return _link_problem_page(asker, error)
     except InvalidInputError:
-        return usage("That doesn't look like a code; they are like K7QM2-XWDPA.", "link K7QM2-XWDPA")
+        return usage_page("That doesn't look like a code; they are like K7QM2-XWDPA.", "link K7QM2-XWDPA")
     except ConfigError:
-        return page(Line("Channels cannot be linked here.", "bad"))
+        return chat_page(ChatLine("Channels cannot be linked here.", "bad"))
 
 
-def waiting(asker: Asker) -> Page | None:
+def pending_question(asker: Asker) -> ChatPage | None:
     """What waits to be answered on this channel, if anything does."""
     pending = asker.app.identities.pending(asker.identity)
     return None if pending is None or pending.confirmed else _question(pending, asker.now)
 
 
-def _code(asker: Asker) -> Page:
-    others = _others(asker)
+def _code_page(asker: Asker) -> ChatPage:
+    others = _linked_identities(asker)
     code = asker.app.identities.start_link(asker.identity)
-    linked = [Line(f"Linked now: {', '.join(_name(other.channel) for other in others)}.", "aside")] if others else []
-    return page(
-        Line("One memory on two channels", "title"),
+    linked = (
+        [ChatLine(f"Linked now: {', '.join(_channel_name(other.channel) for other in others)}.", "aside")]
+        if others
+        else []
+    )
+    return chat_page(
+        ChatLine("One memory on two channels", "title"),
         *linked,
         "On the other channel, type to me:",
-        Line(f"/memory link {code.text}", "item"),
+        ChatLine(f"/memory link {code.text}", "item"),
         f"Then say yes on both. The code works once, {_minutes(asker.now, code.until)}.",
-        Line("Never give it to anybody else.", "aside"),
+        ChatLine("Never give it to anybody else.", "aside"),
         choices=[[Choice("Cancel", "link no"), *([Choice("Unlink", "link undo")] if others else [])]],
     )
 
 
-def _question(pending: Pending, now: datetime) -> Page:
+def _question(pending: Pending, now: datetime) -> ChatPage:
     here, there = sum(pending.own_counts.values()), sum(pending.other_counts.values())
-    return page(
-        Line(f"Link this channel with {_name(pending.other_channel)}?", "title"),
-        Line(f"Here: {_things(here)}", "item"),
-        Line(f"There: {_things(there)}", "item"),
+    return chat_page(
+        ChatLine(f"Link this channel with {_channel_name(pending.other_channel)}?", "title"),
+        ChatLine(f"Here: {_count_remembered(here)}", "item"),
+        ChatLine(f"There: {_count_remembered(there)}", "item"),
         "Both become one memory. Say yes only if both are you.",
-        Line(f"Both sides must say yes, {_minutes(now, pending.until)}.", "aside"),
+        ChatLine(f"Both sides must say yes, {_minutes(now, pending.until)}.", "aside"),
         choices=[[Choice("Yes, link them", "link yes"), Choice("No", "link no")]],
     )
 
 
-def _confirmed(asker: Asker) -> Page:
+def _confirm_page(asker: Asker) -> ChatPage:
     done = asker.app.identities.confirm(asker.identity)
     if isinstance(done, Joined):
         other = done.with_identity if done.identity == asker.identity else done.identity
-        until = [] if done.undo_until is None else [f"It can be undone until {day_of(done.undo_until.date())}."]
-        return page(
-            Line(f"Done: this channel and {_name(other.channel)} share one memory now.", "good"),
-            *(Line(text, "aside") for text in until),
+        until = [] if done.undo_until is None else [f"It can be undone until {format_day(done.undo_until.date())}."]
+        return chat_page(
+            ChatLine(f"Done: this channel and {_channel_name(other.channel)} share one memory now.", "good"),
+            *(ChatLine(text, "aside") for text in until),
             choices=[[Choice("See it", "show"), *([Choice("Unlink", "link undo")] if until else [])]],
         )
-    return page(
-        Line("You have said yes.", "good"),
-        f"Now say yes on {_name(done.other_channel)}, too: /memory link yes",
+    return chat_page(
+        ChatLine("You have said yes.", "good"),
+        f"Now say yes on {_channel_name(done.other_channel)}, too: /memory link yes",
         choices=[[Choice("Cancel", "link no")]],
     )
 
 
-def _declined(asker: Asker) -> Page:
+def _decline_page(asker: Asker) -> ChatPage:
     if asker.app.identities.decline(asker.identity):
-        return page(Line("Fine, nothing was linked.", "good"))
-    return page("Nothing was waiting, and nothing was linked.")
+        return chat_page(ChatLine("Fine, nothing was linked.", "good"))
+    return chat_page("Nothing was waiting, and nothing was linked.")
 
 
-def _undone(asker: Asker, which: str) -> Page:
+def _unlink_page(asker: Asker, which: str) -> ChatPage:
     """Ask which link to undo, or undo that."""
-    others = _others(asker)
+    others = _linked_identities(asker)
     if not others:
         raise LinkError("nothing", "")
     for other in others:
-        if mark(other) == which:
-            back = asker.app.identities.unlink(asker.identity if _came(asker) else other)
-            kept = [Line(f"{counted(back.kept)} changed since and stay where they are.", "aside")] if back.kept else []
-            return page(Line("Unlinked. Each channel has its own memory again, as it was before.", "good"), *kept)
-    choices = [Choice(f"Unlink {fitted(_name(other.channel), 20)}", f"link undo {mark(other)}") for other in others[:4]]
-    return page(
-        Line("Undo a link?", "title"),
+        if short_digest(other) == which:
+            back = asker.app.identities.unlink(asker.identity if _is_linked(asker) else other)
+            kept = (
+                [ChatLine(f"{pluralize(back.kept)} changed since and stay where they are.", "aside")]
+                if back.kept
+                else []
+            )
+            return chat_page(
+                ChatLine("Unlinked. Each channel has its own memory again, as it was before.", "good"), *kept
+            )
+    choices = [
+        Choice(f"Unlink {fit_cells(_channel_name(other.channel), 20)}", f"link undo {short_digest(other)}")
+        for other in others[:4]
+    ]
+    return chat_page(
+        ChatLine("Undo a link?", "title"),
         "Each channel gets its own memory back, as it was. What came since stays on one of them.",
         choices=[*([choice] for choice in choices), [Choice("Keep", "keep")]],
     )
 
 
-def _others(asker: Asker) -> list[Identity]:
+def _linked_identities(asker: Asker) -> list[Identity]:
     """With whom this channel can be parted: whom it came to, or else who came to it."""
     identities = asker.app.identities
-    home, joined = identities.resolve(asker.identity), _came(asker)
+    home, joined = identities.resolve(asker.identity), _is_linked(asker)
     known = [one for one in identities.all() if one.user_id == home and one.identity != asker.identity]
     if joined:
         first = [one.identity for one in known if not one.joined]
-        return (first or [one.identity for one in known] or [_home(home)])[:1]
+        return (first or [one.identity for one in known] or [_home_identity(home)])[:1]
     return [one.identity for one in known if one.joined]
 
 
-def _came(asker: Asker) -> bool:
+def _is_linked(asker: Asker) -> bool:
     """Whether this channel came to its memory by a link."""
     identities = asker.app.identities
     return any(one.identity == asker.identity and one.joined for one in identities.all())
 
 
-def _home(user_id: str) -> Identity:
+def _home_identity(user_id: str) -> Identity:
     channel, colon, name = user_id.partition(":")
     return Identity(channel, name) if colon else Identity("the other channel", user_id)
 
 
-def _problem(asker: Asker, error: LinkError) -> Page:
+def _link_problem_page(asker: Asker, error: LinkError) -> ChatPage:
     if error.kind == "limited" and error.retry_at is not None:
         minutes = max(1, -(-int((error.retry_at - asker.now).total_seconds()) // 60))
-        return page(Line(f"Too many wrong codes. Try again in {counted(minutes, 'minute', 'minutes')}.", "bad"))
+        return chat_page(
+            ChatLine(f"Too many wrong codes. Try again in {pluralize(minutes, 'minute', 'minutes')}.", "bad")
+        )
     if error.kind == "nothing":
         text = "Nothing waits to be linked, and nothing is linked here."
-        return page(Line(text, "bad"), choices=[[Choice("Show a code", "link new")]])
-    if error.kind == "used" and (question := waiting(asker)):
+        return chat_page(ChatLine(text, "bad"), choices=[[Choice("Show a code", "link new")]])
+    if error.kind == "used" and (question := pending_question(asker)):
         return question  # it was this very person who used it
-    return page(Line(_PROBLEMS.get(error.kind, "That cannot be linked."), "bad"))
+    return chat_page(ChatLine(_PROBLEMS.get(error.kind, "That cannot be linked."), "bad"))
 
 
-def _name(channel: str) -> str:
-    return _NAMES.get(channel, fitted(channel, 20))
+def _channel_name(channel: str) -> str:
+    return _NAMES.get(channel, fit_cells(channel, 20))
 
 
-def _things(number: int) -> str:
-    return counted(number, "thing remembered", "things remembered") if number else "nothing remembered yet"
+def _count_remembered(number: int) -> str:
+    return pluralize(number, "thing remembered", "things remembered") if number else "nothing remembered yet"
 
 
 def _minutes(now: datetime, until: datetime) -> str:
-    return f"within {counted(max(1, round((until - now).total_seconds() / 60)), 'minute', 'minutes')}"
+    return f"within {pluralize(max(1, round((until - now).total_seconds() / 60)), 'minute', 'minutes')}"

@@ -19,7 +19,7 @@ MOST_BYTES = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ChatLine:
     """One line. ``number`` is what the person can call the record by, as in ``/memory why 12``."""
 
     text: str
@@ -38,26 +38,28 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class ChatPage:
     """An answer. ``choices`` stand below it, in rows. A ``document`` goes with it, and whoever gets it deletes it."""
 
-    lines: tuple[Line, ...] = ()
+    lines: tuple[ChatLine, ...] = ()
     choices: tuple[tuple[Choice, ...], ...] = ()
     document: Path | None = None
 
     def __str__(self) -> str:
         """As plain text, without the choices; a blank line before each heading."""
-        told = [f"\n{drawn(line)}" if line.style == "heading" else drawn(line) for line in self.lines]
+        told = [f"\n{line_text(line)}" if line.style == "heading" else line_text(line) for line in self.lines]
         return "\n".join(told).removeprefix("\n")
 
 
-def page(*lines: Line | str, choices: Sequence[Sequence[Choice]] = (), document: Path | None = None) -> Page:
+def chat_page(
+    *lines: ChatLine | str, choices: Sequence[Sequence[Choice]] = (), document: Path | None = None
+) -> ChatPage:
     """A page of these lines."""
-    told = tuple(Line(line) if isinstance(line, str) else line for line in lines)
-    return Page(lines=told, choices=tuple(tuple(row) for row in choices if row), document=document)
+    told = tuple(ChatLine(line) if isinstance(line, str) else line for line in lines)
+    return ChatPage(lines=told, choices=tuple(tuple(row) for row in choices if row), document=document)
 
 
-def drawn(line: Line) -> str:
+def line_text(line: ChatLine) -> str:
     """A line as plain text."""
     number = f" #{line.number}" if line.number is not None else ""
     return f"• {line.text}{number}" if line.style == "item" else f"{line.text}{number}"

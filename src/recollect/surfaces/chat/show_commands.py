@@ -10,23 +10,23 @@ from recollect.document.memory_md import SECTIONS, section_of
 from recollect.errors import NotFoundError
 from recollect.records import USER_EDIT, Fact, Hit, JournalEntry, Record
 from recollect.search.highlight import excerpt, marks
-from recollect.surfaces.chat.page import Choice, Line, Page, drawn, fits_choice, page
+from recollect.surfaces.chat.page import ChatLine, ChatPage, Choice, chat_page, fits_choice, line_text
 from recollect.surfaces.chat.speaker import (
     SHOWN,
     Asker,
-    as_listed,
-    bring_back,
-    called,
-    counted,
-    day_of,
-    item,
-    items,
-    mark,
+    format_day,
+    full_text,
+    item_line,
+    item_lines,
+    listing_digest,
     numbers_in,
-    told,
-    whole,
+    pluralize,
+    record_by_number,
+    record_text,
+    short_digest,
+    undo_choice,
 )
-from recollect.surfaces.chat.text_fit import HEIGHT, WIDTH, fitted, lines_of, quoted
+from recollect.surfaces.chat.text_fit import HEIGHT, WIDTH, count_phone_lines, fit_cells, quote_typed
 from recollect.text import fold, terms
 
 _MOST_SECTIONS = 7
@@ -58,7 +58,7 @@ class _Section:
     @property
     def word(self) -> str:
         """What names it in a command, however long its name is."""
-        return _WORDS.get(self.name) or mark(self.name)
+        return _WORDS.get(self.name) or short_digest(self.name)
 
     def is_called(self, name: str) -> bool:
         return name == self.word or fold(name) in (fold(self.name), fold(self.word))
@@ -80,10 +80,10 @@ def _sections(asker: Asker) -> list[_Section]:
 # everything
 
 
-def show(asker: Asker, argument: str) -> Page:
+def chat_show(asker: Asker, argument: str) -> ChatPage:
     """What is remembered: everything in short, or one section."""
     if not asker.memory.exists:
-        return nothing_yet(asker)
+        return empty_memory_page(asker)
     if not argument:
         return _overview(asker, 1)
     name, number = _with_page(argument)
@@ -92,41 +92,41 @@ def show(asker: Asker, argument: str) -> Page:
         for section in sections:
             if section.is_called(wanted):
                 return _section_page(asker, section, at)
-    return why(asker, argument) if numbers_in(argument) else _no_section(asker, name, sections)
+    return chat_why(asker, argument) if numbers_in(argument) else _no_section(asker, name, sections)
 
 
-def more(asker: Asker, argument: str) -> Page:
+def chat_more(asker: Asker, argument: str) -> ChatPage:
     """The sections that found no room on the first page."""
     if not asker.memory.exists:
-        return nothing_yet(asker)
+        return empty_memory_page(asker)
     return _overview(asker, next(iter(numbers_in(argument)), 2))
 
 
-def _overview(asker: Asker, number: int) -> Page:
+def _overview(asker: Asker, number: int) -> ChatPage:
     sections = _sections(asker)
     if not sections:
-        return nothing_yet(asker)
+        return empty_memory_page(asker)
     pages = -(-len(sections) // _MOST_SECTIONS)
     number = min(max(number, 1), pages)
     shown = sections[(number - 1) * _MOST_SECTIONS : number * _MOST_SECTIONS]
-    title = Line("What I remember about you" + (f" ({number}/{pages})" if pages > 1 else ""), "title")
-    head, foot = [title, *state_of(asker)], _also(asker)
-    room = HEIGHT - sum(lines_of(drawn(line)) for line in [*head, *foot]) - 2 * len(shown)
+    title = ChatLine("What I remember about you" + (f" ({number}/{pages})" if pages > 1 else ""), "title")
+    head, foot = [title, *mode_lines(asker)], _also(asker)
+    room = HEIGHT - sum(count_phone_lines(line_text(line)) for line in [*head, *foot]) - 2 * len(shown)
     fair = _shared(room, [len(section.records) for section in shown])
     numbers = asker.numbers(r for section, few in zip(shown, fair, strict=True) for r in section.records[:few])
-    lines: list[Line] = []
+    lines: list[ChatLine] = []
     choices: list[Choice] = []
     for section, few in zip(shown, fair, strict=True):
         every = len(section.records)
         count = f" ({few} of {every:,})" if few < every else ""
-        lines.append(Line(fitted(section.name, WIDTH - len(count)) + count, "heading"))
-        lines += [item(told(record), numbers.get(record.id)) for record in section.records[:few]]
+        lines.append(ChatLine(fit_cells(section.name, WIDTH - len(count)) + count, "heading"))
+        lines += [item_line(record_text(record), numbers.get(record.id)) for record in section.records[:few]]
         if few < every:
-            choices.append(Choice(f"{fitted(section.name, 16)} +{every - few:,}", f"show {section.word}"))
+            choices.append(Choice(f"{fit_cells(section.name, 16)} +{every - few:,}", f"show {section.word}"))
     rows = [choices[begin : begin + 2] for begin in range(0, len(choices), 2)]
     turning = [Choice("‹ Back", f"more {number - 1}")] if number > 1 else []
     turning += [Choice("More sections ›", f"more {number + 1}")] if number < pages else []
-    return page(*head, *lines, *foot, choices=[*rows, turning])
+    return chat_page(*head, *lines, *foot, choices=[*rows, turning])
 
 
 def _shared(room: int, wanted: list[int]) -> list[int]:
@@ -139,66 +139,73 @@ def _shared(room: int, wanted: list[int]) -> list[int]:
     return given
 
 
-def _also(asker: Asker) -> list[Line]:
+def _also(asker: Asker) -> list[ChatLine]:
     messages = asker.memory.count().get("message", 0)
-    return [Line(f"And {counted(messages, 'message', 'messages')} of our conversations.", "aside")] if messages else []
+    return (
+        [ChatLine(f"And {pluralize(messages, 'message', 'messages')} of our conversations.", "aside")]
+        if messages
+        else []
+    )
 
 
-def state_of(asker: Asker) -> list[Line]:
+def mode_lines(asker: Asker) -> list[ChatLine]:
     """What the person should know about how memory works for them now; nothing if it is simply on."""
     mode = asker.memory.mode
     if mode == "incognito":
-        return [Line("Incognito: only you see this. I don't use it and keep nothing new.", "aside")]
+        return [ChatLine("Incognito: only you see this. I don't use it and keep nothing new.", "aside")]
     if not asker.memory.config.enabled:
-        return [Line("Memory is switched off here: nothing new is kept.", "aside")]
-    return [Line("Paused: nothing new is kept.", "aside")] if mode == "paused" else []
+        return [ChatLine("Memory is switched off here: nothing new is kept.", "aside")]
+    return [ChatLine("Paused: nothing new is kept.", "aside")] if mode == "paused" else []
 
 
-def nothing_yet(asker: Asker) -> Page:
+def empty_memory_page(asker: Asker) -> ChatPage:
     """For a person of whom nothing is known."""
-    return page(
-        Line("I don't remember anything about you yet.", "title"),
-        *state_of(asker),
+    return chat_page(
+        ChatLine("I don't remember anything about you yet.", "title"),
+        *mode_lines(asker),
         "Tell me something to keep, such as:",
-        Line("Remember that I prefer short answers.", "item"),
+        ChatLine("Remember that I prefer short answers.", "item"),
     )
 
 
 # one section
 
 
-def _section_page(asker: Asker, section: _Section, number: int) -> Page:
+def _section_page(asker: Asker, section: _Section, number: int) -> ChatPage:
     every = len(section.records)
     pages = -(-every // _PER_SECTION_PAGE)
     number = min(max(number, 1), pages)
     begin = (number - 1) * _PER_SECTION_PAGE
     turning = [Choice("‹ Back", f"show {section.word} {number - 1}")] if number > 1 else []
     turning += [Choice("More ›", f"show {section.word} {number + 1}")] if number < pages else []
-    where = [Line(f"Page {number} of {pages}, {every:,} in all", "aside")] if pages > 1 else []
-    return page(
-        Line(fitted(section.name, WIDTH), "title"),
-        *state_of(asker),
-        *items(asker, section.records[begin : begin + _PER_SECTION_PAGE], rows=2),
+    where = [ChatLine(f"Page {number} of {pages}, {every:,} in all", "aside")] if pages > 1 else []
+    return chat_page(
+        ChatLine(fit_cells(section.name, WIDTH), "title"),
+        *mode_lines(asker),
+        *item_lines(asker, section.records[begin : begin + _PER_SECTION_PAGE], rows=2),
         *where,
         choices=[turning, [Choice("All sections", "show")]],
     )
 
 
-def _no_section(asker: Asker, name: str, sections: list[_Section]) -> Page:
+def _no_section(asker: Asker, name: str, sections: list[_Section]) -> ChatPage:
     close = difflib.get_close_matches(fold(name)[:80], [word for s in sections for word in (fold(s.name), s.word)], 1)
     meant = [section for section in sections if close and close[0] in (fold(section.name), section.word)]
-    choices = [Choice(f"Show {fitted(section.name, 24)}", f"show {section.word}") for section in meant]
+    choices = [Choice(f"Show {fit_cells(section.name, 24)}", f"show {section.word}") for section in meant]
     if fits_choice(f"search {name}"):
-        choices.append(Choice(f"Search {quoted(name, 16)}", f"search {name}"))
-    return page(
-        Line(f"I don't know {quoted(name)}.", "bad"),
-        *(_has(sections[:_MOST_SECTIONS]) if sections else ()),
+        choices.append(Choice(f"Search {quote_typed(name, 16)}", f"search {name}"))
+    return chat_page(
+        ChatLine(f"I don't know {quote_typed(name)}.", "bad"),
+        *(_section_list(sections[:_MOST_SECTIONS]) if sections else ()),
         choices=[choices, [Choice("Show everything", "show")]],
     )
 
 
-def _has(sections: Iterable[_Section]) -> list[Line]:
-    return [Line("You can look at:"), *(Line(fitted(section.name, WIDTH - 2), "item") for section in sections)]
+def _section_list(sections: Iterable[_Section]) -> list[ChatLine]:
+    return [
+        ChatLine("You can look at:"),
+        *(ChatLine(fit_cells(section.name, WIDTH - 2), "item") for section in sections),
+    ]
 
 
 def _with_page(argument: str) -> tuple[str, int]:
@@ -210,144 +217,153 @@ def _with_page(argument: str) -> tuple[str, int]:
 # search
 
 
-def search(asker: Asker, argument: str) -> Page:
+def chat_search(asker: Asker, argument: str) -> ChatPage:
     """What is remembered about something, best first."""
     return _results(asker, argument.strip('"“”„ '), 1)
 
 
-def results(asker: Asker, argument: str) -> Page:
+def chat_results(asker: Asker, argument: str) -> ChatPage:
     """A further page of what a search found: ``results 2 tea``."""
     number, _, query = argument.partition(" ")
     return _results(asker, query or number, int(number) if query and number.isdecimal() and len(number) < 4 else 1)
 
 
-def _results(asker: Asker, query: str, number: int) -> Page:
+def _results(asker: Asker, query: str, number: int) -> ChatPage:
     query = query[:_MOST_CHARACTERS].strip()
     if not query:
-        return usage("What shall I look for?", "search tea")
+        return usage_page("What shall I look for?", "search tea")
     if not asker.memory.exists:
-        return nothing_yet(asker)
+        return empty_memory_page(asker)
     begin = (max(number, 1) - 1) * _PER_RESULT_PAGE
-    hits, remark = _found(asker, query, begin + _PER_RESULT_PAGE + 1)
+    hits, remark = _search_hits(asker, query, begin + _PER_RESULT_PAGE + 1)
     shown = hits[begin : begin + _PER_RESULT_PAGE]
     if not shown:
         return _nothing_found(query, after=number > 1)
     numbers = asker.numbers(hit.record for hit in shown)
     code = asker.memory.config.language
-    lines = [line for hit in shown for line in _hit(hit, numbers.get(hit.record.id), query, code)]
+    lines = [line for hit in shown for line in _hit_lines(hit, numbers.get(hit.record.id), query, code)]
     turning = [Choice("‹ Back", f"results {number - 1} {query}")] if number > 1 else []
     turning += [Choice("More ›", f"results {number + 1} {query}")] if len(hits) > begin + _PER_RESULT_PAGE else []
-    return page(
-        Line(f"Found for {quoted(query)}", "title"),
+    return chat_page(
+        ChatLine(f"Found for {quote_typed(query)}", "title"),
         *remark,
         *lines,
         choices=[[choice for choice in turning if fits_choice(choice.command)]],
     )
 
 
-def _found(asker: Asker, query: str, most: int) -> tuple[list[Hit], list[Line]]:
+def _search_hits(asker: Asker, query: str, most: int) -> tuple[list[Hit], list[ChatLine]]:
     """Hits, and what to say of them. What was only said comes in if nothing that is remembered has the words."""
     if asker.memory.mode == "incognito":
         hits = [Hit(record=record, score=1.0, raw_score=1.0) for record in asker.speaking_of(query)]
-        return hits[:most], state_of(asker)
+        return hits[:most], mode_lines(asker)
     hits = list(asker.memory.search(query, limit=most))
-    if any(_says(hit) for hit in hits):
+    if any(_has_query_word(hit) for hit in hits):
         return hits, []
-    said = [hit for hit in asker.memory.search(query, limit=most, kinds=("message",)) if _says(hit) or not hits]
-    return [*said, *hits], [Line("I didn't note it, but it came up:", "aside")] if said else []
+    said = [
+        hit for hit in asker.memory.search(query, limit=most, kinds=("message",)) if _has_query_word(hit) or not hits
+    ]
+    return [*said, *hits], [ChatLine("I didn't note it, but it came up:", "aside")] if said else []
 
 
-def _says(hit: Hit) -> bool:
+def _has_query_word(hit: Hit) -> bool:
     """Whether a word of the query itself is in it, and not only something close to it."""
-    found = frozenset(terms(whole(hit.record)))
+    found = frozenset(terms(full_text(hit.record)))
     return any(found.issuperset(terms(word)) for word in hit.words)
 
 
-def _hit(hit: Hit, number: int | None, query: str, code: str) -> list[Line]:
+def _hit_lines(hit: Hit, number: int | None, query: str, code: str) -> list[ChatLine]:
     """What was found, of a long text the part around the first match, and why."""
-    text = told(hit.record)
+    text = record_text(hit.record)
     text = " ".join((hit.passage if hit.passage and len(text) > _LONG else text).split())
     part, _ = excerpt(text, marks(text, query, code), 2 * WIDTH - 4)
-    lines = [item(part, number, rows=2)]
+    lines = [item_line(part, number, rows=2)]
     if hit.words:
-        lines.append(Line(f"   {'because of' if _says(hit) else 'close to'} {quoted(hit.words[0], 20)}", "aside"))
+        lines.append(
+            ChatLine(
+                f"   {'because of' if _has_query_word(hit) else 'close to'} {quote_typed(hit.words[0], 20)}", "aside"
+            )
+        )
     elif hit.why:
-        lines.append(Line(f"   {fitted(hit.why.partition(';')[0], 30)}", "aside"))
+        lines.append(ChatLine(f"   {fit_cells(hit.why.partition(';')[0], 30)}", "aside"))
     return lines
 
 
-def _nothing_found(query: str, *, after: bool) -> Page:
+def _nothing_found(query: str, *, after: bool) -> ChatPage:
     if after:
-        return page(f"That was all about {quoted(query)}.", choices=[[Choice("Show everything", "show")]])
-    return page(
-        Line(f"I remember nothing about {quoted(query)}."),
-        Line("Another word for it may help.", "aside"),
+        return chat_page(f"That was all about {quote_typed(query)}.", choices=[[Choice("Show everything", "show")]])
+    return chat_page(
+        ChatLine(f"I remember nothing about {quote_typed(query)}."),
+        ChatLine("Another word for it may help.", "aside"),
         choices=[[Choice("Show everything", "show")]],
     )
 
 
-def usage(problem: str, example: str) -> Page:
+def usage_page(problem: str, example: str) -> ChatPage:
     """A command that lacks something, with an example of how it goes."""
-    return page(Line(problem), Line(f"For example: /memory {example}", "aside"))
+    return chat_page(ChatLine(problem), ChatLine(f"For example: /memory {example}", "aside"))
 
 
 # why
 
 
-def why(asker: Asker, argument: str) -> Page:
+def chat_why(asker: Asker, argument: str) -> ChatPage:
     """Where something comes from, and how sure it is."""
     if not argument:
-        return usage("Of what shall I tell why I know it?", "why 12")
+        return usage_page("Of what shall I tell why I know it?", "why 12")
     if not asker.memory.exists:
-        return nothing_yet(asker)
+        return empty_memory_page(asker)
     numbers = numbers_in(argument)
     if numbers:
-        record = called(asker.memory, numbers[0])
-        return no_such_number(numbers[0]) if record is None else _explained(asker, record)
-    hits, _ = _found(asker, argument[:_MOST_CHARACTERS], 1)
-    return _explained(asker, hits[0].record) if hits else _nothing_found(argument, after=False)
+        record = record_by_number(asker.memory, numbers[0])
+        return unknown_number_page(numbers[0]) if record is None else _explanation_page(asker, record)
+    hits, _ = _search_hits(asker, argument[:_MOST_CHARACTERS], 1)
+    return _explanation_page(asker, hits[0].record) if hits else _nothing_found(argument, after=False)
 
 
-def no_such_number(number: int) -> Page:
+def unknown_number_page(number: int) -> ChatPage:
     """For a number that nothing is called by, or no longer."""
-    return page(
-        Line(f"There is no #{number}.", "bad"),
-        Line("The numbers stand behind what I show.", "aside"),
+    return chat_page(
+        ChatLine(f"There is no #{number}.", "bad"),
+        ChatLine("The numbers stand behind what I show.", "aside"),
         choices=[[Choice("Show everything", "show")]],
     )
 
 
-def _explained(asker: Asker, record: Record) -> Page:
+def _explanation_page(asker: Asker, record: Record) -> ChatPage:
     try:
         entries = asker.memory.why(record.id).entries
     except NotFoundError:  # erased elsewhere, this very moment
         entries = ()
     number = asker.numbers([record]).get(record.id)
-    shown = Line(fitted(told(record), 6 * WIDTH - 12), "text", number)
-    facts = [f"{_origin(record)} on {day_of(record.created_at.date())}."]
+    shown = ChatLine(fit_cells(record_text(record), 6 * WIDTH - 12), "text", number)
+    facts = [f"{_origin_text(record)} on {format_day(record.created_at.date())}."]
     if record.agent:
-        facts.append(f"Written down by {quoted(record.agent, 20)}.")
-    facts += [f"Based on: {quoted(said, 3 * WIDTH - 16)}" for said in _support(asker, record)[:2]]
+        facts.append(f"Written down by {quote_typed(record.agent, 20)}.")
+    facts += [f"Based on: {quote_typed(said, 3 * WIDTH - 16)}" for said in _support(asker, record)[:2]]
     if record.kind != "message":
-        facts.append(f"How sure I am: {_sure(record.confidence)}.")
+        facts.append(f"How sure I am: {_confidence_text(record.confidence)}.")
     if not record.trusted:
         facts.append("It comes from a text that is not your own, so I treat it with care.")
-    facts += _since(record, entries)
-    return page(
-        Line("Why I know this", "title"), shown, *(Line(fact, "item") for fact in facts), choices=_next(asker, record)
+    facts += _history_lines(record, entries)
+    return chat_page(
+        ChatLine("Why I know this", "title"),
+        shown,
+        *(ChatLine(fact, "item") for fact in facts),
+        choices=_next_choices(asker, record),
     )
 
 
-def _next(asker: Asker, record: Record) -> list[list[Choice]]:
+def _next_choices(asker: Asker, record: Record) -> list[list[Choice]]:
     number = asker.numbers([record]).get(record.id)
     if number is None:
         return []
     if not asker.is_active(record):
-        return [[bring_back(number, record)]] if record.status == "archived" else []
-    return [[Choice("Forget this", f"forget {number} {as_listed(record)}", danger=True)]]
+        return [[undo_choice(number, record)]] if record.status == "archived" else []
+    return [[Choice("Forget this", f"forget {number} {listing_digest(record)}", danger=True)]]
 
 
-def _origin(record: Record) -> str:
+def _origin_text(record: Record) -> str:
     origin = record.source.partition(":")[0]
     return {
         USER_EDIT: "You wrote it into your memory file",
@@ -360,7 +376,7 @@ def _origin(record: Record) -> str:
         "tool": "An assistant noted it",
         "import": "It was imported",
         "link": "It came from another channel of yours",
-    }.get(origin, f"It came from {quoted(origin, 20)}")
+    }.get(origin, f"It came from {quote_typed(origin, 20)}")
 
 
 def _support(asker: Asker, record: Record) -> list[str]:
@@ -378,11 +394,11 @@ def _support(asker: Asker, record: Record) -> list[str]:
     return said
 
 
-def _sure(confidence: float) -> str:
+def _confidence_text(confidence: float) -> str:
     return "certain" if confidence >= 0.95 else "quite sure" if confidence >= 0.7 else "not very"
 
 
-def _since(record: Record, entries: tuple[JournalEntry, ...]) -> list[str]:
+def _history_lines(record: Record, entries: tuple[JournalEntry, ...]) -> list[str]:
     """What became of it."""
     if record.status == "superseded":
         return ["It has been replaced by something newer."]
@@ -390,7 +406,7 @@ def _since(record: Record, entries: tuple[JournalEntry, ...]) -> list[str]:
     if not changes:
         return []
     last = changes[-1]
-    day, by = day_of(last.at.date()), "by you" if last.actor == "person" else "by an assistant"
+    day, by = format_day(last.at.date()), "by you" if last.actor == "person" else "by an assistant"
     if record.status == "archived":
         return [f"Forgotten on {day}, {by}."]
-    return [f"Changed {counted(len(changes), 'time', 'times')}, last on {day}, {by}."]
+    return [f"Changed {pluralize(len(changes), 'time', 'times')}, last on {day}, {by}."]

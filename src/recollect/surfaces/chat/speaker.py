@@ -19,8 +19,8 @@ from recollect.identity.identities import Identity
 from recollect.memory.memory import Memory
 from recollect.memory.mentions import records_about, topic_of
 from recollect.records import DailyEntry, Fact, Message, Note, Record
-from recollect.surfaces.chat.page import Choice, Line, drawn
-from recollect.surfaces.chat.text_fit import WIDTH, fitted, lines_of
+from recollect.surfaces.chat.page import ChatLine, Choice, line_text
+from recollect.surfaces.chat.text_fit import WIDTH, count_phone_lines, fit_cells
 
 SHOWN = ("fact", "note", "observation", "episode", "daily")
 """The kinds that are shown. Messages are looked through too; working memory is the agents' own."""
@@ -72,7 +72,7 @@ class Asker:
         return self.memory.numbers([record.id for record in records])
 
 
-def called(memory: Memory, number: int) -> Record | None:
+def record_by_number(memory: Memory, number: int) -> Record | None:
     """The record that is shown with this number, whatever became of it."""
     try:
         record = memory.numbered(number)
@@ -90,25 +90,25 @@ def numbers_in(text: str) -> list[int]:
     return list(dict.fromkeys(int(digits) for digits in re.findall(r"\d+", text)))
 
 
-def as_listed(*records: Record) -> str:
+def listing_digest(*records: Record) -> str:
     """A mark of these very records, saying what they say now."""
-    return mark(*((record.id, told(record)) for record in records))
+    return short_digest(*((record.id, record_text(record)) for record in records))
 
 
-def mark(*parts: object) -> str:
+def short_digest(*parts: object) -> str:
     """A few letters that tell whether something is still what it was when a choice was offered."""
     return f"={blake2b(repr(parts).encode(), digest_size=8).hexdigest()[:6]}"
 
 
-def bring_back(number: int, record: Record) -> Choice:
+def undo_choice(number: int, record: Record) -> Choice:
     """To take back the last change of this very record."""
-    return Choice("Bring it back", f"undo {number} {mark(record.id)}")
+    return Choice("Bring it back", f"undo {number} {short_digest(record.id)}")
 
 
 # how records are told
 
 
-def whole(record: Record) -> str:
+def full_text(record: Record) -> str:
     """All that a record says."""
     if isinstance(record, Note) and record.title:
         return f"{record.title}: {record.content}"
@@ -117,37 +117,37 @@ def whole(record: Record) -> str:
     return record.text
 
 
-def told(record: Record) -> str:
+def record_text(record: Record) -> str:
     """A record as the person reads it."""
     if isinstance(record, DailyEntry):
-        return f"{day_of(record.day)}: {record.content}"
+        return f"{format_day(record.day)}: {record.content}"
     if isinstance(record, Message):
         who = "You" if record.role == "user" and not record.speaker else record.speaker or "Assistant"
         return f"{who}: {record.content}"
-    return whole(record)
+    return full_text(record)
 
 
-def item(text: str, number: int | None, rows: int = 1) -> Line:
+def item_line(text: str, number: int | None, rows: int = 1) -> ChatLine:
     """One thing in a list, in at most so many lines of a phone."""
     cells = rows * WIDTH - 2 - (0 if number is None else len(f" #{number}"))
-    line = Line(fitted(text, cells), "item", number)
-    while lines_of(drawn(line)) > rows:  # words do not fill a line
+    line = ChatLine(fit_cells(text, cells), "item", number)
+    while count_phone_lines(line_text(line)) > rows:  # words do not fill a line
         cells -= 3
-        line = Line(fitted(line.text, cells), "item", number)
+        line = ChatLine(fit_cells(line.text, cells), "item", number)
     return line
 
 
-def items(asker: Asker, records: Sequence[Record], rows: int = 1) -> list[Line]:
+def item_lines(asker: Asker, records: Sequence[Record], rows: int = 1) -> list[ChatLine]:
     """Records in a list, with their numbers."""
     numbers = asker.numbers(records)
-    return [item(told(record), numbers.get(record.id), rows) for record in records]
+    return [item_line(record_text(record), numbers.get(record.id), rows) for record in records]
 
 
-def day_of(day: date) -> str:
+def format_day(day: date) -> str:
     """A day as people write it: 12 Nov 2026."""
     return f"{day.day} {day:%b %Y}"
 
 
-def counted(number: int, one: str = "memory", many: str = "memories") -> str:
+def pluralize(number: int, one: str = "memory", many: str = "memories") -> str:
     """``1 memory`` or ``3 memories``."""
     return f"{number:,} {one if number == 1 else many}"

@@ -22,7 +22,7 @@ _MOST_MARKS = 4
 _MOST_LOOKED_AT = 4_000
 
 
-def harmless(text: str) -> str:
+def one_safe_line(text: str) -> str:
     """The text on one line, without control characters, invisible ones and marks of direction.
 
     Joiners stay where Persian and emoji need them; of marks piled up on one letter a few stay. Text that runs to the
@@ -42,46 +42,46 @@ def harmless(text: str) -> str:
                 shown.append(character)
         elif kind not in ("Cc", "Cf", "Cs") and marks <= _MOST_MARKS:
             shown.append(character)
-    return apart(" ".join(_BLANK.sub("", "".join(shown)).split()))
+    return isolate_direction(" ".join(_BLANK.sub("", "".join(shown)).split()))
 
 
-def apart(text: str) -> str:
+def isolate_direction(text: str) -> str:
     """Text that runs to the left within marks that keep it to itself."""
     runs_left = any(unicodedata.bidirectional(character) in ("R", "AL") for character in text)
     return f"{_OPEN}{text}{_CLOSE}" if runs_left else text
 
 
-def width(text: str) -> int:
+def cell_width(text: str) -> int:
     """How many cells a text takes."""
     return cell_len(text)
 
 
-def fitted(text: str, cells: int) -> str:
+def fit_cells(text: str, cells: int) -> str:
     """The text made harmless, cut to so many cells; "…" stands for what is left out."""
     looked = text[:_MOST_LOOKED_AT]
-    shown = harmless(looked) or "(nothing to see)"
-    if width(shown) + (len(looked) < len(text)) <= cells:
+    shown = one_safe_line(looked) or "(nothing to see)"
+    if cell_width(shown) + (len(looked) < len(text)) <= cells:
         return shown if looked == text else f"{shown}…"
     bare = shown.strip(_OPEN + _CLOSE)
     end, used = 0, 1
-    while end < len(bare) and (used := used + (width(bare[end]) or bare[end] == _AS_EMOJI)) <= cells:
+    while end < len(bare) and (used := used + (cell_width(bare[end]) or bare[end] == _AS_EMOJI)) <= cells:
         end += 1
     while end and end < len(bare) and (unicodedata.category(bare[end])[0] == "M" or bare[end] in _JOINERS):
         end -= 1  # a mark belongs to the letter before it
-    return apart(bare[:end].rstrip(" " + _JOINERS) + "…")
+    return isolate_direction(bare[:end].rstrip(" " + _JOINERS) + "…")
 
 
-def quoted(text: str, cells: int = 24) -> str:
+def quote_typed(text: str, cells: int = 24) -> str:
     """What the person typed, as it is repeated to them."""
-    return f"“{fitted(text, cells)}”"
+    return f"“{fit_cells(text, cells)}”"
 
 
-def lines_of(text: str) -> int:
+def count_phone_lines(text: str) -> int:
     """How many lines of a phone a text takes, broken between words where it can be."""
     rows = 0
     for line in text.split("\n"):
         rows, used = rows + 1, 0
-        for cells in map(width, line.split(" ")):
+        for cells in map(cell_width, line.split(" ")):
             if used and used + 1 + cells <= WIDTH:
                 used += 1 + cells
             else:

@@ -43,4 +43,4 @@ def main() -> None:
         write_commands,
     )
 
-    sys.exit(program.run(sys.argv[1:]))
+    sys.exit(program.run_program(sys.argv[1:]))

@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 
 from recollect.errors import InvalidInputError
-from recollect.surfaces.cli.program import START, Command, app
+from recollect.surfaces.cli.program import START, CliCommand, app
 
 CHECKOUT = Path(__file__).parents[4]
 
@@ -21,7 +21,7 @@ def add_commands(checkout: Path = CHECKOUT) -> None:
     else:
         anything = {"ignore_unknown_options": True, "allow_extra_args": True}
         app.command(
-            "bench", cls=Command, rich_help_panel=START, epilog="recollect bench --help", context_settings=anything
+            "bench", cls=CliCommand, rich_help_panel=START, epilog="recollect bench --help", context_settings=anything
         )(_explain)
 
 

@@ -10,12 +10,12 @@ import typer
 
 from recollect.errors import LinkError
 from recollect.surfaces.cli.program import START, command
-from recollect.surfaces.cli.session import TERMINAL, Session
+from recollect.surfaces.cli.session import TERMINAL, CliSession
 
 
 @command(START, "recollect chat", "recollect chat --session thesis", "printf 'hello\\n' | recollect chat --json")
-def chat(
-    session: Session,
+def chat_command(
+    session: CliSession,
     name: Annotated[
         str | None,
         typer.Option("--session", help="A chat of its own, to come back to.", metavar="NAME"),
@@ -23,9 +23,9 @@ def chat(
 ) -> None:
     """Talk with your memory, with a model if one is set."""
     from recollect.agents.models import configured_model
-    from recollect.surfaces.chat.conversation import Talk
-    from recollect.surfaces.terminal.chat import Chat
-    from recollect.surfaces.terminal.lines import Lines, PipedLines
+    from recollect.surfaces.chat.conversation import Conversation
+    from recollect.surfaces.terminal.chat import TerminalChat
+    from recollect.surfaces.terminal.lines import PipedLines, TerminalLines
     from recollect.surfaces.terminal.screen import JsonScreen, Screen
 
     app, identity = session.recollect, (TERMINAL, session.user)
@@ -34,7 +34,7 @@ def chat(
     model = configured_model(app.config)
     try:
         place = TERMINAL if name is None else f"{TERMINAL}/{name}"
-        talk = Talk(app, identity, place=place, model=model)
+        talk = Conversation(app, identity, place=place, model=model)
         screen = JsonScreen() if session.json else Screen()
         typed = sys.stdin.isatty() and sys.stdout.isatty() and not session.json
         if typed:
@@ -42,7 +42,7 @@ def chat(
             screen.say(
                 f"Recollect, {who}with {model.name if model else 'no model'}. /help, or Ctrl-D to leave.", "aside"
             )
-        Chat(talk, screen, Lines(talk.memory, place, screen.prompt) if typed else PipedLines()).run()
+        TerminalChat(talk, screen, TerminalLines(talk.memory, place, screen.prompt) if typed else PipedLines()).run()
     finally:
         if model is not None:
             model.close()

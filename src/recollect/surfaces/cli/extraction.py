@@ -11,11 +11,11 @@ from recollect.errors import InvalidInputError
 from recollect.surfaces.cli.options import DryRun, Everyone
 from recollect.surfaces.cli.output import plain_data, progress
 from recollect.surfaces.cli.program import AGENTS, command
-from recollect.surfaces.cli.session import DONE, NOT_FOUND, STORAGE, Session, content_of
+from recollect.surfaces.cli.session import DONE, NOT_FOUND, STORAGE, CliSession, read_file_argument
 from recollect.times import parse_day, utc_now
 
 if TYPE_CHECKING:
-    from recollect.agents.consolidate import Said
+    from recollect.agents.consolidate import TranscriptMessage
     from recollect.agents.extract import Extracted
 
 _UserId = Annotated[str | None, typer.Option("--user-id", help="The same as --user.", metavar="ID")]
@@ -28,8 +28,8 @@ _Date = Annotated[str | None, typer.Option("--date", help="Which day; today othe
     "recollect extract --all",
     "recollect extract --all --date 2026-02-12 --json",
 )
-def extract(
-    session: Session, user_id: _UserId = None, all: Everyone = False, date: _Date = None, dry_run: DryRun = False
+def extract_command(
+    session: CliSession, user_id: _UserId = None, all: Everyone = False, date: _Date = None, dry_run: DryRun = False
 ) -> int:
     """Learn from what people did and said on a day, once a day."""
     from recollect.agents.extract import UNKNOWN, extract_all
@@ -51,11 +51,16 @@ def extract(
         memories = (session.recollect.user(user) for user in users)
         summary = extract_all(memories, day, extractor=session.recollect.extractor(), dry_run=dry_run, each=told)
     session.out.document(
-        {"day": day, "summary": plain_data(summary), "users": [_as_data(one) for one in done], "dry_run": dry_run}
+        {
+            "day": day,
+            "summary": plain_data(summary),
+            "users": [_extraction_data(one) for one in done],
+            "dry_run": dry_run,
+        }
     )
     for one in done:
         if not all or dry_run or (one.run is not None and one.run.status == "failed"):
-            _show(session, one, dry_run)
+            _print_extraction(session, one, dry_run)
     session.out.line(f"{summary}.")
     session.changed_nothing(dry_run)
     if dry_run and summary.tokens:
@@ -71,8 +76,8 @@ def extract(
     "recollect consolidate - --session chat-7 < transcript.jsonl",
     writes=True,
 )
-def consolidate(
-    session: Session,
+def consolidate_command(
+    session: CliSession,
     file: Annotated[
         str,
         typer.Argument(
@@ -85,7 +90,7 @@ def consolidate(
 
     if session.session is None:
         raise InvalidInputError("--session", "is needed: what is kept says which session it comes from")
-    kept = keep_decisions(session.memory, session.session, _transcript(content_of("FILE", file)))
+    kept = keep_decisions(session.memory, session.session, _parse_transcript(read_file_argument("FILE", file)))
     session.out.document(plain_data({"written": kept.written, "outcomes": kept.outcomes}))
     for outcome in kept.outcomes:
         session.out.line(outcome.message)
@@ -93,7 +98,7 @@ def consolidate(
     return DONE
 
 
-def _as_data(one: Extracted) -> dict[str, Any]:
+def _extraction_data(one: Extracted) -> dict[str, Any]:
     told = {"user": one.user_id, "skipped": one.skipped, "run": one.run}
     outcomes = [
         {"outcome": type(outcome).__name__.lower(), "message": outcome.message} for outcome in one.kept.outcomes
@@ -103,7 +108,7 @@ def _as_data(one: Extracted) -> dict[str, Any]:
     return data
 
 
-def _show(session: Session, one: Extracted, dry_run: bool) -> None:
+def _print_extraction(session: CliSession, one: Extracted, dry_run: bool) -> None:
     if one.skipped is not None:
         session.out.line(f"{one.user_id}: {one.skipped}")
         return
@@ -123,14 +128,14 @@ def _show(session: Session, one: Extracted, dry_run: bool) -> None:
             session.out.aside(f"  Note: {one.run.details[name]}")
 
 
-def _transcript(text: str) -> list[Said]:
-    from recollect.agents.consolidate import Said
+def _parse_transcript(text: str) -> list[TranscriptMessage]:
+    from recollect.agents.consolidate import TranscriptMessage
 
     found = []
     for number, line in enumerate(filter(str.strip, text.splitlines()), 1):
         try:
             message = json.loads(line)
-            found.append(Said(str(message["role"]), str(message["content"])))
+            found.append(TranscriptMessage(str(message["role"]), str(message["content"])))
         except (ValueError, TypeError, KeyError, RecursionError):
             raise InvalidInputError("FILE", f"line {number} is not an object with role and content") from None
     return found

@@ -9,12 +9,12 @@ import typer
 
 from recollect.errors import InvalidInputError
 from recollect.surfaces.cli.options import Files, Json, Root, User, Yes
-from recollect.surfaces.cli.output import counted, when
-from recollect.surfaces.cli.program import WHOLE, Group, app, command, command_below
-from recollect.surfaces.cli.session import DONE, NO, TERMINAL, Session
+from recollect.surfaces.cli.output import count_each, format_moment
+from recollect.surfaces.cli.program import WHOLE, CliGroup, app, command, command_below
+from recollect.surfaces.cli.session import DONE, NO, TERMINAL, CliSession
 
 if TYPE_CHECKING:
-    from recollect.identity.identities import Identity, Known, Pending
+    from recollect.identity.identities import BoundIdentity, Identity, Pending
 
 _Verb = TypeVar("_Verb", bound=Callable[..., int | None])
 _As = Annotated[
@@ -22,17 +22,18 @@ _As = Annotated[
     typer.Option("--as", help="Who, if not the user at this terminal: telegram:12345.", metavar="CHANNEL:NAME"),
 ]
 
-_link = typer.Typer(cls=Group)
+_link = typer.Typer(cls=CliGroup, name="link")
 app.add_typer(
     _link,
-    name="link",
     rich_help_panel=WHOLE,
     epilog="recollect link show\nrecollect link enter K7QM2-XWDPA\nrecollect link confirm",
 )
 
 
 @_link.callback()
-def _all(ctx: typer.Context, user: User = "me", root: Root = None, files: Files = None, json: Json = False) -> None:
+def _link_group(
+    ctx: typer.Context, user: User = "me", root: Root = None, files: Files = None, json: Json = False
+) -> None:
     """Join two channels into one memory, by a code."""
     given = {"user": user, "root": root, "files": files, "json": json}
     # what stands before the name of the command holds for it, too
@@ -44,40 +45,40 @@ def _link_command(*examples: str) -> Callable[[_Verb], _Verb]:
 
 
 @_link_command("recollect link show", "recollect link show --user anna")
-def show(session: Session, as_: _As = None) -> None:
+def link_show_command(session: CliSession, as_: _As = None) -> None:
     """Show a code here, to be entered on the other channel."""
-    who = _identity(session, as_, begins=True)
+    who = _acting_identity(session, as_, begins=True)
     code = session.recollect.identities.start_link(who)
     session.out.document({"identity": who, "code": code.text, "until": code.until})
     session.out.line(code.text)
-    session.out.aside(f"Enter this code on the other channel until {when(code.until)}; it works once.")
+    session.out.aside(f"Enter this code on the other channel until {format_moment(code.until)}; it works once.")
     session.out.aside("Then confirm here: recollect link confirm")
 
 
 @_link_command("recollect link enter K7QM2-XWDPA", "recollect link enter K7QM2-XWDPA --as telegram:12345")
-def enter(
-    session: Session,
+def link_enter_command(
+    session: CliSession,
     code: Annotated[str, typer.Argument(help="What the other channel shows.", metavar="CODE", show_default=False)],
     as_: _As = None,
 ) -> None:
     """Enter the code that the other channel shows."""
-    pending = session.recollect.identities.enter_code(_identity(session, as_, begins=True), code)
+    pending = session.recollect.identities.enter_code(_acting_identity(session, as_, begins=True), code)
     session.out.document(pending)
-    _tell(session, pending)
-    _hint(session, pending, as_)
+    _print_pending(session, pending)
+    _print_next_step(session, pending, as_)
 
 
 @_link_command("recollect link confirm", "recollect link confirm --yes --json")
-def confirm(session: Session, as_: _As = None, yes: Yes = False) -> int:
+def link_confirm_command(session: CliSession, as_: _As = None, yes: Yes = False) -> int:
     """Agree to what is pending; both sides have to."""
     from recollect.identity.identities import Pending
 
     session.may_ask(yes)
-    who = _identity(session, as_)
+    who = _acting_identity(session, as_)
     pending = session.recollect.identities.pending(who)
     if pending is not None and not pending.confirmed:
         if not yes:
-            _tell(session, pending)
+            _print_pending(session, pending)
         if not session.agreed("Join them?", yes):
             return NO
     done = session.recollect.identities.confirm(who)
@@ -87,45 +88,45 @@ def confirm(session: Session, as_: _As = None, yes: Yes = False) -> int:
         session.out.aside(f"The memory is that of {done.user_id!r} now (--user).")
         if done.undo_until is not None:
             session.out.aside(
-                f"To take it back, until {when(done.undo_until)}: recollect link undo --as {done.identity}"
+                f"To take it back, until {format_moment(done.undo_until)}: recollect link undo --as {done.identity}"
             )
     return DONE
 
 
 @_link_command("recollect link decline")
-def decline(session: Session, as_: _As = None) -> int:
+def link_decline_command(session: CliSession, as_: _As = None) -> int:
     """Do not join what is pending, or take back a code."""
-    declined = session.recollect.identities.decline(_identity(session, as_))
+    declined = session.recollect.identities.decline(_acting_identity(session, as_))
     session.out.document({"declined": declined})
     session.out.line("Declined; nothing was joined." if declined else "There was nothing to decline.")
     return DONE if declined else NO
 
 
 @_link_command("recollect link status", "recollect link status --as telegram:12345 --json")
-def status(session: Session, as_: _As = None) -> None:
+def link_status_command(session: CliSession, as_: _As = None) -> None:
     """Show what waits here, and what is joined."""
-    who, identities = _identity(session, as_), session.recollect.identities
+    who, identities = _acting_identity(session, as_), session.recollect.identities
     home = identities.resolve(who)
     own = {str(who), home, *([session.user] if as_ is None else [])}
     joined = [one for one in identities.all() if one.user_id in own]
     pending, until = identities.pending(who), identities.code_until(who)
     session.out.document({"identity": who, "user": home, "pending": pending, "code_until": until, "identities": joined})
     if pending is not None:
-        _tell(session, pending)
-        _hint(session, pending, as_)
+        _print_pending(session, pending)
+        _print_next_step(session, pending, as_)
     elif until is not None:
-        session.out.line(f"A code is shown; it can be entered until {when(until)}.")
+        session.out.line(f"A code is shown; it can be entered until {format_moment(until)}.")
     if joined:
-        _list(session, joined)
+        _print_identities(session, joined)
     elif pending is None and until is None:
         session.out.line(f"{who} is joined with nothing, and nothing waits.")
 
 
 @_link_command("recollect link undo --as telegram:12345")
-def undo(session: Session, as_: _As = None, yes: Yes = False) -> int:
+def link_undo_command(session: CliSession, as_: _As = None, yes: Yes = False) -> int:
     """Take a joining back, within 30 days."""
     session.may_ask(yes)
-    who = _identity(session, as_)
+    who = _acting_identity(session, as_)
     question = f"Undo the last joining of {who}? What was learned together since stays with the other."
     if not session.agreed(question, yes):
         return NO
@@ -136,8 +137,8 @@ def undo(session: Session, as_: _As = None, yes: Yes = False) -> int:
 
 
 @command(WHOLE, "recollect identities", "recollect identities --bind telegram:12345 --user anna")
-def identities(
-    session: Session,
+def identities_command(
+    session: CliSession,
     bind: Annotated[
         str | None,
         typer.Option("--bind", help="From now on this identity is the user.", metavar="CHANNEL:NAME"),
@@ -146,19 +147,19 @@ def identities(
     """Show who is who on which channel."""
     known = session.recollect.identities
     if bind is not None:
-        known.bind(_parsed("--bind", bind), session.user)
+        known.bind(_parse_identity("--bind", bind), session.user)
     found = known.all()
     session.out.document(found)
     if found:
-        _list(session, found)
+        _print_identities(session, found)
     else:
         session.out.aside("Nobody is joined: each identity is a user of its own, such as telegram:12345.")
 
 
-def _identity(session: Session, given: str | None, *, begins: bool = False) -> Identity:
+def _acting_identity(session: CliSession, given: str | None, *, begins: bool = False) -> Identity:
     """The identity that was named, or the user as this terminal knows them."""
     if given is not None:
-        return _parsed("--as", given)
+        return _parse_identity("--as", given)
     from recollect.identity.identities import check_identity
 
     who = check_identity((TERMINAL, session.user))
@@ -167,7 +168,7 @@ def _identity(session: Session, given: str | None, *, begins: bool = False) -> I
     return who
 
 
-def _parsed(option: str, given: str) -> Identity:
+def _parse_identity(option: str, given: str) -> Identity:
     from recollect.identity.identities import check_identity
 
     channel, colon, name = given.partition(":")
@@ -176,21 +177,23 @@ def _parsed(option: str, given: str) -> Identity:
     return check_identity((channel, name))
 
 
-def _tell(session: Session, pending: Pending) -> None:
+def _print_pending(session: CliSession, pending: Pending) -> None:
     session.out.line(pending.message)
-    here, there = counted(pending.own_counts) or "nothing yet", counted(pending.other_counts) or "nothing yet"
-    session.out.pairs([("here", here), (pending.other_channel, there), ("until", when(pending.until))])
+    here, there = count_each(pending.own_counts) or "nothing yet", count_each(pending.other_counts) or "nothing yet"
+    session.out.pairs([("here", here), (pending.other_channel, there), ("until", format_moment(pending.until))])
 
 
-def _hint(session: Session, pending: Pending, given: str | None) -> None:
+def _print_next_step(session: CliSession, pending: Pending, given: str | None) -> None:
     if not pending.confirmed:
         who = "" if given is None else f" --as {given}"
         session.out.aside(f"To agree: recollect link confirm{who}   To refuse: recollect link decline{who}")
 
 
-def _list(session: Session, found: list[Known]) -> None:
+def _print_identities(session: CliSession, found: list[BoundIdentity]) -> None:
     rows = []
     for one in found:
         way = "joined" if one.joined else "own" if str(one.identity) == one.user_id else "bound"
-        rows.append((str(one.identity), one.user_id, way, "" if one.undo_until is None else when(one.undo_until)))
+        rows.append(
+            (str(one.identity), one.user_id, way, "" if one.undo_until is None else format_moment(one.undo_until))
+        )
     session.out.table(("identity", "user", "how", "can be undone until"), rows)

@@ -11,19 +11,18 @@ import typer
 from recollect.errors import InvalidInputError, StoreError
 from recollect.records import ExtractionRun, Interaction, Refused, Reported
 from recollect.surfaces.cli.options import Everyone, Files, Given, Json, Last, Root, User
-from recollect.surfaces.cli.output import SHORT_ID, progress, shortened, when
-from recollect.surfaces.cli.program import AGENTS, Group, app, command, command_below
-from recollect.surfaces.cli.session import DONE, STORAGE, Session, content_of
+from recollect.surfaces.cli.output import SHORT_ID, format_moment, progress, shorten_line
+from recollect.surfaces.cli.program import AGENTS, CliGroup, app, command, command_below
+from recollect.surfaces.cli.session import DONE, STORAGE, CliSession, read_file_argument
 from recollect.times import utc_now
 
 _Verb = TypeVar("_Verb", bound=Callable[..., int | None])
 _MOST_LISTED = 20
 _MOST_SHOWN, _MOST_KIND = 160, 24
 
-_events = typer.Typer(cls=Group)
+_events = typer.Typer(cls=CliGroup, name="events")
 app.add_typer(
     _events,
-    name="events",
     rich_help_panel=AGENTS,
     epilog='recollect events report save --title "Rust async"\nrecollect events import events.jsonl\n'
     "recollect events list --kind reaction",
@@ -31,24 +30,26 @@ app.add_typer(
 
 
 @_events.callback()
-def _all(ctx: typer.Context, user: User = "me", root: Root = None, files: Files = None, json: Json = False) -> None:
+def _events_group(
+    ctx: typer.Context, user: User = "me", root: Root = None, files: Files = None, json: Json = False
+) -> None:
     """Report what the person did, and list it."""
     given = {"user": user, "root": root, "files": files, "json": json}
     # what stands before the name of the command holds for it, too
     ctx.default_map = dict.fromkeys(("report", "import", "list"), given)
 
 
-def _event(*examples: str, mirrors: str | None = None, without: Sequence[str] = ()) -> Callable[[_Verb], _Verb]:
+def _event_command(*examples: str, mirrors: str | None = None, without: Sequence[str] = ()) -> Callable[[_Verb], _Verb]:
     return command_below(_events, *examples, mirrors=mirrors, without=without)
 
 
-@_event(
+@_event_command(
     'recollect events report reaction --value 👍 --title "Rust async" --topic rust',
     "recollect events report command --value /saved --id update-4711",
     'recollect events report discussion --title "Rust async" --session chat-7',
     mirrors="report",
 )
-def report(session: Session, given: Given) -> int:
+def events_report_command(session: CliSession, given: Given) -> int:
     """Report one thing the person did or was given."""
     outcome = session.memory.report(**given)
     code = session.answer(outcome)
@@ -57,23 +58,24 @@ def report(session: Session, given: Given) -> int:
     return code
 
 
-@_event("recollect events import events.jsonl", "recollect events import - --skip-bad < events.jsonl")
-def import_(
-    session: Session,
+@_event_command("recollect events import events.jsonl", "recollect events import - --skip-bad < events.jsonl")
+def events_import_command(
+    session: CliSession,
     file: Annotated[
         str, typer.Argument(help="A JSON object a line; - reads standard input.", metavar="FILE", show_default=False)
     ],
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Store the good lines all the same.")] = False,
 ) -> int:
     """Report many things at once, from JSON Lines."""
-    good, bad = _read(content_of("FILE", file))
+    good, bad = _parse_lines(read_file_argument("FILE", file))
     if bad and not skip_bad:
         for number, problem in list(bad.items())[:_MOST_LISTED]:
             session.out.aside(f"line {number}: {problem}")
         number, problem = next(iter(bad.items()))
         first = f", the first is line {number} ({problem})" if session.json else ""
         raise InvalidInputError(
-            "FILE", f"{_lines(len(bad))} cannot be read{first}; nothing was stored. Correct the file, or add --skip-bad"
+            "FILE",
+            f"{_count_lines(len(bad))} cannot be read{first}; nothing was stored. Correct the file, or add --skip-bad",
         )
     with progress("Storing") as tell:
         outcomes = session.memory.report_many(good, progress=tell)
@@ -88,11 +90,11 @@ def import_(
     for number, problem in list(bad.items())[:_MOST_LISTED]:
         session.out.aside(f"line {number}: {problem}")
     if len(bad) > _MOST_LISTED:
-        session.out.aside(f"… and {_lines(len(bad) - _MOST_LISTED)} more (all of them with --json)")
+        session.out.aside(f"… and {_count_lines(len(bad) - _MOST_LISTED)} more (all of them with --json)")
     return DONE
 
 
-def _read(text: str) -> tuple[list[Interaction], dict[int, InvalidInputError]]:
+def _parse_lines(text: str) -> tuple[list[Interaction], dict[int, InvalidInputError]]:
     """What the lines hold, and by number those that hold nothing good."""
     from recollect.memory.interaction_log import read_lines
 
@@ -110,19 +112,19 @@ def _read(text: str) -> tuple[list[Interaction], dict[int, InvalidInputError]]:
     return good, bad
 
 
-def _lines(number: int) -> str:
+def _count_lines(number: int) -> str:
     return f"{number:,} {'line' if number == 1 else 'lines'}"
 
 
-@_event(
+@_event_command(
     "recollect events list",
     "recollect events list --kind reaction --kind save --since 2026-02-12",
     "recollect events list --session chat-7 --limit 0 --json",
     mirrors="interactions",
     without=("newest_first",),
 )
-def list_(
-    session: Session,
+def events_list_command(
+    session: CliSession,
     given: Given,
     limit: Last = 20,
 ) -> None:
@@ -134,20 +136,23 @@ def list_(
         hidden = memory.mode == "incognito"
         session.out.aside("Nothing is recalled: memory is incognito." if hidden else "No interactions.")
         return
-    rows = [(one.id[-SHORT_ID:], when(one.at, zone=False), one.kind, one.value or "", _about(one)) for one in found]
+    rows = [
+        (one.id[-SHORT_ID:], format_moment(one.at, zone=False), one.kind, one.value or "", _event_subject(one))
+        for one in found
+    ]
     session.out.table(("id", "when (UTC)", "kind", "value", "about"), rows)
     if len(found) == limit and sys.stdout.isatty():
         session.out.aside(f"The last {limit}; more with --limit.")
 
 
-def _about(one: Interaction) -> str:
+def _event_subject(one: Interaction) -> str:
     text = ": ".join(filter(None, [one.title or one.item, one.text])) or one.session or ""
-    return shortened(text, _MOST_SHOWN) + (f" [{', '.join(one.topics)}]" if one.topics else "")
+    return shorten_line(text, _MOST_SHOWN) + (f" [{', '.join(one.topics)}]" if one.topics else "")
 
 
 @command(AGENTS, "recollect runs", "recollect runs --all --limit 100 --json", mirrors="runs", without=("since",))
-def runs(
-    session: Session,
+def runs_command(
+    session: CliSession,
     given: Given,
     limit: Last = 20,
     all: Everyone = False,
@@ -168,14 +173,14 @@ def runs(
         session.out.aside("Nothing was extracted yet." if kind is None else f"There is no run of the kind {kind}.")
         return STORAGE if unread else DONE
     head = ("day", "kind", "status", "interactions", "written", "updated", "tokens", "ms", "error")
-    rows = [(user, *_row(run)) if all else _row(run) for user, run in found]
+    rows = [(user, *_run_row(run)) if all else _run_row(run) for user, run in found]
     session.out.table(("user", *head) if all else head, rows, right=head[3:-1])
     return STORAGE if unread else DONE
 
 
-def _row(run: ExtractionRun) -> tuple[str, ...]:
+def _run_row(run: ExtractionRun) -> tuple[str, ...]:
     counts = (run.interactions_processed, run.memories_written, run.memories_updated, run.tokens_used)
     took = "" if run.duration_ms is None else f"{run.duration_ms:,}"
-    error = shortened(run.error or "", _MOST_SHOWN)
-    kind = shortened(run.kind, _MOST_KIND)
+    error = shorten_line(run.error or "", _MOST_SHOWN)
+    kind = shorten_line(run.kind, _MOST_KIND)
     return (str(run.day), kind, run.status, *(f"{count:,}" for count in counts), took, error)

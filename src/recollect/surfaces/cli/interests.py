@@ -9,9 +9,9 @@ import typer
 
 from recollect.errors import InvalidInputError
 from recollect.surfaces.cli.options import Given
-from recollect.surfaces.cli.output import Marked, shortened
+from recollect.surfaces.cli.output import Marked, shorten_line
 from recollect.surfaces.cli.program import RECALL, WHOLE, command
-from recollect.surfaces.cli.session import Session, content_of
+from recollect.surfaces.cli.session import CliSession, read_file_argument
 
 _MOST_SHOWN = 160
 
@@ -23,8 +23,8 @@ _MOST_SHOWN = 160
     mirrors="rank",
     without=("items",),
 )
-def rank(
-    session: Session,
+def rank_command(
+    session: CliSession,
     given: Given,
     file: Annotated[
         str,
@@ -36,7 +36,7 @@ def rank(
     ],
 ) -> None:
     """Order things to read by what the person cares about."""
-    found = session.memory.rank(_items(content_of("FILE", file)), **given)
+    found = session.memory.rank(_parse_ranked_items(read_file_argument("FILE", file)), **given)
     session.out.document(found)
     if not found:
         session.out.aside("There is nothing to rank.")
@@ -44,7 +44,7 @@ def rank(
     as_given = not any(reason.ids for one in found for reason in one.reasons)
     rows = []
     for one in found:
-        text = Marked(_shown(one.item), below=[one.why] if one.why and not as_given else ())
+        text = Marked(_item_label(one.item), below=[one.why] if one.why and not as_given else ())
         rows.append((f"{one.score:+.2f}" if one.score else "0", str(one.position + 1), text))
     session.out.table(("score", "was", "item"), rows, right=("score", "was"))
     if as_given:
@@ -52,8 +52,8 @@ def rank(
 
 
 @command(WHOLE, "recollect trends", "recollect trends --at-least 20 --days 7 --json")
-def trends(
-    session: Session,
+def trends_command(
+    session: CliSession,
     at_least: Annotated[
         int, typer.Option("--at-least", "-k", help="Shared by so many users; 5 or more.", metavar="NUMBER")
     ] = 5,
@@ -71,7 +71,7 @@ def trends(
     session.out.table(("users", "topic"), [(f"{one.users:,}+", one.topic) for one in found], right=("users",))
 
 
-def _items(text: str) -> list[Any]:
+def _parse_ranked_items(text: str) -> list[Any]:
     items: list[Any] = []
     for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
         said = line.strip()
@@ -85,8 +85,8 @@ def _items(text: str) -> list[Any]:
     return items
 
 
-def _shown(item: Any) -> str:
+def _item_label(item: Any) -> str:
     if isinstance(item, dict):
         topics = item.get("topics")
         item = item.get("title") or item.get("text") or (topics if isinstance(topics, str) else ", ".join(topics or ()))
-    return shortened(str(item), _MOST_SHOWN)
+    return shorten_line(str(item), _MOST_SHOWN)

@@ -10,15 +10,14 @@ import typer
 from recollect.identity.login import Login
 from recollect.store.keys import DEFAULT_TENANT
 from recollect.surfaces.cli.options import Files, Json, Root, User
-from recollect.surfaces.cli.output import when
-from recollect.surfaces.cli.program import AGENTS, Group, app, command, command_below
-from recollect.surfaces.cli.session import Session
+from recollect.surfaces.cli.output import format_moment
+from recollect.surfaces.cli.program import AGENTS, CliGroup, app, command, command_below
+from recollect.surfaces.cli.session import CliSession
 from recollect.times import to_text
 
-_keys = typer.Typer(cls=Group)
+_keys = typer.Typer(cls=CliGroup, name="keys")
 app.add_typer(
     _keys,
-    name="keys",
     rich_help_panel=AGENTS,
     epilog="recollect keys create --name website\nrecollect keys list\nrecollect keys revoke 4f0c2a9be1d35786\n"
     "recollect keys renew",
@@ -26,7 +25,9 @@ app.add_typer(
 
 
 @_keys.callback()
-def _all(ctx: typer.Context, user: User = "me", root: Root = None, files: Files = None, json: Json = False) -> None:
+def _keys_group(
+    ctx: typer.Context, user: User = "me", root: Root = None, files: Files = None, json: Json = False
+) -> None:
     """Make, list and revoke keys to the HTTP API."""
     given = {"user": user, "root": root, "files": files, "json": json}
     ctx.default_map = dict.fromkeys(("create", "list", "revoke", "renew"), given)
@@ -35,8 +36,8 @@ def _all(ctx: typer.Context, user: User = "me", root: Root = None, files: Files 
 @command_below(
     _keys, "recollect keys create", "recollect keys create --tenant acme --scope admin", "recollect keys create --json"
 )
-def create(
-    session: Session,
+def keys_create_command(
+    session: CliSession,
     tenant: Annotated[
         str, typer.Option("--tenant", help="The application whose users it is for.", metavar="NAME")
     ] = "default",
@@ -51,7 +52,7 @@ def create(
 
 
 @command_below(_keys, "recollect keys list", "recollect keys list --json")
-def list_(session: Session) -> None:
+def keys_list_command(session: CliSession) -> None:
     """The keys there are, without what lets anybody in."""
     found = session.recollect.keys.all()
     session.out.document(found)
@@ -59,15 +60,22 @@ def list_(session: Session) -> None:
         session.out.aside("There is no key: on this machine everybody may use the API, and nobody from elsewhere.")
         return
     rows = [
-        (key.id, key.tenant, key.scope, key.name, when(key.made_at), when(key.revoked_at) if key.revoked_at else "")
+        (
+            key.id,
+            key.tenant,
+            key.scope,
+            key.name,
+            format_moment(key.made_at),
+            format_moment(key.revoked_at) if key.revoked_at else "",
+        )
         for key in found
     ]
     session.out.table(("id", "tenant", "scope", "name", "made", "revoked"), rows)
 
 
 @command_below(_keys, "recollect keys revoke 4f0c2a9be1d35786")
-def revoke(
-    session: Session,
+def keys_revoke_command(
+    session: CliSession,
     key: Annotated[str, typer.Argument(help="The id of a key.", metavar="ID", show_default=False)],
 ) -> None:
     """Let nobody in with a key any more, at once and everywhere."""
@@ -77,11 +85,13 @@ def revoke(
 
 
 @command_below(_keys, "recollect keys renew")
-def renew(session: Session) -> None:
-    """Sign tokens, links and visits anew, as after a backup was stolen."""
+def keys_renew_command(session: CliSession) -> None:
+    """Sign tokens, links and login sessions anew, as after a backup was stolen."""
     session.recollect.keys.renew_secret()
     session.out.document({"renewed": True})
-    session.out.line("Tokens, links and visits of before are worth nothing. Start every process anew that serves.")
+    session.out.line(
+        "Tokens, links and login sessions of before are worth nothing. Start every process anew that serves."
+    )
 
 
 @command(
@@ -90,8 +100,8 @@ def renew(session: Session) -> None:
     "recollect login --user 42 --tenant acme",
     "recollect login --operator",
 )
-def login(
-    session: Session,
+def login_command(
+    session: CliSession,
     tenant: Annotated[
         str, typer.Option("--tenant", help="The application whose user it is.", metavar="NAME")
     ] = "default",
@@ -105,4 +115,4 @@ def login(
     link = f"{where}/login?code={quote(code)}"
     session.out.document({"link": link, "code": code, "until": to_text(until)})
     session.out.line(link)
-    session.out.aside(f"It is good once, until {when(until)}. Whoever opens it is let in.")
+    session.out.aside(f"It is good once, until {format_moment(until)}. Whoever opens it is let in.")

@@ -10,7 +10,7 @@ import typer
 
 from recollect.errors import InvalidInputError, MissingExtraError
 from recollect.surfaces.cli.program import AGENTS, command
-from recollect.surfaces.cli.session import Session
+from recollect.surfaces.cli.session import CliSession
 
 if TYPE_CHECKING:
     from recollect.surfaces.http_server import Address
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     "recollect mcp --http 8765 --user me",
     "recollect mcp --http 8765 --tokens tokens.txt",
 )
-def mcp(
-    session: Session,
+def mcp_command(
+    session: CliSession,
     ctx: typer.Context,
     suite: Annotated[
         list[str] | None, typer.Option("--suite", help="Tools to offer (notes); may be repeated.", metavar="NAME")
@@ -53,7 +53,7 @@ def mcp(
         import mcp as _  # noqa: F401
     except ImportError:
         raise MissingExtraError("mcp", "recollect mcp") from None
-    from recollect.surfaces.mcp.authentication import Caller, checked_suites
+    from recollect.surfaces.mcp.authentication import McpCaller, checked_suites
 
     log_to_stderr()
     suites = checked_suites(suite)
@@ -64,7 +64,7 @@ def mcp(
                 raise InvalidInputError(name, "goes with --http")
         from recollect.surfaces.mcp import stdio
 
-        stdio.run(session.recollect, Caller(session.user, suites))
+        stdio.run_stdio(session.recollect, McpCaller(session.user, suites))
         return
     from recollect.surfaces.http_server import Address
     from recollect.surfaces.mcp import http as over_http
@@ -76,7 +76,7 @@ def mcp(
         raise InvalidInputError(
             "--http", "listens on every address: say by which name it is reached, with --allow-host"
         )
-    over_http.run(session.recollect, callers, address, allow_host or ())
+    over_http.run_http(session.recollect, callers, address, allow_host or ())
 
 
 def _callers(
@@ -88,7 +88,7 @@ def _callers(
     address: Address,
 ) -> Callers:
     """How it is known who calls; an error where that would not be safe."""
-    from recollect.surfaces.mcp.authentication import Caller, NamedByProxy, OneCaller, TokenFile
+    from recollect.surfaces.mcp.authentication import McpCaller, NamedByProxy, OneCaller, TokenFile
 
     if sum(given is not None for given in (user, tokens, user_header)) != 1:
         raise InvalidInputError("--http", "needs to know who the users are: one of --user, --tokens and --user-header")
@@ -107,7 +107,7 @@ def _callers(
     assert user is not None
     if not address.is_loopback:
         raise InvalidInputError("--http", f"anybody who reaches {address.host} would be {user!r}; use --tokens")
-    return OneCaller(Caller(user, suites))
+    return OneCaller(McpCaller(user, suites))
 
 
 class _Brief(logging.Formatter):

@@ -15,9 +15,9 @@ import typer
 from recollect.errors import ConfigError, InvalidInputError, NotFoundError, RecollectError, StoreError
 from recollect.records import Spending
 from recollect.surfaces.cli.options import DryRun, Everyone, Given, Yes
-from recollect.surfaces.cli.output import counted, plain_data, progress
+from recollect.surfaces.cli.output import count_each, plain_data, progress
 from recollect.surfaces.cli.program import START, WHOLE, command
-from recollect.surfaces.cli.session import DONE, NO, STORAGE, Session
+from recollect.surfaces.cli.session import DONE, NO, STORAGE, CliSession
 from recollect.userid import folder_name
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ _MOST_REASONS = 20
 
 
 @command(WHOLE, "recollect export", "recollect export backup.zip --yes")
-def export(
-    session: Session,
+def export_command(
+    session: CliSession,
     path: Annotated[
         Path | None,
         typer.Argument(help="The archive, - for standard output; otherwise named after user and day.", metavar="PATH"),
@@ -61,11 +61,11 @@ def _inactive(memory: Memory) -> int:
 
 def _held(active: Mapping[str, int], inactive: int) -> str:
     """Return what an archive holds, in the same words after an export and after it was restored."""
-    told = [counted(active), f"{inactive:,} forgotten or superseded" if inactive else ""]
+    told = [count_each(active), f"{inactive:,} forgotten or superseded" if inactive else ""]
     return ", ".join(filter(None, told)) or "empty"
 
 
-def _export_to_standard_output(session: Session, memory: Memory) -> int:
+def _export_to_standard_output(session: CliSession, memory: Memory) -> int:
     import shutil
     import tempfile
 
@@ -87,8 +87,8 @@ def _export_to_standard_output(session: Session, memory: Memory) -> int:
     "recollect import mem0.json --from-user 42",
     name="import",
 )
-def import_(
-    session: Session,
+def import_command(
+    session: CliSession,
     path: Annotated[
         str,
         typer.Argument(
@@ -108,21 +108,21 @@ def import_(
     from recollect.memory.transfer import check_source
 
     memory = session.memory
-    check_source(check.path("path", path))
+    check_source(check.check_path("path", path))
     question = f"Add to the memory of {session.user!r}, which is in use?"
     if memory.exists and not dry_run and not session.agreed(question, yes):
         return NO
     with progress("Importing") as tell:
         report = memory.import_(path, from_user=from_user, dry_run=dry_run, progress=tell)
     session.out.document(plain_data(report) | ({"dry_run": True} if dry_run else {}))
-    _imported(session, report)
+    _print_import(session, report)
     if report.format == "recollect" and report.run is None and not dry_run:
         session.out.line(f"Restored: {_held(memory.count(), _inactive(memory))}.")
     session.changed_nothing(dry_run)
     return DONE
 
 
-def _imported(session: Session, report: ImportReport) -> None:
+def _print_import(session: CliSession, report: ImportReport) -> None:
     parts = [
         f"{number:,} {what}"
         for number, what in (
@@ -148,13 +148,13 @@ def _imported(session: Session, report: ImportReport) -> None:
 
 
 @command(WHOLE, "recollect verify", "recollect verify --all --json")
-def verify(session: Session, all: Everyone = False) -> int:
+def verify_command(session: CliSession, all: Everyone = False) -> int:
     """Prove that database, journal and files agree."""
     from recollect.memory.files.placement import PUT_RIGHT
 
     worst, damaged = DONE, False
     answers: list[dict[str, Any]] = []
-    for user, problems in _each(session, all, "Verifying", lambda memory, tell: memory.verify(progress=tell)):
+    for user, problems in _for_each_user(session, all, "Verifying", lambda memory, tell: memory.verify(progress=tell)):
         failed = isinstance(problems, RecollectError)
         found = [str(problems)] if isinstance(problems, RecollectError) else problems
         worst = max(worst, STORAGE if failed else NO if found else DONE)
@@ -172,18 +172,18 @@ def verify(session: Session, all: Everyone = False) -> int:
 
 
 @command(WHOLE, "recollect upkeep", "recollect upkeep --all", writes=True)
-def upkeep(session: Session, all: Everyone = False, dry_run: DryRun = False) -> int:
+def upkeep_command(session: CliSession, all: Everyone = False, dry_run: DryRun = False) -> int:
     """Remove what has expired, and keep MEMORY.md short."""
     worst = DONE
     answers: list[dict[str, Any]] = []
-    for user, report in _each(session, all, "Upkeep", lambda memory, _: memory.upkeep(dry_run=dry_run)):
+    for user, report in _for_each_user(session, all, "Upkeep", lambda memory, _: memory.upkeep(dry_run=dry_run)):
         if isinstance(report, RecollectError):
             worst = STORAGE
             answers.append({"user": user, "error": str(report)})
             session.out.line(f"{user}: {report}")
             continue
         answers.append({"user": user, **plain_data(report)} | ({"dry_run": True} if dry_run else {}))
-        gone = counted(report.expired | {"tool call": report.calls, "interaction": report.interactions})
+        gone = count_each(report.expired | {"tool call": report.calls, "interaction": report.interactions})
         done = f"{'would remove' if dry_run else 'removed'} {gone}"
         session.out.line(f"{user}: {done if gone else 'nothing has expired'}")
         session.out.asides(report.notices)
@@ -193,8 +193,8 @@ def upkeep(session: Session, all: Everyone = False, dry_run: DryRun = False) -> 
 
 
 @command(WHOLE, "recollect rebuild --dry-run", "recollect rebuild", writes=True)
-def rebuild(
-    session: Session,
+def rebuild_command(
+    session: CliSession,
     force: Annotated[bool, typer.Option("--force", help="Even if the database is in order.")] = False,
     yes: Yes = False,
     dry_run: DryRun = False,
@@ -211,7 +211,7 @@ def rebuild(
         report = memory.rebuild(force=force)
     session.out.document(plain_data(report) | ({"dry_run": True} if dry_run else {}))
     files = f", {report.from_files} of them from the files" if report.from_files else ""
-    session.out.line(f"Restored: {counted(report.restored) or 'nothing'}{files}.")
+    session.out.line(f"Restored: {count_each(report.restored) or 'nothing'}{files}.")
     session.out.line("Not recovered:" if report.lost else "Nothing was lost.")
     for lost in report.lost:
         session.out.line(f"  {lost}")
@@ -222,7 +222,7 @@ def rebuild(
     return DONE
 
 
-def _rebuild_a_copy(session: Session, force: bool) -> RebuildReport:
+def _rebuild_a_copy(session: CliSession, force: bool) -> RebuildReport:
     """The real thing, on a copy of the user's folder that is thrown away."""
     import tempfile
 
@@ -277,20 +277,20 @@ def _copy_live_files(sources: Sequence[Path], target: Path) -> None:
 
 
 @command(WHOLE, "recollect rebuild-index", "recollect rebuild-index --all", name="rebuild-index")
-def rebuild_index(session: Session, all: Everyone = False) -> int:
+def rebuild_index_command(session: CliSession, all: Everyone = False) -> int:
     """Build the search index anew from the records."""
-    indexed = _each(session, all, "Indexing", lambda memory, _: memory.rebuild_index())
-    return _made(session, all, indexed, "record", "indexed")
+    indexed = _for_each_user(session, all, "Indexing", lambda memory, _: memory.rebuild_index())
+    return _print_counts(session, all, indexed, "record", "indexed")
 
 
 @command(WHOLE, "recollect embed", "recollect embed --all")
-def embed(session: Session, all: Everyone = False) -> int:
+def embed_command(session: CliSession, all: Everyone = False) -> int:
     """Make the vectors that are missing, for search by meaning."""
-    embedded = _each(session, all, "Embedding", lambda memory, tell: memory.embed(progress=tell))
-    return _made(session, all, embedded, "vector", "made")
+    embedded = _for_each_user(session, all, "Embedding", lambda memory, tell: memory.embed(progress=tell))
+    return _print_counts(session, all, embedded, "vector", "made")
 
 
-def _made(session: Session, everyone: bool, results: Iterator[tuple[str, Any]], what: str, done: str) -> int:
+def _print_counts(session: CliSession, everyone: bool, results: Iterator[tuple[str, Any]], what: str, done: str) -> int:
     """Tell how many were made for whom."""
     worst = DONE
     answers: list[dict[str, Any]] = []
@@ -307,16 +307,16 @@ def _made(session: Session, everyone: bool, results: Iterator[tuple[str, Any]], 
 
 
 @command(WHOLE, "recollect usage", "recollect usage --since 2026-02-01 --until 2026-02-28 --json", mirrors="usage")
-def usage(session: Session, given: Given) -> None:
+def usage_command(session: CliSession, given: Given) -> None:
     """Show what was spent, today or from one day to another."""
     days = session.known.usage(**given)
     operations: dict[str, Spending] = {}
     for spent in days:
         known = operations.get(spent.operation)
-        operations[spent.operation] = spent if known is None else _sum((known, spent))
+        operations[spent.operation] = spent if known is None else _sum_spending((known, spent))
     rows = sorted(operations.values(), key=lambda spent: (-spent.cost, -spent.tokens_in - spent.tokens_out))
-    total = _sum(rows) if rows else None
-    session.out.document({"days": days, "total": _numbers(total) if total else {}})
+    total = _sum_spending(rows) if rows else None
+    session.out.document({"days": days, "total": _spending_numbers(total) if total else {}})
     if total is None:
         session.out.aside("Nothing was spent." if given else "Nothing was spent today (UTC).")
         return
@@ -332,7 +332,7 @@ def usage(session: Session, given: Given) -> None:
     )
 
 
-def _sum(spendings: Iterable[Spending]) -> Spending:
+def _sum_spending(spendings: Iterable[Spending]) -> Spending:
     first, *others = spendings
     return replace(
         first,
@@ -343,13 +343,13 @@ def _sum(spendings: Iterable[Spending]) -> Spending:
     )
 
 
-def _numbers(spent: Spending) -> dict[str, float]:
+def _spending_numbers(spent: Spending) -> dict[str, float]:
     names = ("calls", "tokens_in", "tokens_out", "cost")
     return {name: getattr(spent, name) for name in names}
 
 
 @command(WHOLE, "recollect users", "recollect users --json")
-def users(session: Session) -> int:
+def users_command(session: CliSession) -> int:
     """List everyone who has a memory here."""
     worst = DONE
     rows: list[dict[str, Any]] = []
@@ -364,7 +364,7 @@ def users(session: Session) -> int:
     if rows:
         session.out.table(
             ("user", "mode", "holds"),
-            [(r["user"], r.get("mode", "?"), r.get("error") or counted(r["records"]) or "nothing") for r in rows],
+            [(r["user"], r.get("mode", "?"), r.get("error") or count_each(r["records"]) or "nothing") for r in rows],
         )
     else:
         session.out.aside("Nobody has a memory here yet.")
@@ -372,7 +372,7 @@ def users(session: Session) -> int:
 
 
 @command(START, "recollect config", "MEMORY_MAX_WORDS=500 recollect config")
-def config(session: Session) -> None:
+def config_command(session: CliSession) -> None:
     """Show every setting, its value and its default."""
     settings = session.config
     values = settings.values()
@@ -387,8 +387,8 @@ def config(session: Session) -> None:
         session.out.line(f"  {row['description']}")
 
 
-def _each(
-    session: Session,
+def _for_each_user(
+    session: CliSession,
     everyone: bool,
     what: str,
     act: Callable[[Memory, Callable[[int, int], None]], Any],

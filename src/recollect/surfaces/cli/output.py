@@ -55,13 +55,13 @@ class Output:
     def line(self, text: str = "") -> None:
         """Part of the answer for people."""
         if not self.as_json:
-            print(harmless(text))
+            print(strip_steering(text))
 
     def aside(self, text: str) -> None:
         """Something about the answer, for people."""
         if not self.as_json:
             sys.stdout.flush()
-            print(harmless(text), file=sys.stderr)
+            print(strip_steering(text), file=sys.stderr)
 
     def asides(self, texts: Iterable[str]) -> None:
         """Several such."""
@@ -71,7 +71,7 @@ class Output:
     def raw(self, text: str) -> None:
         """A text as it is, for people; a terminal gets no control sequences."""
         if not self.as_json:
-            sys.stdout.write(harmless(text) if sys.stdout.isatty() else text)
+            sys.stdout.write(strip_steering(text) if sys.stdout.isatty() else text)
 
     def table(self, head: Sequence[str], rows: Iterable[Sequence[str | Marked]], *, right: Sequence[str] = ()) -> None:
         """A table whose last column takes the room there is. In a pipe, each row is one line."""
@@ -105,7 +105,7 @@ class Output:
                 for below in cell.below:
                     text.append(f"\n{below}", "dim")
             table.add_row(*drawn)
-        _console().print(table)
+        _table_console().print(table)
 
     def pairs(self, rows: Iterable[tuple[str, str]]) -> None:
         """Names and values below each other."""
@@ -123,17 +123,17 @@ class Output:
             return
         from rich.markdown import Markdown
 
-        _console().print(Markdown(harmless(text)))
+        _table_console().print(Markdown(strip_steering(text)))
 
 
 def _cell(cell: str | Marked) -> Marked:
     """A cell that cannot break the table."""
     if isinstance(cell, str):
-        return Marked(harmless(" ".join(cell.split())))
-    return Marked(harmless(cell.text), cell.spans, [harmless(line) for line in cell.below])
+        return Marked(strip_steering(" ".join(cell.split())))
+    return Marked(strip_steering(cell.text), cell.spans, [strip_steering(line) for line in cell.below])
 
 
-def _console() -> Console:
+def _table_console() -> Console:
     from rich.console import Console
 
     return Console(markup=False, highlight=False, emoji=False)
@@ -181,9 +181,9 @@ def progress(what: str) -> Iterator[Callable[[int, int], None]]:
 # records as people read them
 
 
-def told(record: Record) -> str:
+def record_line(record: Record) -> str:
     """A record in one line."""
-    return shortened(_lead(record) + record.text, _MOST_SHOWN) + _state(record)
+    return shorten_line(_lead(record) + record.text, _MOST_SHOWN) + _status_mark(record)
 
 
 def _lead(record: Record) -> str:
@@ -197,7 +197,7 @@ def _lead(record: Record) -> str:
     return ""
 
 
-def _state(record: Record) -> str:
+def _status_mark(record: Record) -> str:
     marks = [mark for mark, holds in (("pinned", record.pinned), (record.status, record.status != "active")) if holds]
     return f" ({', '.join(marks)})" if marks else ""
 
@@ -218,7 +218,7 @@ def hit_rows(
     for hit in hits:
         record = hit.record
         day = record.day if isinstance(record, DailyEntry) else record.valid_from.date()
-        lead = "" if isinstance(record, DailyEntry) else shortened(_lead(record), _MOST_LEAD)
+        lead = "" if isinstance(record, DailyEntry) else shorten_line(_lead(record), _MOST_LEAD)
         passage = hit.passage or record.text
         if isinstance(record, Note) and record.title:
             passage = passage.removeprefix(f"{record.title}\n")
@@ -226,12 +226,12 @@ def hit_rows(
         part, found = excerpt(passage, marks(passage, query, code), _MOST_SHOWN)
         lead += " " if lead else ""
         spans = marks(lead, query, code) + [(begin + len(lead), end + len(lead)) for begin, end in found]
-        text = Marked(lead + part + _state(record), spans, [explained(hit)] if explain else ())
-        rows.append((f"{hit.score:.2f}", record.id[-SHORT_ID:], sort_of(record), str(day), text))
+        text = Marked(lead + part + _status_mark(record), spans, [explain_score(hit)] if explain else ())
+        rows.append((f"{hit.score:.2f}", record.id[-SHORT_ID:], record_sort(record), str(day), text))
     return rows
 
 
-def explained(hit: Hit) -> str:
+def explain_score(hit: Hit) -> str:
     """What the score of a hit is made of: ``1.93 = words 1.81 + latest 0.15 - confidence 0.03 (tea; recent)``."""
     parts = sorted(hit.signals.items(), key=lambda signal: -signal[1])
     summed = " ".join(f"{'-' if value < 0 else '+'} {name} {abs(value):.2f}" for name, value in parts)
@@ -241,18 +241,18 @@ def explained(hit: Hit) -> str:
 
 def record_rows(records: Iterable[Record]) -> list[tuple[str, str, str]]:
     """Id, sort and text of each, for a table."""
-    return [(record.id[-SHORT_ID:], sort_of(record), told(record)) for record in records]
+    return [(record.id[-SHORT_ID:], record_sort(record), record_line(record)) for record in records]
 
 
 RECORD_HEAD = ("id", "what", "text")
 
 
-def sort_of(record: Record) -> str:
+def record_sort(record: Record) -> str:
     """What a record is, in one word."""
     return record.category or record.kind
 
 
-def card(record: Record) -> list[tuple[str, str]]:
+def record_details(record: Record) -> list[tuple[str, str]]:
     """Everything about a record that says something."""
     episode = record if isinstance(record, Episode) else None
     return [
@@ -261,9 +261,9 @@ def card(record: Record) -> list[tuple[str, str]]:
         ("status", "" if record.status == "active" else record.status),
         ("superseded by", record.superseded_by or ""),
         ("day", str(record.day) if isinstance(record, DailyEntry) else ""),
-        ("since", when(record.valid_from)),
-        ("until", when(record.valid_until)),
-        ("expires", when(record.expires_at)),
+        ("since", format_moment(record.valid_from)),
+        ("until", format_moment(record.valid_until)),
+        ("expires", format_moment(record.expires_at)),
         ("confidence", f"{record.confidence:.2f}"),
         ("importance", f"{record.importance:.2f}"),
         ("pinned", "yes" if record.pinned else ""),
@@ -276,7 +276,7 @@ def card(record: Record) -> list[tuple[str, str]]:
         ("excerpt", record.excerpt or ""),
         ("messages", ", ".join(record.messages)),
         ("metadata", json.dumps(record.metadata, ensure_ascii=False) if record.metadata else ""),
-        ("changed", f"{when(record.updated_at)} (version {record.version})" if record.version > 1 else ""),
+        ("changed", f"{format_moment(record.updated_at)} (version {record.version})" if record.version > 1 else ""),
     ]
 
 
@@ -285,28 +285,28 @@ ENTRY_HEAD = ("no", "when (UTC)", "who", "what", "text")
 
 def entry_rows(entries: Iterable[JournalEntry]) -> list[tuple[str, str, str, str, str]]:
     """The rows of a history."""
-    return [(str(e.seq), when(e.at, zone=False), e.actor, e.op, _entry_text(e)) for e in entries]
+    return [(str(e.seq), format_moment(e.at, zone=False), e.actor, e.op, _entry_text(e)) for e in entries]
 
 
 def _entry_text(entry: JournalEntry) -> str:
     if entry.erased:
         return "(erased)"
     record = entry.after or entry.before
-    text = shortened(record.text, _MOST_SHOWN) if record else ""
+    text = shorten_line(record.text, _MOST_SHOWN) if record else ""
     if entry.undoes:
         return f"no {entry.undoes}: {text}"
     if entry.op == "update" and entry.before and entry.after and entry.before.content != entry.after.content:
-        text += f" (was: {shortened(entry.before.content, 80)})"
+        text += f" (was: {shorten_line(entry.before.content, 80)})"
     reason = entry.reason if entry.reason not in (None, "update", "correction") else None
     return f"{text} [{reason}]" if reason and text else text or reason or ""
 
 
-def when(moment: datetime | None, *, zone: bool = True) -> str:
+def format_moment(moment: datetime | None, *, zone: bool = True) -> str:
     """A moment, to the minute."""
     return "" if moment is None else f"{moment:%Y-%m-%d %H:%M}" + (" UTC" if zone else "")
 
 
-def counted(numbers: Mapping[str, int]) -> str:
+def count_each(numbers: Mapping[str, int]) -> str:
     """``2 facts, 1 note``."""
     many = {"daily": "daily entries", "scratch": "scratch items"}
     one = {"daily": "daily entry", "scratch": "scratch item"}
@@ -318,18 +318,18 @@ def counted(numbers: Mapping[str, int]) -> str:
     return ", ".join(parts)
 
 
-def memories(number: int) -> str:
+def count_memories(number: int) -> str:
     """``1 memory`` or ``3 memories``."""
     return f"{number:,} {'memory' if number == 1 else 'memories'}"
 
 
-def shortened(text: str, most: int) -> str:
+def shorten_line(text: str, most: int) -> str:
     """The text on one line, cut if it is long."""
     line = " ".join(text.split())
     return line if len(line) <= most else line[: most - 1].rstrip() + "…"
 
 
-def harmless(text: str) -> str:
+def strip_steering(text: str) -> str:
     """The text without what would steer a terminal."""
     return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
 

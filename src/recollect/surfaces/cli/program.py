@@ -27,7 +27,7 @@ from recollect.errors import (
     UndoError,
 )
 from recollect.surfaces.cli.options import EVERYWHERE, ON_BEHALF, SHARED
-from recollect.surfaces.cli.session import DONE, INVALID, NO, NOT_FOUND, STORAGE, ConfirmationError, Session
+from recollect.surfaces.cli.session import DONE, INVALID, NO, NOT_FOUND, STORAGE, CliSession, ConfirmationError
 from recollect.surfaces.cli.verb_options import given_to, options_of, verb_of
 
 INTERRUPTED = 130
@@ -41,7 +41,7 @@ PANELS = (REMEMBER, RECALL, CHANGE, REMOVE, AGENTS, WHOLE, START)
 _Verb = TypeVar("_Verb", bound=Callable[..., int | None])
 
 
-class Command(TyperCommand):
+class CliCommand(TyperCommand):
     """A command whose help groups the options and ends with examples."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
@@ -70,7 +70,7 @@ class Command(TyperCommand):
                 formatter.write(f"{'':{formatter.current_indent}}{example}\n")
 
 
-class Group(TyperGroup):
+class CliGroup(TyperGroup):
     """Commands below a command, explained as plainly as the others."""
 
     title: ClassVar[str] = "Commands"
@@ -121,11 +121,11 @@ class Program(TyperGroup):
         try:
             code = super().main(given, "recollect", complete_var, standalone_mode=False, **extra) or DONE
         except RecollectError as error:
-            code = _complain(_name(error), str(error), exit_code(error), as_json)
+            code = _print_error(_error_name(error), str(error), exit_code(error), as_json)
         except typer.TyperException as error:
-            code = _misused(error, as_json)
+            code = _report_misuse(error, as_json)
         except OSError as error:
-            code = _complain("system", _told(error), STORAGE, as_json)
+            code = _print_error("system", _os_error_text(error), STORAGE, as_json)
         if standalone_mode:
             sys.exit(code)
         return code
@@ -174,7 +174,7 @@ def command(
     mirrors: str | None = None,
     without: Sequence[str] = (),
 ) -> Callable[[_Verb], _Verb]:
-    """Make a function a command. It gets a `Session` first, and may return an exit code.
+    """Make a function a command. It gets a `CliSession` first, and may return an exit code.
 
     The options that all commands share are added here; ``writes`` adds those that say on whose behalf. If it
     ``mirrors`` a verb, the arguments of the verb become options, and the function gets what was given of them as a
@@ -184,13 +184,13 @@ def command(
     def register(verb: _Verb) -> _Verb:
         own = list(inspect.signature(verb, eval_str=True).parameters.values())[2 if mirrors else 1 :]
         shared = [parameter for parameter in SHARED if writes or not parameter.writes]
-        called = name or verb.__name__.strip("_")
+        called = name or verb.__name__.removesuffix("_command")
         mirrored = verb_of(mirrors) if mirrors and (WANTED is None or called in WANTED) else None
         hidden = {*without, *(one.name for one in own), *(one.name for one in shared)}
         derived = options_of(mirrored, hidden) if mirrored else []
 
         def run_command(**given: Any) -> None:
-            session = Session(**{parameter.name: given.pop(parameter.name) for parameter in shared})
+            session = CliSession(**{parameter.name: given.pop(parameter.name) for parameter in shared})
             try:
                 with session:
                     if mirrored is None:
@@ -212,7 +212,7 @@ def command(
         run_command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
             [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
         )
-        app.command(called, cls=Command, rich_help_panel=panel, epilog="\n".join(examples))(run_command)
+        app.command(called, cls=CliCommand, rich_help_panel=panel, epilog="\n".join(examples))(run_command)
         return verb
 
     return register
@@ -221,17 +221,18 @@ def command(
 def command_below(
     group: typer.Typer, *examples: str, mirrors: str | None = None, without: Sequence[str] = ()
 ) -> Callable[[_Verb], _Verb]:
-    """Make a function a command like any other, one level down."""
+    """Make a function a command like any other, one level down: ``keys_list_command`` is ``keys list``."""
 
     def register(verb: _Verb) -> _Verb:
-        command("", *examples, mirrors=mirrors, without=without)(verb)
+        name = verb.__name__.removesuffix("_command").removeprefix(f"{group.info.name}_")
+        command("", *examples, name=name, mirrors=mirrors, without=without)(verb)
         group.registered_commands.append(app.registered_commands.pop())
         return verb
 
     return register
 
 
-def run(args: Sequence[str]) -> int:
+def run_program(args: Sequence[str]) -> int:
     """Run the program on these arguments, and give its exit code."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure") and (stream.encoding or "").lower().replace("-", "") != "utf8":
@@ -255,26 +256,26 @@ def exit_code(error: RecollectError) -> int:
     return STORAGE if isinstance(error, StoreError) else INVALID
 
 
-def _name(error: Exception) -> str:
+def _error_name(error: Exception) -> str:
     words = re.findall("[A-Z][a-z]+", type(error).__name__.removesuffix("Error"))
     return "_".join(words).lower()
 
 
-def _told(error: OSError) -> str:
+def _os_error_text(error: OSError) -> str:
     return f"{error.filename}: {error.strerror}" if error.filename else str(error)
 
 
-def _misused(error: typer.TyperException, as_json: bool) -> int:
+def _report_misuse(error: typer.TyperException, as_json: bool) -> int:
     """A wrong option, a missing argument: one line, and where to read on."""
     text = error.format_message().replace("Value error, ", "")
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "recollect"
     if isinstance(error, ConfirmationError):
-        return _complain("confirmation", text, INVALID, as_json)
-    return _complain("usage", text if as_json else f"{text} (see: {path} --help)", INVALID, as_json)
+        return _print_error("confirmation", text, INVALID, as_json)
+    return _print_error("usage", text if as_json else f"{text} (see: {path} --help)", INVALID, as_json)
 
 
-def _complain(name: str, message: str, code: int, as_json: bool) -> int:
+def _print_error(name: str, message: str, code: int, as_json: bool) -> int:
     line = " ".join(message.split())
     told = json.dumps({"error": name, "message": line}) if as_json else f"recollect: {line}"
     print(told, file=sys.stderr)

@@ -16,15 +16,15 @@ from recollect.surfaces.cli.output import (
     RECORD_HEAD,
     SHORT_ID,
     Output,
-    card,
     entry_rows,
+    format_moment,
     hit_rows,
+    record_details,
     record_rows,
-    shortened,
-    when,
+    shorten_line,
 )
 from recollect.surfaces.cli.program import CHANGE, RECALL, command
-from recollect.surfaces.cli.session import DONE, NOT_FOUND, Session
+from recollect.surfaces.cli.session import DONE, NOT_FOUND, CliSession
 from recollect.times import parse_day, utc_now
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @command(RECALL, "recollect show", "recollect show --raw > MEMORY.md")
-def show(session: Session, raw: Raw = False) -> None:
+def show_command(session: CliSession, raw: Raw = False) -> None:
     """Show MEMORY.md, what is known of the person."""
     text = session.known.show()
     session.out.document({"user": session.user, "text": text})
@@ -47,7 +47,7 @@ def show(session: Session, raw: Raw = False) -> None:
     "recollect read --key city --as-of 2025-06-01",
     mirrors="read",
 )
-def read(session: Session, given: Given) -> None:
+def read_command(session: CliSession, given: Given) -> None:
     """List what is remembered, by what it is."""
     memory = session.known
     records = memory.read(**given)
@@ -55,17 +55,17 @@ def read(session: Session, given: Given) -> None:
     if records:
         session.out.table(RECORD_HEAD, record_rows(records))
     else:
-        _found_nothing(session.out, memory)
+        _print_nothing_found(session.out, memory)
 
 
 @command(RECALL, "recollect get role", "recollect get v1w2x3y4 --json")
-def get(session: Session, ref: Ref) -> None:
+def get_command(session: CliSession, ref: Ref) -> None:
     """Show everything about one record."""
     record = session.known.get(ref)
     session.out.document(record)
     session.out.line(record.text)
     session.out.line()
-    session.out.pairs(card(record))
+    session.out.pairs(record_details(record))
 
 
 @command(
@@ -75,8 +75,8 @@ def get(session: Session, ref: Ref) -> None:
     'recollect search "What did Anna say last week?" --include-conversation',
     mirrors="search",
 )
-def search(
-    session: Session,
+def search_command(
+    session: CliSession,
     given: Given,
     query: Annotated[list[str], typer.Argument(help="What to look for.", metavar="WORDS", show_default=False)],
     explain: Annotated[bool, typer.Option("--explain", help="Show what each score is made of.")] = False,
@@ -90,7 +90,7 @@ def search(
         rows = hit_rows(hits, asked, session.config.language, explain=explain)
         session.out.table(HIT_HEAD, rows, right=("score",))
     else:
-        _found_nothing(session.out, memory)
+        _print_nothing_found(session.out, memory)
     if hits.note:
         session.out.aside(f"Note: {hits.note}")
 
@@ -102,8 +102,8 @@ def search(
     "recollect context --json",
     mirrors="context",
 )
-def context(
-    session: Session,
+def context_command(
+    session: CliSession,
     given: Given,
     topic: Annotated[
         list[str] | None, typer.Argument(help="What it will be about, if that is known.", metavar="TOPIC")
@@ -119,12 +119,12 @@ def context(
         session.out.document({"user": session.user, "text": text, "tokens": count(text)})
     session.out.markdown(text, raw=raw)
     if not text:
-        _found_nothing(session.out, memory)
+        _print_nothing_found(session.out, memory)
 
 
 @command(RECALL, "recollect daily", "recollect daily 2026-02-12", "recollect daily --days")
-def daily(
-    session: Session,
+def daily_command(
+    session: CliSession,
     day: Annotated[str | None, typer.Argument(help="The day, as YYYY-MM-DD; otherwise today.", metavar="DAY")] = None,
     days: Annotated[bool, typer.Option("--days", help="List the days that have a note.")] = False,
     raw: Raw = False,
@@ -155,8 +155,8 @@ def daily(
     mirrors="history",
     without=("before",),
 )
-def history(
-    session: Session,
+def history_command(
+    session: CliSession,
     given: Given,
     limit: Last = 20,
 ) -> None:
@@ -164,7 +164,7 @@ def history(
     memory = session.known
     run, call = given.get("run"), given.get("call")
     if call:
-        given["call"] = _whole_id(memory, call)
+        given["call"] = _complete_call_id(memory, call)
     entries = memory.history(**given, limit=limit or None)
     session.out.document(entries)
     if not entries:
@@ -184,11 +184,11 @@ def history(
 
 
 @command(CHANGE, "recollect why role")
-def why(session: Session, ref: Ref) -> None:
+def why_command(session: CliSession, ref: Ref) -> None:
     """Say why something is known, and since when."""
     answer = session.known.why(ref)
     session.out.document(answer)
-    session.out.line(shortened(answer.record.text, 400))
+    session.out.line(shorten_line(answer.record.text, 400))
     session.out.line(f"  {answer.record.id}")
     session.out.line()
     session.out.line(answer.message)
@@ -197,19 +197,19 @@ def why(session: Session, ref: Ref) -> None:
 
 
 @command(RECALL, "recollect sessions", "recollect sessions --limit 5 --json", mirrors="sessions")
-def sessions(session: Session, given: Given) -> None:
+def sessions_command(session: CliSession, given: Given) -> None:
     """List the conversations that are kept, latest first."""
     found = session.known.sessions(**given)
     session.out.document(found)
     if not found:
         session.out.aside("No conversations.")
         return
-    rows = [(when(one.ended, zone=False), f"{one.messages:,}", one.id) for one in found]
+    rows = [(format_moment(one.ended, zone=False), f"{one.messages:,}", one.id) for one in found]
     session.out.table(("last (UTC)", "messages", "session"), rows, right=("messages",))
 
 
 @command(CHANGE, "recollect similar", "recollect similar --limit 5 --json", mirrors="similar")
-def similar(session: Session, given: Given) -> None:
+def similar_command(session: CliSession, given: Given) -> None:
     """Find facts and notes that say nearly the same."""
     found = session.known.similar(**given)
     session.out.document(found)
@@ -233,8 +233,8 @@ def similar(session: Session, given: Given) -> None:
     mirrors="calls",
     without=("newest_first",),
 )
-def calls(
-    session: Session,
+def calls_command(
+    session: CliSession,
     given: Given,
     limit: Last = 20,
 ) -> None:
@@ -257,10 +257,10 @@ def _call_row(call: ToolCall) -> tuple[str, ...]:
     if call.status != "ok" and not outcome.startswith(call.status):
         outcome = f"{call.status}: {outcome}" if outcome else call.status
     spent = f"{call.latency_ms:,.0f}", tokens
-    return (call.id[-SHORT_ID:], when(call.at, zone=False), *spent, call.tool, outcome)
+    return (call.id[-SHORT_ID:], format_moment(call.at, zone=False), *spent, call.tool, outcome)
 
 
-def _whole_id(memory: Memory, call: str) -> str:
+def _complete_call_id(memory: Memory, call: str) -> str:
     """The id of a tool call, of which lists show only the ending."""
     found = {known.id for known in memory.calls(limit=None) if known.id.endswith(call)}
     if len(found) > 1 and call not in found:
@@ -268,7 +268,7 @@ def _whole_id(memory: Memory, call: str) -> str:
     return call if call in found or not found else found.pop()
 
 
-def _found_nothing(out: Output, memory: Memory) -> None:
+def _print_nothing_found(out: Output, memory: Memory) -> None:
     if memory.mode == "incognito":
         out.aside("Nothing is recalled: memory is incognito until `recollect resume`.")
     else:

@@ -10,9 +10,9 @@ import typer
 from recollect.errors import InvalidInputError, NotFoundError
 from recollect.records import CONSENT_MEANINGS, Consent, Erased, Forgotten, Outcome, Receipt, Record, new_id
 from recollect.surfaces.cli.options import DryRun, Given, Yes
-from recollect.surfaces.cli.output import RECORD_HEAD, counted, memories, record_rows, told
+from recollect.surfaces.cli.output import RECORD_HEAD, count_each, count_memories, record_line, record_rows
 from recollect.surfaces.cli.program import CHANGE, REMOVE, command
-from recollect.surfaces.cli.session import DONE, NO, Session
+from recollect.surfaces.cli.session import DONE, NO, CliSession
 
 if TYPE_CHECKING:
     from recollect.memory.memory import Memory
@@ -23,8 +23,8 @@ _BOTH = "give exactly one of these, not several together:"
 
 
 @command(CHANGE, "recollect undo", "recollect undo 12", "recollect undo run-01k… --yes", writes=True)
-def undo(
-    session: Session,
+def undo_command(
+    session: CliSession,
     target: Annotated[
         str | None,
         typer.Argument(help="A number from the history or a run; otherwise the last change.", metavar="TARGET"),
@@ -37,7 +37,7 @@ def undo(
     several = len(outcome.entries) > 1
     if several or dry_run:
         undone = [record for entry in outcome.entries if (record := entry.before or entry.after)]
-        _list(session, undone)
+        _print_records(session, undone)
     if dry_run:
         return session.answer(outcome, dry_run=True)
     if several and not session.agreed(f"Take back all {len(outcome.entries)} changes?", yes):
@@ -45,7 +45,7 @@ def undo(
     first = outcome.entries[0]
     code = session.answer(session.known.undo(target or first.run or first.seq))
     if not several and first.before is not None:
-        session.out.line(f"Again: {told(first.before)}")
+        session.out.line(f"Again: {record_line(first.before)}")
     return code
 
 
@@ -56,8 +56,8 @@ def undo(
     writes=True,
     mirrors="forget",
 )
-def forget(
-    session: Session,
+def forget_command(
+    session: CliSession,
     given: Given,
     ref: Annotated[
         str | None, typer.Argument(help="An id, the ending of an id, or the key of a fact.", metavar="REF")
@@ -83,23 +83,23 @@ def forget(
         if dry_run:
             return session.answer(outcome, dry_run=True)
         if isinstance(outcome, Forgotten):
-            _list(session, [session.known.get(outcome.record.id)])
+            _print_records(session, [session.known.get(outcome.record.id)])
         if not session.agreed("Forget this?", yes):
             return NO
     return session.answer(act(session.known))
 
 
-def _forget_topic(session: Session, topic: str, reason: str | None, yes: bool, dry_run: bool) -> int:
+def _forget_topic(session: CliSession, topic: str, reason: str | None, yes: bool, dry_run: bool) -> int:
     found = [record for record in session.known.erase_topic(topic, dry_run=True)[0] if record.status == "active"]
     if not found:
         raise NotFoundError(f"nothing is remembered about {topic!r}")
-    _list(session, found)
+    _print_records(session, found)
     answer = {"outcome": "forgotten", "done": True, "records": found}
     if dry_run:
         session.out.document(answer | {"dry_run": True})
         session.changed_nothing(dry_run)
         return DONE
-    if not session.agreed(f"Forget {_these(len(found))}?", yes):
+    if not session.agreed(f"Forget {_count_these(len(found))}?", yes):
         return NO
     run = session.run or new_id("run")
     notices: list[str] = []
@@ -107,7 +107,7 @@ def _forget_topic(session: Session, topic: str, reason: str | None, yes: bool, d
         for record in found:
             notices += memory.forget(record.id, reason=reason or f"forget {topic}").notices
     session.out.document(answer | {"run": run, "notices": list(dict.fromkeys(notices))})
-    session.out.line(f"Forgot {memories(len(found))}.")
+    session.out.line(f"Forgot {count_memories(len(found))}.")
     session.out.asides(dict.fromkeys(notices))
     session.out.aside(f"To bring back: recollect undo {run}")
     return DONE
@@ -120,8 +120,8 @@ def _forget_topic(session: Session, topic: str, reason: str | None, yes: bool, d
     "recollect erase --everything --user anna",
     writes=True,
 )
-def erase(
-    session: Session,
+def erase_command(
+    session: CliSession,
     refs: Annotated[
         list[str] | None,
         typer.Argument(help="Records, by id or key.", metavar="REFS", show_default=False),
@@ -143,23 +143,23 @@ def erase(
     outcome = session.rehearse(lambda trial: trial.erase(*names))
     ids = outcome.receipt.ids
     if not yes or dry_run:
-        _list(session, [session.known.get(record_id) for record_id in ids])
+        _print_records(session, [session.known.get(record_id) for record_id in ids])
     if not dry_run:
-        if not session.agreed(f"Erase {_these(len(ids))} for good?", yes):
+        if not session.agreed(f"Erase {_count_these(len(ids))} for good?", yes):
             return NO
         outcome = session.known.erase(*ids)
-    return _erased(session, outcome, dry_run)
+    return _print_erasure(session, outcome, dry_run)
 
 
-def _erase_topic(session: Session, topic: str, yes: bool, dry_run: bool) -> int:
+def _erase_topic(session: CliSession, topic: str, yes: bool, dry_run: bool) -> int:
     """List what speaks of a topic, ask, and erase exactly that."""
     found, receipt = session.rehearse(lambda trial: trial.erase_topic(topic))
     if receipt is None:
         raise NotFoundError(f"nothing is remembered about {topic!r}")
     if not yes or dry_run:
-        _list(session, found)
+        _print_records(session, found)
     if not dry_run:
-        question = f"Erase {_these(len(found))} and every other mention" if found else "Erase every mention"
+        question = f"Erase {_count_these(len(found))} and every other mention" if found else "Erase every mention"
         if not session.agreed(f"{question} for good?", yes):
             return NO
         with session.known.batch() as memory:
@@ -168,13 +168,13 @@ def _erase_topic(session: Session, topic: str, yes: bool, dry_run: bool) -> int:
                 raise InvalidInputError("erase", "the memory has changed since this was listed; list it again")
             found, receipt = memory.erase_topic(topic)
         assert receipt is not None
-    message = f"Erased {memories(len(found))}."
-    return _erased(session, Erased(message=message, receipt=receipt, notices=receipt.notices), dry_run)
+    message = f"Erased {count_memories(len(found))}."
+    return _print_erasure(session, Erased(message=message, receipt=receipt, notices=receipt.notices), dry_run)
 
 
-def _erase_user(session: Session, yes: bool, dry_run: bool) -> int:
+def _erase_user(session: CliSession, yes: bool, dry_run: bool) -> int:
     memory = session.known
-    held = _held(memory)
+    held = _describe_contents(memory)
     if dry_run:
         session.out.document({"outcome": "erased", "done": True, "dry_run": True, "user": session.user})
         session.out.line(f"{session.user}: {held}")
@@ -186,25 +186,27 @@ def _erase_user(session: Session, yes: bool, dry_run: bool) -> int:
     receipt = session.recollect.erase_user(session.user)
     message = f"Erased {session.user!r}{f'. {receipt.left}' if receipt.left else '; nothing stays.'}"
     session.out.document({"outcome": "erased", "done": True, "message": message, "receipt": receipt})
-    _receipt(session, receipt)
+    _print_receipt(session, receipt)
     session.out.line(message)
     return DONE
 
 
 @command(REMOVE, "recollect clear", "recollect clear --yes", writes=True)
-def clear(session: Session, yes: Yes = False, dry_run: DryRun = False) -> int:
+def clear_command(session: CliSession, yes: Yes = False, dry_run: DryRun = False) -> int:
     """Erase everything about the person, and begin anew."""
     session.may_ask(yes, dry_run)
     memory = session.known
     if dry_run:
-        return _erased(session, session.rehearse(lambda trial: trial.clear()), dry_run)
-    if not session.agreed(f"Erase everything that is known of {session.user!r} ({_held(memory)}), for good?", yes):
+        return _print_erasure(session, session.rehearse(lambda trial: trial.clear()), dry_run)
+    if not session.agreed(
+        f"Erase everything that is known of {session.user!r} ({_describe_contents(memory)}), for good?", yes
+    ):
         return NO
-    return _erased(session, memory.clear(), dry_run)
+    return _print_erasure(session, memory.clear(), dry_run)
 
 
 @command(REMOVE, "recollect pause", "recollect pause --incognito", writes=True, mirrors="pause")
-def pause(session: Session, given: Given) -> None:
+def pause_command(session: CliSession, given: Given) -> None:
     """Store nothing more until resume."""
     memory = session.memory
     memory.pause(**given)
@@ -218,7 +220,7 @@ def pause(session: Session, given: Given) -> None:
 
 
 @command(REMOVE, "recollect resume", writes=True)
-def resume(session: Session) -> None:
+def resume_command(session: CliSession) -> None:
     """Store and recall again."""
     memory = session.memory
     memory.resume()
@@ -229,8 +231,8 @@ def resume(session: Session) -> None:
 @command(
     REMOVE, "recollect consent", "recollect consent across_chats", "recollect consent trends --withdraw", writes=True
 )
-def consent(
-    session: Session,
+def consent_command(
+    session: CliSession,
     name: Annotated[
         Consent | None,
         typer.Argument(help="What to consent to; otherwise they are listed.", metavar="NAME", show_default=False),
@@ -251,7 +253,7 @@ def consent(
     )
 
 
-def _list_consents(session: Session, memory: Memory) -> None:
+def _list_consents(session: CliSession, memory: Memory) -> None:
     given = memory.consents()
     rows = [{"name": name, "given": name in given, "means": means} for name, means in CONSENT_MEANINGS.items()]
     session.out.document(rows)
@@ -261,25 +263,25 @@ def _list_consents(session: Session, memory: Memory) -> None:
     )
 
 
-def _erased(session: Session, outcome: Erased, dry_run: bool) -> int:
-    _receipt(session, outcome.receipt)
+def _print_erasure(session: CliSession, outcome: Erased, dry_run: bool) -> int:
+    _print_receipt(session, outcome.receipt)
     return session.answer(outcome, dry_run=dry_run)
 
 
-def _receipt(session: Session, receipt: Receipt) -> None:
+def _print_receipt(session: CliSession, receipt: Receipt) -> None:
     rows = [(f"{number:,}", place) for place, number in receipt.removed.items()]
     session.out.table(("removed", "from"), rows, right=("removed",))
 
 
-def _list(session: Session, records: Sequence[Record]) -> None:
+def _print_records(session: CliSession, records: Sequence[Record]) -> None:
     session.out.table(RECORD_HEAD, record_rows(records[:_MOST_LISTED]))
     if len(records) > _MOST_LISTED:
         session.out.line(f"… and {len(records) - _MOST_LISTED:,} more")
 
 
-def _these(number: int) -> str:
-    return "this memory" if number == 1 else f"these {memories(number)}"
+def _count_these(number: int) -> str:
+    return "this memory" if number == 1 else f"these {count_memories(number)}"
 
 
-def _held(memory: Memory) -> str:
-    return counted(memory.count()) or "no active records"
+def _describe_contents(memory: Memory) -> str:
+    return count_each(memory.count()) or "no active records"

@@ -12,7 +12,7 @@ from recollect import __version__
 from recollect.errors import InvalidInputError, MissingExtraError, StoreError
 from recollect.surfaces.cli.mcp import log_to_stderr
 from recollect.surfaces.cli.program import AGENTS, command
-from recollect.surfaces.cli.session import Session
+from recollect.surfaces.cli.session import CliSession
 
 PORT = 8765
 _TRIED = 20
@@ -26,8 +26,8 @@ _TRIED = 20
     "recollect serve --listen 0.0.0.0:8765 --allow-host memory.example.com",
     "recollect serve --database-url postgresql://db/memory",
 )
-def serve(
-    session: Session,
+def serve_command(
+    session: CliSession,
     port: Annotated[
         int | None,
         typer.Option("--port", help="The port (8765, or the next that is free).", min=0, max=65535, metavar="PORT"),
@@ -61,10 +61,10 @@ def serve(
         import mcp as _  # noqa: F401
     except ImportError:
         raise MissingExtraError("web", "recollect serve") from None
-    from recollect.surfaces.example import fill
+    from recollect.surfaces.example import fill_example
     from recollect.surfaces.http_server import Address
     from recollect.surfaces.mcp.authentication import checked_suites
-    from recollect.surfaces.serve import Server, run
+    from recollect.surfaces.serve import Server, run_server
 
     log_to_stderr()
     if log_requests:
@@ -87,7 +87,7 @@ def serve(
     served = Server(recollect, address, hosts=allow_host or (), user=session.whose, suites=checked_suites(suite))
 
     if example:
-        fill(recollect)
+        fill_example(recollect)
     config = session.config
     kept = "PostgreSQL" if config.database_url else config.memory_dir
 
@@ -105,7 +105,7 @@ def serve(
         asked = "A key or a link is needed" if recollect.keys.any() else "No key is needed on this machine"
         session.out.aside(f"{asked}; `recollect keys create` makes one. Ctrl-C ends.")
 
-    run(served, recollect, workers=workers, listening=tell)
+    run_server(served, recollect, workers=workers, listening=tell)
 
 
 def _free_port() -> int:

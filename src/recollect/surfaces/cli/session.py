@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 import typer
 
 from recollect.errors import InvalidInputError, NotFoundError
-from recollect.surfaces.cli.output import Output, plain_data, shortened
+from recollect.surfaces.cli.output import Output, plain_data, shorten_line
 
 if TYPE_CHECKING:
     from recollect.app import Recollect
@@ -36,12 +36,12 @@ class ConfirmationError(typer.BadParameter):
         return self.message
 
 
-class _RollBack(Exception):
+class _RehearsalDoneError(Exception):
     """Ends a rehearsal so that nothing is kept of it."""
 
 
 @dataclass
-class Session:
+class CliSession:
     """What the shared options said, and the memory they name."""
 
     user: str
@@ -55,7 +55,7 @@ class Session:
     untrusted: bool = False
     _opened: Recollect | None = None
 
-    def __enter__(self) -> Session:
+    def __enter__(self) -> CliSession:
         return self
 
     def __exit__(
@@ -123,8 +123,8 @@ class Session:
     def answer(self, outcome: Outcome, *, dry_run: bool = False) -> int:
         """Tell an outcome, and give its exit code."""
         name = type(outcome).__name__.lower()
-        self.out.document({"outcome": name, "done": outcome.done, **_dry(dry_run), **plain_data(outcome)})
-        message = shortened(outcome.message, 400)
+        self.out.document({"outcome": name, "done": outcome.done, **_dry_run_fields(dry_run), **plain_data(outcome)})
+        message = shorten_line(outcome.message, 400)
         if outcome.done:
             self.out.line(message)
         else:
@@ -153,8 +153,8 @@ class Session:
         try:
             with memory.batch() as trial:
                 outcome = act(trial)
-                raise _RollBack
-        except _RollBack:
+                raise _RehearsalDoneError
+        except _RehearsalDoneError:
             return outcome
 
     def may_ask(self, yes: bool, dry_run: bool = False) -> None:
@@ -175,7 +175,7 @@ class Session:
         return False
 
 
-def text_of(argument: str) -> str:
+def read_text_argument(argument: str) -> str:
     """The text itself, or standard input for ``-``."""
     if argument != "-":
         return argument
@@ -185,7 +185,7 @@ def text_of(argument: str) -> str:
         raise InvalidInputError("standard input", "is not UTF-8 text") from None
 
 
-def content_of(option: str, name: str) -> str:
+def read_file_argument(option: str, name: str) -> str:
     """The text of a file exactly as it is, or of standard input for ``-``."""
     try:
         data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
@@ -196,7 +196,7 @@ def content_of(option: str, name: str) -> str:
         raise InvalidInputError(option, f"{'standard input' if name == '-' else name} is not UTF-8 text") from None
 
 
-def pairs(given: Sequence[str] | None) -> dict[str, str] | None:
+def parse_pairs(given: Sequence[str] | None) -> dict[str, str] | None:
     """``NAME=VALUE`` options as a mapping; None if there were none."""
     if not given:
         return None
@@ -205,7 +205,7 @@ def pairs(given: Sequence[str] | None) -> dict[str, str] | None:
     return {name.strip(): value for name, _, value in (pair.partition("=") for pair in given)}
 
 
-def _dry(dry_run: bool) -> dict[str, bool]:
+def _dry_run_fields(dry_run: bool) -> dict[str, bool]:
     return {"dry_run": True} if dry_run else {}
 
 

@@ -13,7 +13,7 @@ import typer
 from recollect.errors import ConfigError, InvalidInputError, MissingExtraError
 from recollect.surfaces.cli.mcp import log_to_stderr
 from recollect.surfaces.cli.program import AGENTS, INTERRUPTED, command
-from recollect.surfaces.cli.session import Session
+from recollect.surfaces.cli.session import CliSession
 
 _LOOK_SECONDS = 0.5
 
@@ -23,8 +23,8 @@ _LOOK_SECONDS = 0.5
     "recollect telegram",
     "recollect telegram --webhook-url https://bot.example.org/telegram",
 )
-def telegram(
-    session: Session,
+def telegram_command(
+    session: CliSession,
     webhook_url: Annotated[
         str | None, typer.Option("--webhook-url", help="Let Telegram bring updates here.", metavar="URL")
     ] = None,

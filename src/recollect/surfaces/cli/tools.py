@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from recollect.surfaces.cli.program import AGENTS, command
-from recollect.surfaces.cli.session import DONE, INVALID, NO, Session, text_of
+from recollect.surfaces.cli.session import DONE, INVALID, NO, CliSession, read_text_argument
 
 if TYPE_CHECKING:
     from recollect.tools.tool import Tool
@@ -35,15 +35,15 @@ _EXIT = {"ok": DONE, "queued": DONE, "refused": NO, "limited": NO, "timeout": NO
     "recollect tools --suite notes --format openai",
     "recollect tools --suite facts --format anthropic --strict",
 )
-def tools(session: Session, suite: Suites = None, format: Format = None, strict: Strict = False) -> None:
+def tools_command(session: CliSession, suite: Suites = None, format: Format = None, strict: Strict = False) -> None:
     """List the tools for models, or print their declarations."""
     from recollect.tools.catalog import tools_of
-    from recollect.tools.documentation import page
+    from recollect.tools.documentation import suite_page
     from recollect.tools.wire import declarations
 
     chosen = tools_of(suite or ())
     if format == "markdown":
-        print("\n".join(page(name, [tool for tool in chosen if tool.suite == name]) for name in _suites(chosen)))
+        print("\n".join(suite_page(name, [tool for tool in chosen if tool.suite == name]) for name in _suites(chosen)))
     elif format is not None or session.json:
         print(json.dumps(declarations(chosen, format or "mcp", strict=strict), ensure_ascii=False, indent=2))
     else:
@@ -58,8 +58,8 @@ def tools(session: Session, suite: Suites = None, format: Format = None, strict:
     """recollect tool recall_facts --user 123 --json""",
     writes=True,
 )
-def tool(
-    session: Session,
+def tool_command(
+    session: CliSession,
     name: Annotated[str, typer.Argument(help="Which tool; recollect tools lists them.", metavar="NAME")],
     arguments: Arguments = "{}",
     suite: Suites = None,
@@ -67,9 +67,9 @@ def tool(
 ) -> int:
     """Call a tool as a model would, and print what it would read."""
     tools = session.recollect.tools(
-        session.user, *(suite or ()), session=session.session, chat=chat, agent=session.agent, patient=True
+        session.user, *(suite or ()), session=session.session, chat=chat, agent=session.agent, wait=True
     )
-    result = tools.call(name, text_of(arguments))
+    result = tools.call(name, read_text_argument(arguments))
     session.out.document(
         {
             "tool": result.tool,

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import typer
 
-from recollect.surfaces.cli.program import START, command, run
-from recollect.surfaces.cli.session import Session
+from recollect.surfaces.cli.program import START, command, run_program
+from recollect.surfaces.cli.session import CliSession
 from recollect.userid import folder_name
 
 _KEY = "sk-proj-" + "4f9aXb72Lq" * 3
@@ -70,22 +70,22 @@ NEXT = (
 
 
 @command(START, "recollect tour")
-def tour(session: Session) -> None:
+def tour_command(session: CliSession) -> None:
     """See in two seconds what it does, in a folder of its own."""
     with tempfile.TemporaryDirectory(prefix="recollect-tour-") as folder:
         if session.json:
             steps = [
-                {"says": step.says, "adds": step.adds, "command": _line(step), "output": output}
-                for step, output in _taken(Path(folder), session.user)
+                {"says": step.says, "adds": step.adds, "command": _command_line(step), "output": output}
+                for step, output in _run_steps(Path(folder), session.user)
             ]
             session.out.document({"steps": steps, "next": [line for line, _ in NEXT]})
             return
         session.out.line("A tour of Recollect, in a temporary folder; nothing of yours is touched.")
-        for step, output in _taken(Path(folder), session.user):
+        for step, output in _run_steps(Path(folder), session.user):
             session.out.line(f"\n{step.says}")
             if step.adds:
                 typer.secho(f"\n  MEMORY.md + {step.adds}", fg="green")
-            typer.secho(f"\n  $ {_line(step)}", bold=True)
+            typer.secho(f"\n  $ {_command_line(step)}", bold=True)
             for line in output.splitlines():
                 session.out.line(textwrap.fill(line, 78, initial_indent="  ", subsequent_indent="  ") or "")
     session.out.line("\nThat was it; the folder is gone again. How to go on:\n")
@@ -93,7 +93,7 @@ def tour(session: Session) -> None:
     session.out.pairs([(line.replace("recollect", name, 1), meaning) for line, meaning in NEXT])
 
 
-def _taken(folder: Path, user: str) -> Iterator[tuple[Step, str]]:
+def _run_steps(folder: Path, user: str) -> Iterator[tuple[Step, str]]:
     """Each step with what the program printed."""
     for step in STEPS:
         if step.adds:
@@ -103,10 +103,10 @@ def _taken(folder: Path, user: str) -> Iterator[tuple[Step, str]]:
             file.write_text(text.replace(heading, f"{heading}\n{step.adds}", 1), encoding="utf-8")
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
-            run([*step.types, "--root", str(folder), "--user", user])
+            run_program([*step.types, "--root", str(folder), "--user", user])
         yield step, printed.getvalue()
 
 
-def _line(step: Step) -> str:
+def _command_line(step: Step) -> str:
     words = (word if word.replace("-", "").replace("_", "").isalnum() else shlex.quote(word) for word in step.types)
     return " ".join(("recollect", *words)).replace("'", '"')

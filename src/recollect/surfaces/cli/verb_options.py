@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import typer
 
-from recollect.surfaces.cli.session import pairs, text_of
+from recollect.surfaces.cli.session import parse_pairs, read_text_argument
 
 if TYPE_CHECKING:
     from recollect.verbs import Argument, Verb
@@ -40,9 +40,9 @@ def given_to(verb: Verb, values: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in given.items():
         field = verb.parameters[name].field
         if name == "metadata":
-            given[name] = pairs(value)
+            given[name] = parse_pairs(value)
         elif field is not None and field.stdin:
-            given[name] = text_of(value)
+            given[name] = read_text_argument(value)
     return given
 
 

@@ -11,9 +11,9 @@ import typer
 
 from recollect.errors import InvalidInputError
 from recollect.surfaces.cli.options import Files, Json, Root, User
-from recollect.surfaces.cli.output import SHORT_ID, when
-from recollect.surfaces.cli.program import AGENTS, Group, app, command, command_below
-from recollect.surfaces.cli.session import DONE, NOT_FOUND, Session
+from recollect.surfaces.cli.output import SHORT_ID, format_moment
+from recollect.surfaces.cli.program import AGENTS, CliGroup, app, command, command_below
+from recollect.surfaces.cli.session import DONE, NOT_FOUND, CliSession
 
 if TYPE_CHECKING:
     from recollect.work.contract import Job, Queue, State
@@ -27,8 +27,8 @@ _HEAD = ("id", "when (UTC)", "tries", "job", "user", "error")
 
 
 @command(AGENTS, "recollect worker", "recollect worker --concurrency 8", "recollect worker --once")
-def worker(
-    session: Session,
+def worker_command(
+    session: CliSession,
     concurrency: Annotated[
         int, typer.Option("--concurrency", help="How many jobs at a time.", min=1, max=64, metavar="NUMBER")
     ] = 4,
@@ -56,40 +56,41 @@ def worker(
             running.stop()
         depth = queue.depth()
     session.out.document(depth)
-    session.out.line(_told(depth))
+    session.out.line(_depth_text(depth))
     return DONE
 
 
-_queue = typer.Typer(cls=Group)
+_queue = typer.Typer(cls=CliGroup, name="queue")
 app.add_typer(
     _queue,
-    name="queue",
     rich_help_panel=AGENTS,
     epilog="recollect queue show\nrecollect queue dead\nrecollect queue retry --all-dead",
 )
 
 
 @_queue.callback()
-def _all(ctx: typer.Context, user: User = "me", root: Root = None, files: Files = None, json: Json = False) -> None:
+def _queue_group(
+    ctx: typer.Context, user: User = "me", root: Root = None, files: Files = None, json: Json = False
+) -> None:
     """Look into the queue of background work, and mend it."""
     given = {"user": user, "root": root, "files": files, "json": json}
     ctx.default_map = dict.fromkeys(("show", "dead", "retry", "drop"), given)
 
 
 @command_below(_queue, "recollect queue show", "recollect queue show --json")
-def show(session: Session) -> None:
+def queue_show_command(session: CliSession) -> None:
     """How many jobs there are, by state."""
     with session.recollect.queue() as queue:
         depth = queue.depth()
         due = queue.next_at()
     session.out.document({"depth": depth, "next": due})
-    session.out.line(_told(depth))
+    session.out.line(_depth_text(depth))
     if due is not None:
-        session.out.line(f"The next is due {when(due)}.")
+        session.out.line(f"The next is due {format_moment(due)}.")
 
 
 @command_below(_queue, "recollect queue dead", "recollect queue dead --json")
-def dead(session: Session) -> None:
+def queue_dead_command(session: CliSession) -> None:
     """The jobs that were given up, and why."""
     with session.recollect.queue() as queue:
         found = queue.dead()
@@ -97,23 +98,23 @@ def dead(session: Session) -> None:
     if not found:
         session.out.aside("No job was given up.")
         return
-    session.out.table(_HEAD, [_row(job) for job in found], right=("tries",))
+    session.out.table(_HEAD, [_job_row(job) for job in found], right=("tries",))
 
 
 @command_below(_queue, "recollect queue retry 4k7q2m9x", "recollect queue retry --all-dead")
-def retry(session: Session, ids: _Ids = None, all_dead: _AllDead = False) -> int:
+def queue_retry_command(session: CliSession, ids: _Ids = None, all_dead: _AllDead = False) -> int:
     """Begin jobs anew that were given up."""
-    return _each(session, ids, all_dead, "begun anew", lambda queue, job: queue.retry(job.id))
+    return _for_each_job(session, ids, all_dead, "begun anew", lambda queue, job: queue.retry(job.id))
 
 
 @command_below(_queue, "recollect queue drop 4k7q2m9x", "recollect queue drop --all-dead")
-def drop(session: Session, ids: _Ids = None, all_dead: _AllDead = False) -> int:
+def queue_drop_command(session: CliSession, ids: _Ids = None, all_dead: _AllDead = False) -> int:
     """Remove jobs that were given up."""
-    return _each(session, ids, all_dead, "removed", lambda queue, job: queue.drop(job.id))
+    return _for_each_job(session, ids, all_dead, "removed", lambda queue, job: queue.drop(job.id))
 
 
-def _each(
-    session: Session, ids: list[str] | None, all_dead: bool, done: str, act: Callable[[Queue, Job], object]
+def _for_each_job(
+    session: CliSession, ids: list[str] | None, all_dead: bool, done: str, act: Callable[[Queue, Job], object]
 ) -> int:
     if bool(ids) == all_dead:
         raise InvalidInputError("IDS", "name jobs, or say --all-dead")
@@ -127,11 +128,11 @@ def _each(
     return DONE if chosen or all_dead else NOT_FOUND
 
 
-def _told(depth: Mapping[State, int]) -> str:
+def _depth_text(depth: Mapping[State, int]) -> str:
     found = ", ".join(f"{number:,} {state}" for state, number in depth.items() if number)
     return f"In the queue: {found or 'nothing'}."
 
 
-def _row(job: Job) -> tuple[str, ...]:
-    ended = when(job.finished_at, zone=False) if job.finished_at else ""
+def _job_row(job: Job) -> tuple[str, ...]:
+    ended = format_moment(job.finished_at, zone=False) if job.finished_at else ""
     return job.id[-SHORT_ID:], ended, str(job.attempts), job.name, job.user_id or "", job.error or ""

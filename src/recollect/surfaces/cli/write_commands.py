@@ -10,9 +10,9 @@ import typer
 
 from recollect.records import Edited, Merged, ObservationCategory, Refused, Updated
 from recollect.surfaces.cli.options import DryRun, Given, Ref
-from recollect.surfaces.cli.output import RECORD_HEAD, SHORT_ID, record_rows, told, when
+from recollect.surfaces.cli.output import RECORD_HEAD, SHORT_ID, format_moment, record_line, record_rows
 from recollect.surfaces.cli.program import CHANGE, REMEMBER, command
-from recollect.surfaces.cli.session import DONE, NOT_FOUND, Session, content_of, text_of
+from recollect.surfaces.cli.session import DONE, NOT_FOUND, CliSession, read_file_argument, read_text_argument
 
 
 @command(
@@ -23,7 +23,7 @@ from recollect.surfaces.cli.session import DONE, NOT_FOUND, Session, content_of,
     writes=True,
     mirrors="remember",
 )
-def remember(session: Session, given: Given) -> int:
+def remember_command(session: CliSession, given: Given) -> int:
     """Remember a fact about the person."""
     return session.answer(session.memory.remember(**given))
 
@@ -35,7 +35,7 @@ def remember(session: Session, given: Given) -> int:
     writes=True,
     mirrors="note",
 )
-def note(session: Session, given: Given) -> int:
+def note_command(session: CliSession, given: Given) -> int:
     """Save a free text with an id of its own."""
     return session.answer(session.memory.note(**given))
 
@@ -47,7 +47,7 @@ def note(session: Session, given: Given) -> int:
     writes=True,
     mirrors="jot",
 )
-def jot(session: Session, given: Given) -> int:
+def jot_command(session: CliSession, given: Given) -> int:
     """Add an entry to a daily note."""
     return session.answer(session.memory.jot(**given))
 
@@ -58,8 +58,8 @@ def jot(session: Session, given: Given) -> int:
     writes=True,
     mirrors="observe",
 )
-def observe(
-    session: Session,
+def observe_command(
+    session: CliSession,
     given: Given,
     category: Annotated[ObservationCategory, typer.Option("--category", "-c", help="What it is.")] = "finding",
 ) -> int:
@@ -73,7 +73,7 @@ def observe(
     writes=True,
     mirrors="episode",
 )
-def episode(session: Session, given: Given) -> int:
+def episode_command(session: CliSession, given: Given) -> int:
     """Keep a stretch of conversation as a whole."""
     return session.answer(session.memory.episode(**given))
 
@@ -84,7 +84,7 @@ def episode(session: Session, given: Given) -> int:
     writes=True,
     mirrors="say",
 )
-def say(session: Session, given: Given) -> int:
+def say_command(session: CliSession, given: Given) -> int:
     """Store one message of a conversation (give its --session)."""
     return session.answer(session.memory.say(**given))
 
@@ -95,14 +95,14 @@ def say(session: Session, given: Given) -> int:
     "recollect scratch plan",
     writes=True,
 )
-def scratch(
-    session: Session,
+def scratch_command(
+    session: CliSession,
     key: Annotated[str, typer.Argument(help="The name of the item.", metavar="KEY", show_default=False)],
     value: Annotated[str | None, typer.Argument(help="What to keep; - reads standard input.", metavar="VALUE")] = None,
 ) -> int:
     """Keep a value under a key as working memory, or get it back."""
     if value is not None:
-        outcome = session.memory.set_scratch(key, text_of(value))
+        outcome = session.memory.set_scratch(key, read_text_argument(value))
         if isinstance(outcome, Refused):
             return session.answer(outcome)
         session.out.document({"key": key, "value": outcome.record.content})  # type: ignore[attr-defined]
@@ -125,7 +125,7 @@ def scratch(
     writes=True,
     mirrors="update",
 )
-def update(session: Session, given: Given) -> int:
+def update_command(session: CliSession, given: Given) -> int:
     """Change a record."""
     return session.answer(session.known.update(**given))
 
@@ -137,8 +137,8 @@ def update(session: Session, given: Given) -> int:
     "recollect edit --file note.md --day 2026-02-12",
     writes=True,
 )
-def edit(
-    session: Session,
+def edit_command(
+    session: CliSession,
     file: Annotated[str, typer.Option("--file", "-f", help="The new text; - reads standard input.", metavar="FILE")],
     day: Annotated[
         str | None, typer.Option("--day", help="The daily note of this day, not MEMORY.md.", metavar="DATE")
@@ -149,8 +149,8 @@ def edit(
     dry_run: DryRun = False,
 ) -> int:
     """Give MEMORY.md or a daily note another text."""
-    text = content_of("--file", file)
-    seen = None if expect is None else content_of("--expect", expect)
+    text = read_file_argument("--file", file)
+    seen = None if expect is None else read_file_argument("--expect", expect)
     if not dry_run:
         outcome = session.memory.edit(text, day=day, expect=seen)
     else:
@@ -166,8 +166,8 @@ def edit(
 
 
 @command(CHANGE, "recollect pin role", "recollect pin role --off", writes=True)
-def pin(
-    session: Session,
+def pin_command(
+    session: CliSession,
     ref: Ref,
     off: Annotated[bool, typer.Option("--off", help="No longer.")] = False,
 ) -> int:
@@ -180,8 +180,8 @@ def pin(
 
 
 @command(CHANGE, "recollect important v1w2x3y4 --level critical", writes=True, mirrors="mark_important")
-def important(
-    session: Session,
+def important_command(
+    session: CliSession,
     given: Given,
     level: Annotated[
         Literal["high", "critical"], typer.Option("--level", help="high keeps for 60 days, critical for 365.")
@@ -190,7 +190,7 @@ def important(
     """Keep messages for longer."""
     kept = session.known.mark_important(level=level, **given)
     session.out.document(kept)
-    rows = [(message.id[-SHORT_ID:], when(message.expires_at), told(message)) for message in kept]
+    rows = [(message.id[-SHORT_ID:], format_moment(message.expires_at), record_line(message)) for message in kept]
     session.out.table(("id", "expires", "text"), rows)
 
 
@@ -200,8 +200,8 @@ def important(
     writes=True,
     mirrors="merge",
 )
-def merge(
-    session: Session,
+def merge_command(
+    session: CliSession,
     given: Given,
     content: Annotated[
         str, typer.Option("--content", help="What they become; - reads standard input.", metavar="TEXT")
@@ -209,7 +209,7 @@ def merge(
     dry_run: DryRun = False,
 ) -> int:
     """Make one fact or note out of several."""
-    text = text_of(content)
+    text = read_text_argument(content)
     if dry_run:
         outcome = session.rehearse(lambda trial: trial.merge(content=text, **given))
     else:

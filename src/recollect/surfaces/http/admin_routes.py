@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field
 
 from recollect.app import Recollect
 from recollect.errors import InvalidInputError
-from recollect.fields import reference
+from recollect.fields import component_schema
 from recollect.identity.login import Login
 from recollect.memory.trends import FEWEST, PERIODS, Trend
 from recollect.records import ExtractionRun, Receipt
@@ -20,39 +20,39 @@ from recollect.surfaces.http import argument_schemas
 from recollect.surfaces.http.authentication import LONGEST_TOKEN, Authentication
 from recollect.surfaces.http.messages import Request, Response, Route, respond
 from recollect.surfaces.http.problems import Problem
-from recollect.surfaces.http.schema import Nothing, Strict
+from recollect.surfaces.http.schema import NoArguments, StrictModel
 from recollect.tools.catalog import SUITES, tools_of
 from recollect.tools.wire import Format, declarations
-from recollect.usage_metrics import Figures
+from recollect.usage_metrics import UsageMetrics
 from recollect.verbs import PAGE
 
 FORMATS = (*get_args(Format), "mcp")
 
 
-class UsersAsked(Strict):
+class UsersRequest(StrictModel):
     """Which part of a long list."""
 
     cursor: argument_schemas.USER_BEFORE | None = Field(
         None, description="the user to go on behind: ``next`` of the page before"
     )
-    page: argument_schemas.whole(1, 1000) = Field(PAGE, description="how many users at most")  # type: ignore[valid-type]
+    page: argument_schemas.integer_type(1, 1000) = Field(PAGE, description="how many users at most")  # type: ignore[valid-type]
 
 
-class TokenAsked(Strict):
+class TokenRequest(StrictModel):
     """For whom a token is, what for, and how long."""
 
     user: argument_schemas.LOCAL_USER
     scope: Literal["read", "write"] = "read"
-    minutes: argument_schemas.whole(1, LONGEST_TOKEN) = 15  # type: ignore[valid-type]
+    minutes: argument_schemas.integer_type(1, LONGEST_TOKEN) = 15  # type: ignore[valid-type]
 
 
-class VisitAsked(Strict):
+class LoginRequest(StrictModel):
     """Who is to be let into the web console: a user, or an operator."""
 
     model_config = ConfigDict(
         json_schema_extra={
             "anyOf": [
-                {"required": ["user"], "properties": {"user": reference("UserId")}},
+                {"required": ["user"], "properties": {"user": component_schema("UserId")}},
                 {"required": ["operator"], "properties": {"operator": {"const": True}}},
             ]
         }
@@ -63,27 +63,27 @@ class VisitAsked(Strict):
     read_only: bool = False
 
 
-class RunsAsked(Strict):
+class RunsRequest(StrictModel):
     """Which runs."""
 
     kind: argument_schemas.LINE | None = None
-    limit: argument_schemas.whole(1, 1000) = 20  # type: ignore[valid-type]
+    limit: argument_schemas.integer_type(1, 1000) = 20  # type: ignore[valid-type]
 
 
-class FiguresAsked(Strict):
+class MetricsRequest(StrictModel):
     """Of how many days."""
 
-    days: argument_schemas.whole(1, 366) = 7  # type: ignore[valid-type]
+    days: argument_schemas.integer_type(1, 366) = 7  # type: ignore[valid-type]
 
 
-class TrendsAsked(Strict):
+class TrendsRequest(StrictModel):
     """How many have to share a topic, and since when."""
 
-    k: argument_schemas.whole(FEWEST, 1_000_000) = FEWEST  # type: ignore[valid-type]
+    k: argument_schemas.integer_type(FEWEST, 1_000_000) = FEWEST  # type: ignore[valid-type]
     days: int = Field(30, json_schema_extra={"enum": list(PERIODS)})
 
 
-class ToolsAsked(Strict):
+class ToolsRequest(StrictModel):
     """How the tools are to be declared."""
 
     format: str = Field("openai", json_schema_extra={"enum": list(FORMATS)})
@@ -92,7 +92,7 @@ class ToolsAsked(Strict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TokenMade:
+class TokenCreated:
     """A token, which is told here and never again."""
 
     token: str
@@ -100,7 +100,7 @@ class TokenMade:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VisitMade:
+class LoginCreated:
     """A code that lets somebody into the web console, once."""
 
     code: str
@@ -109,7 +109,7 @@ class VisitMade:
     expires_at: datetime
 
 
-class Operators:
+class AdminRoutes:
     """Everything that is not about one memory."""
 
     def __init__(self, app: Recollect, authentication: Authentication) -> None:
@@ -125,7 +125,7 @@ class Operators:
                 name="users",
                 does="The users of the tenant.",
                 scope="admin",
-                takes=UsersAsked,
+                takes=UsersRequest,
                 returns=list[str],
                 handle=self._users,
                 paged=True,
@@ -136,7 +136,7 @@ class Operators:
                 name="erase_user",
                 does="Remove a user and everything about them, everywhere, and tell what was removed.",
                 scope="admin",
-                takes=Nothing,
+                takes=NoArguments,
                 returns=Receipt,
                 handle=self._erase,
             ),
@@ -146,19 +146,19 @@ class Operators:
                 name="all_runs",
                 does="How learning went, for all users of the tenant, the latest day first.",
                 scope="admin",
-                takes=RunsAsked,
+                takes=RunsRequest,
                 returns=list[tuple[str, ExtractionRun]],
                 handle=self._runs,
             ),
             Route(
                 method="GET",
-                path="/figures",
-                name="figures",
+                path="/metrics",
+                name="metrics",
                 does="How memories of the tenant were used: calls, success, latency, the queue. No content.",
                 scope="admin",
-                takes=FiguresAsked,
-                returns=Figures,
-                handle=self._figures,
+                takes=MetricsRequest,
+                returns=UsageMetrics,
+                handle=self._metrics,
             ),
             Route(
                 method="GET",
@@ -166,7 +166,7 @@ class Operators:
                 name="trends",
                 does="Topics that many users of the tenant share who consented to being counted.",
                 scope="admin",
-                takes=TrendsAsked,
+                takes=TrendsRequest,
                 returns=list[Trend],
                 handle=self._trends,
             ),
@@ -176,20 +176,20 @@ class Operators:
                 name="make_token",
                 does="A token for one user, good for a while.",
                 scope="read",
-                takes=TokenAsked,
-                returns=TokenMade,
+                takes=TokenRequest,
+                returns=TokenCreated,
                 handle=self._token,
                 statuses={201: "The token"},
             ),
             Route(
                 method="POST",
-                path="/visits",
-                name="make_visit",
+                path="/logins",
+                name="create_login",
                 does="A link that lets a user into the web console, once and within ten minutes.",
                 scope="read",
-                takes=VisitAsked,
-                returns=VisitMade,
-                handle=self._visit,
+                takes=LoginRequest,
+                returns=LoginCreated,
+                handle=self._login,
                 statuses={201: "The link"},
             ),
             Route(
@@ -198,7 +198,7 @@ class Operators:
                 name="tools",
                 does="The tools, declared as a provider wants them.",
                 scope="read",
-                takes=ToolsAsked,
+                takes=ToolsRequest,
                 returns=list[dict[str, Any]],
                 handle=self._tools,
             ),
@@ -224,8 +224,8 @@ class Operators:
         found.sort(key=lambda one: (one[1].day, one[1].started_at), reverse=True)
         return respond(found[:limit])
 
-    def _figures(self, request: Request) -> Response:
-        return respond(self._app.figures(**request.values, tenant=request.caller.tenant))
+    def _metrics(self, request: Request) -> Response:
+        return respond(self._app.metrics(**request.values, tenant=request.caller.tenant))
 
     def _trends(self, request: Request) -> Response:
         among = self._app.users(tenant=request.caller.tenant)
@@ -237,16 +237,16 @@ class Operators:
         if not request.caller.may(values["scope"]):
             raise Problem(403, "NotAllowedError", "the key may not do itself what the token is for")
         token, until = self._authentication.token(request.caller, **values)
-        return respond(TokenMade(token=token, expires_at=until), 201)
+        return respond(TokenCreated(token=token, expires_at=until), 201)
 
-    def _visit(self, request: Request) -> Response:
+    def _login(self, request: Request) -> Response:
         operator, read_only = request.values.get("operator", False), request.values.get("read_only", False)
         if not request.caller.may("admin" if operator else "read" if read_only else "write"):
             raise Problem(403, "NotAllowedError", "the key may not do itself what the link is for")
         who = {"tenant": request.caller.tenant, "operator": operator, "read_only": read_only, "key": request.caller.key}
         code, until = Login(self._app.keys).code(request.values.get("user"), **who)
         where = self._app.config.console_url.rstrip("/") or "/console"
-        return respond(VisitMade(code=code, link=f"{where}/login?code={quote(code)}", expires_at=until), 201)
+        return respond(LoginCreated(code=code, link=f"{where}/login?code={quote(code)}", expires_at=until), 201)
 
     def _tools(self, request: Request) -> Response:
         values: dict[str, Any] = {"format": "openai", "suites": [], "strict": False} | request.values

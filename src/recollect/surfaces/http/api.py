@@ -23,18 +23,18 @@ from recollect.memory.async_memory import in_thread
 from recollect.records import new_id
 from recollect.store.tenants import stored_id
 from recollect.surfaces.http import openapi
-from recollect.surfaces.http.admin_routes import Operators
-from recollect.surfaces.http.authentication import Authentication, Caller
+from recollect.surfaces.http.admin_routes import AdminRoutes
+from recollect.surfaces.http.authentication import Authentication, HttpCaller
 from recollect.surfaces.http.concurrency import ConcurrencyLimiter
-from recollect.surfaces.http.identity_routes import Links
+from recollect.surfaces.http.identity_routes import IdentityRoutes
 from recollect.surfaces.http.messages import JSON, Request, Response, Route
 from recollect.surfaces.http.metrics import Metrics
 from recollect.surfaces.http.problems import TYPE, Problem, problem_of
-from recollect.surfaces.http.rate_limits import Limits
-from recollect.surfaces.http.schema import read
-from recollect.surfaces.http.streams import Streams
-from recollect.surfaces.http.tool_routes import Toolbox
-from recollect.surfaces.http.verb_routes import Memories
+from recollect.surfaces.http.rate_limits import RateLimits
+from recollect.surfaces.http.schema import request_arguments
+from recollect.surfaces.http.streams import TransferRoutes
+from recollect.surfaces.http.tool_routes import ToolRoutes
+from recollect.surfaces.http.verb_routes import VerbRoutes
 
 LOGGER = logging.getLogger("recollect.http")
 
@@ -47,27 +47,27 @@ _SHORT_BODY = 64 * 1024
 _SANE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
-class Api:
+class HttpApi:
     """Everything under ``/v1``."""
 
     def __init__(
         self,
         app: Recollect,
         authentication: Authentication,
-        limits: Limits,
+        limits: RateLimits,
         metrics: Metrics | None = None,
         *,
         seconds: float = SECONDS,
     ) -> None:
-        memories = Memories(app)
+        memories = VerbRoutes(app)
         self.authentication = authentication
         self.metrics = metrics or Metrics()
         self.routes: Sequence[Route] = (
             *memories.routes(),
-            *Streams(memories, seconds).routes(),
-            *Toolbox(app).routes(),
-            *Operators(app, authentication).routes(),
-            *Links(app).routes(),
+            *TransferRoutes(memories, seconds).routes(),
+            *ToolRoutes(app).routes(),
+            *AdminRoutes(app, authentication).routes(),
+            *IdentityRoutes(app).routes(),
         )
         self._limits = limits
         # on PostgreSQL most of the time is spent waiting, and so it is by who writes
@@ -79,7 +79,7 @@ class Api:
 
     def document(self) -> dict[str, Any]:
         """The OpenAPI document."""
-        return openapi.document(self.routes)
+        return openapi.openapi_document(self.routes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers: dict[str, str] = {}
@@ -92,7 +92,7 @@ class Api:
         answer.headers["x-request-id"] = request_id
         self.metrics.count(name, answer.status, time.perf_counter() - began)
         LOGGER.info("%s %s %d %.1f ms", request_id, name, answer.status, (time.perf_counter() - began) * 1000)
-        await sent(answer, send, self._seconds)
+        await send_response(answer, send, self._seconds)
 
     async def _answered(
         self, scope: Scope, receive: Receive, headers: dict[str, str], request_id: str
@@ -143,9 +143,9 @@ class Api:
     ) -> Response:
         if route.has_body and headers.get("content-type", JSON).partition(";")[0].strip().lower() != JSON:
             raise Problem(415, "BadRequestError", f"the body must be {JSON}")
-        size = _size(headers)
+        size = _content_length(headers)
         if route.has_body and size is not None and size > MOST_BODY:
-            raise _too_large()
+            raise _too_large_problem()
         request = Request(
             route=route,
             caller=_NOBODY,
@@ -187,7 +187,7 @@ class Api:
     def _let_in_and_read(self, request: Request, scope: Scope) -> dict[str, str]:
         self._let_in(request, scope)
         limits = self._limits.take(request.caller.key, request.user or None)
-        request.values = read(request)
+        request.values = request_arguments(request)
         return limits
 
     def _let_in(self, request: Request, scope: Scope) -> None:
@@ -215,14 +215,14 @@ class Api:
                     parts.append(message.get("body", b""))
                     size += len(parts[-1])
                     if size > MOST_BODY:
-                        raise _too_large()
+                        raise _too_large_problem()
                     if not message.get("more_body"):
                         return b"".join(parts)
         except TimeoutError:
             raise Problem(408, "TooSlowError", "the rest of the body did not come in time") from None
 
 
-async def sent(answer: Response, send: Send, seconds: float = SECONDS) -> None:
+async def send_response(answer: Response, send: Send, seconds: float = SECONDS) -> None:
     """Send an answer. Of a stream each part has to be taken in time."""
     headers = {"content-type": answer.kind, "cache-control": "no-store", "x-content-type-options": "nosniff"}
     if answer.stream is None and answer.status != 304:
@@ -240,7 +240,7 @@ async def sent(answer: Response, send: Send, seconds: float = SECONDS) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-_NOBODY = Caller("", "read", "")
+_NOBODY = HttpCaller("", "read", "")
 
 
 def request_id_of(headers: Mapping[str, str]) -> str:
@@ -249,7 +249,7 @@ def request_id_of(headers: Mapping[str, str]) -> str:
     return given if _SANE_ID.fullmatch(given) else new_id("request")
 
 
-def _size(headers: dict[str, str]) -> int | None:
+def _content_length(headers: dict[str, str]) -> int | None:
     """How long the body says it is; None if it does not."""
     if "transfer-encoding" in headers:
         return None
@@ -259,5 +259,5 @@ def _size(headers: dict[str, str]) -> int | None:
     return int(given)
 
 
-def _too_large() -> Problem:
+def _too_large_problem() -> Problem:
     return Problem(413, "TooLargeError", f"a request may have at most {MOST_BODY >> 20} MB")

@@ -15,7 +15,7 @@ from pydantic_core import PydanticCustomError
 
 from recollect import checks, fields
 from recollect.errors import InvalidInputError
-from recollect.fields import PLAIN, REFERENCE, STORABLE, Field, pattern, reference
+from recollect.fields import PLAIN, REFERENCE, STORABLE, Field, component_schema, pattern_schema
 from recollect.identity.codes import ALPHABET, LENGTH, normal
 from recollect.store.keys import DEFAULT_TENANT
 from recollect.store.tenants import stored_id
@@ -25,14 +25,14 @@ COMPONENTS: dict[str, dict[str, Any]] = {"Plain": PLAIN}
 """The schemas that have a name."""
 
 
-def accepted(field: Field) -> Any:
+def json_type(field: Field) -> Any:
     """Return the type of the JSON values that pass the check of a field, described by its schema."""
     if field.items is not None:
         bounds = Constraints(min_length=field.schema.get("minItems"), max_length=field.schema["maxItems"])
-        return Annotated[list[accepted(field.items)], bounds]  # type: ignore[misc]
+        return Annotated[list[json_type(field.items)], bounds]  # type: ignore[misc]
     if field.json in (int, float):
         bounds = Constraints(ge=field.schema["minimum"], le=field.schema["maximum"])
-        return Annotated[int, bounds, BeforeValidator(_whole)] if field.json is int else Annotated[float, bounds]
+        return Annotated[int, bounds, BeforeValidator(_as_integer)] if field.json is int else Annotated[float, bounds]
     if field.json is bool:
         return bool
     kind = field.json
@@ -47,12 +47,12 @@ def accepted(field: Field) -> Any:
 
     if field.component:
         COMPONENTS[field.component] = field.schema
-    schema = reference(field.component) if field.component else field.schema
+    schema = component_schema(field.component) if field.component else field.schema
     checked: Any = Annotated[kind, AfterValidator(check), WithJsonSchema(schema)]
-    return checked if field.also is None else checked | accepted(field.also)
+    return checked if field.also is None else checked | json_type(field.also)
 
 
-def _whole(value: Any) -> Any:
+def _as_integer(value: Any) -> Any:
     """Return a whole number as an int: in JSON, 5.0 is one."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
@@ -75,7 +75,7 @@ _ASSIGNED = r"(?![\s\S]*[\u20f1-\u20ff])"
 _LETTERS = ALPHABET + ALPHABET.lower()
 _LONGEST_PERSON = MAX_LENGTH - 2
 """Of a name on a channel; the channel, a colon and the name have to be a user id."""
-_USER_SCHEMA = pattern(rf"(?!@[a-z0-9][a-z0-9-]{{0,31}}/){_ASSIGNED} *[{_VISIBLE}][{_VISIBLE} ]*", MAX_LENGTH)
+_USER_SCHEMA = pattern_schema(rf"(?!@[a-z0-9][a-z0-9-]{{0,31}}/){_ASSIGNED} *[{_VISIBLE}][{_VISIBLE} ]*", MAX_LENGTH)
 
 
 def _user(_name: str, value: str) -> None:
@@ -95,33 +95,33 @@ def _user_before(name: str, value: str) -> None:
         raise InvalidInputError(name, "must be ``next`` of the page before")
 
 
-def whole(least: int, most: int) -> Any:
+def integer_type(least: int, most: int) -> Any:
     """Return the type of a whole number."""
-    return accepted(fields.whole(least, most))
+    return json_type(fields.integer_field(least, most))
 
 
-def one_of(allowed: Iterable[str]) -> Any:
+def choice_type(allowed: Iterable[str]) -> Any:
     """Return the type of one word out of several."""
-    return accepted(fields.one_of(tuple(allowed)))
+    return json_type(fields.choice_field(tuple(allowed)))
 
 
-def storable(most: int) -> Any:
+def storable_text_type(most: int) -> Any:
     """Return the type of any text that is not too long."""
-    text = accepted(Field(check=checks.sought, schema=STORABLE | {"maxLength": most}))
+    text = json_type(Field(check=checks.check_filter_value, schema=STORABLE | {"maxLength": most}))
     return Annotated[text, Constraints(max_length=most)]
 
 
-LINE = accepted(fields.line())
-NUMBER = accepted(fields.NUMBER)
+LINE = json_type(fields.line_field())
+NUMBER = json_type(fields.NUMBER)
 OBJECT = Annotated[dict[str, Any], WithJsonSchema(fields.OBJECT)]
-USER = accepted(Field(check=_user, schema=_USER_SCHEMA, component="UserId"))
-LOCAL_USER = accepted(Field(check=lambda _name, value: check_user_id(value), schema=_USER_SCHEMA, component="UserId"))
+USER = json_type(Field(check=_user, schema=_USER_SCHEMA, component="UserId"))
+LOCAL_USER = json_type(Field(check=lambda _name, value: check_user_id(value), schema=_USER_SCHEMA, component="UserId"))
 """As a tenant knows them, who may have others than the default one."""
-USER_BEFORE = accepted(
-    Field(check=_user_before, schema=pattern(f"{_ASSIGNED}[{_VISIBLE} ]*", 500), component="UserBefore")
+USER_BEFORE = json_type(
+    Field(check=_user_before, schema=pattern_schema(f"{_ASSIGNED}[{_VISIBLE} ]*", 500), component="UserBefore")
 )
 CHANNEL = Annotated[str, Constraints(pattern="^[a-z0-9_-]{1,32}$")]
-_PERSON_SCHEMA = pattern(rf"(?!@){_ASSIGNED}[{_VISIBLE}]([{_VISIBLE} ]*[{_VISIBLE}])?", _LONGEST_PERSON)
-PERSON = accepted(Field(check=_person, schema=_PERSON_SCHEMA, component="PersonName"))
-_CODE_SCHEMA = pattern(f"[{_LETTERS}]{{{LENGTH // 2}}}-?[{_LETTERS}]{{{LENGTH // 2}}}")
-CODE = accepted(Field(check=lambda _name, value: normal(value), schema=_CODE_SCHEMA))
+_PERSON_SCHEMA = pattern_schema(rf"(?!@){_ASSIGNED}[{_VISIBLE}]([{_VISIBLE} ]*[{_VISIBLE}])?", _LONGEST_PERSON)
+PERSON = json_type(Field(check=_person, schema=_PERSON_SCHEMA, component="PersonName"))
+_CODE_SCHEMA = pattern_schema(f"[{_LETTERS}]{{{LENGTH // 2}}}-?[{_LETTERS}]{{{LENGTH // 2}}}")
+CODE = json_type(Field(check=lambda _name, value: normal(value), schema=_CODE_SCHEMA))

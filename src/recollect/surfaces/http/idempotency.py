@@ -28,7 +28,7 @@ from recollect.records import (
     Updated,
     Written,
 )
-from recollect.store.keys import Keys, Repeated
+from recollect.store.keys import ApiKeys, IdempotentRequest
 from recollect.surfaces.http.messages import Request as Asked
 from recollect.surfaces.http.messages import Response as Answer
 from recollect.surfaces.http.problems import Problem
@@ -37,37 +37,37 @@ SHORTEST, LONGEST = 8, 200
 _REPLAYED = {"idempotent-replayed": "true"}
 
 
-def repeated(asked: Asked) -> Repeated | None:
+def idempotent_request(asked: Asked) -> IdempotentRequest | None:
     """How the request will be known if it comes again; None if its sender does not care."""
     key = asked.headers.get("idempotency-key")
     if key is None:
         return None
     if not SHORTEST <= len(key) <= LONGEST or not key.isascii() or not key.isprintable():
         raise InvalidInputError("Idempotency-Key", f"must have {SHORTEST} to {LONGEST} printable characters")
-    return Repeated(asked.user, key)
+    return IdempotentRequest(asked.user, key)
 
 
-def digest_of(asked: Asked) -> str:
+def request_digest(asked: Asked) -> str:
     """The same for the same request."""
     parts = (asked.route.name, asked.name, asked.headers.get("recollect-acting", ""), asked.headers.get("if-match", ""))
     told = "\0".join(parts).encode() + b"\0" + asked.query + b"\0" + asked.body
     return hashlib.sha256(told).hexdigest()
 
 
-def once(
-    keys: Keys, asked: Asked, do: Callable[[], Answer], again: Callable[[], Answer], *, keep: bool = True
+def run_once(
+    keys: ApiKeys, asked: Asked, do: Callable[[], Answer], again: Callable[[], Answer], *, keep: bool = True
 ) -> Answer:
     """Do it, unless it was done: then the same answer. ``again`` tells what was done if the answer was lost."""
-    known = repeated(asked)
+    known = idempotent_request(asked)
     if known is None:
         return do()
-    request = digest_of(asked)
-    if (kept := _kept(keys, known, request)) is not None:
+    request = request_digest(asked)
+    if (kept := _stored_answer(keys, known, request)) is not None:
         return kept
     try:
         answer = do()
     except DoneAlreadyError:
-        kept = _kept(keys, known, request)  # by who was first, a moment ago
+        kept = _stored_answer(keys, known, request)  # by who was first, a moment ago
         if kept is not None:
             return kept
         answer, keep = again(), False  # who was first may be about to keep the whole of it
@@ -77,7 +77,7 @@ def once(
     return answer
 
 
-def _kept(keys: Keys, known: Repeated, request: str) -> Answer | None:
+def _stored_answer(keys: ApiKeys, known: IdempotentRequest, request: str) -> Answer | None:
     found = keys.answer(known)
     if found is None:
         return None
@@ -94,26 +94,26 @@ def _kept(keys: Keys, known: Repeated, request: str) -> Answer | None:
     return Answer(found[1], found[2], headers=dict(_REPLAYED))
 
 
-def draft(keys: Keys, asked: Asked, batch: Memory, answer: Answer) -> None:
+def draft_answer(keys: ApiKeys, asked: Asked, batch: Memory, answer: Answer) -> None:
     """Keep what will be answered once a batch is done, just before it is: the journal alone could not tell it."""
-    known = repeated(asked)
+    known = idempotent_request(asked)
     entries = batch.history(call=known.call) if known else []
     if known and entries:
-        keys.keep_answer(_draft(known, entries[-1]), digest_of(asked), answer.status, answer.body)
+        keys.keep_answer(_draft_request(known, entries[-1]), request_digest(asked), answer.status, answer.body)
 
 
-def drafted(keys: Keys, asked: Asked, last: JournalEntry) -> Answer:
+def drafted_answer(keys: ApiKeys, asked: Asked, last: JournalEntry) -> Answer:
     """What was to be answered to a batch whose last entry the journal has."""
-    known = repeated(asked)
-    found = None if known is None else _kept(keys, _draft(known, last), digest_of(asked))
+    known = idempotent_request(asked)
+    found = None if known is None else _stored_answer(keys, _draft_request(known, last), request_digest(asked))
     if found is None:
-        raise lost(last)
+        raise lost_answer_problem(last)
     return found
 
 
-def _draft(known: Repeated, last: JournalEntry) -> Repeated:
+def _draft_request(known: IdempotentRequest, last: JournalEntry) -> IdempotentRequest:
     # by its last entry: what was drafted for an attempt that failed is not what was done
-    return Repeated(known.user, f"{known.key}\n{last.seq} {last.record_id}")
+    return IdempotentRequest(known.user, f"{known.key}\n{last.seq} {last.record_id}")
 
 
 def under_call(memory: Memory, call: str) -> Memory:
@@ -128,7 +128,9 @@ def under_call(memory: Memory, call: str) -> Memory:
     return memory.acting(call=call)._unless(may_be_done)
 
 
-def told_again(verb: str, arguments: dict[str, Any], entries: Sequence[JournalEntry]) -> Outcome | list[Record] | None:
+def replay_outcome(
+    verb: str, arguments: dict[str, Any], entries: Sequence[JournalEntry]
+) -> Outcome | list[Record] | None:
     """What a verb returned, from what the journal has of it."""
     last = entries[-1]
     if verb in ("pause", "resume", "consent", "spend"):
@@ -143,7 +145,7 @@ def told_again(verb: str, arguments: dict[str, Any], entries: Sequence[JournalEn
         raise Problem(409, "UndoError", "this was done, and erased since")
     changed = [entry.after for entry in entries if entry.after is not None]
     if not changed:
-        raise lost(last)
+        raise lost_answer_problem(last)
     record, before = changed[-1], last.before
     if verb == "mark_important":
         return changed
@@ -167,14 +169,14 @@ def told_again(verb: str, arguments: dict[str, Any], entries: Sequence[JournalEn
         new = next((entry.after for entry in entries if entry.before is None and entry.after), record)
         others = tuple(entry.before for entry in entries if entry.before is not None)
         return Merged(message=f"Merged: {new.text}", record=new, merged=others, run=last.run)
-    raise lost(last)
+    raise lost_answer_problem(last)
 
 
 def _is_active(entry: JournalEntry) -> bool:
     return entry.after is not None and entry.after.status == "active"
 
 
-def lost(entry: JournalEntry) -> Problem:
+def lost_answer_problem(entry: JournalEntry) -> Problem:
     return Problem(
         409,
         "DoneAlreadyError",

@@ -11,42 +11,42 @@ from datetime import datetime
 from typing import Any
 
 from recollect.app import Recollect
-from recollect.identity.identities import Code, Identity, Joined, Known, Pending, Unlinked
+from recollect.identity.identities import BoundIdentity, Code, Identity, Joined, Pending, Unlinked
 from recollect.store.keys import DEFAULT_TENANT
 from recollect.store.tenants import stored_id
 from recollect.surfaces.http import argument_schemas
 from recollect.surfaces.http.messages import Request, Response, Route, respond
 from recollect.surfaces.http.problems import Problem, as_things_are
-from recollect.surfaces.http.schema import Nothing, Strict
+from recollect.surfaces.http.schema import NoArguments, StrictModel
 
 
-class OfIdentity(Strict):
+class IdentityRequest(StrictModel):
     """A person as one channel knows them."""
 
     channel: argument_schemas.CHANNEL
     name: argument_schemas.PERSON
 
 
-class Binding(OfIdentity):
+class BindRequest(IdentityRequest):
     """Which user an identity is."""
 
     user: argument_schemas.USER
 
 
-class Entered(OfIdentity):
+class CodeRequest(IdentityRequest):
     """A code that was shown on another channel."""
 
     code: argument_schemas.CODE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resolved:
+class ResolvedUser:
     """Which user an identity is."""
 
     user: str
 
 
-class Links:
+class IdentityRoutes:
     """Identities and links."""
 
     def __init__(self, app: Recollect) -> None:
@@ -63,25 +63,27 @@ class Links:
                 name="identities",
                 does="Everyone who was bound or joined, and which user they are.",
                 scope="admin",
-                takes=Nothing,
-                returns=list[Known],
+                takes=NoArguments,
+                returns=list[BoundIdentity],
                 handle=self._for_default(lambda request: respond(all_.all())),
             ),
-            post("resolve", OfIdentity, Resolved, lambda who, _: Resolved(user=all_.resolve(who)), "read"),
-            post("bind", Binding, None, lambda who, given: all_.bind(who, stored_id(DEFAULT_TENANT, given["user"]))),
-            post("start_link", OfIdentity, Code, lambda who, _: all_.start_link(who)),
-            post("enter_code", Entered, Pending, lambda who, given: all_.enter_code(who, given["code"])),
-            post("pending", OfIdentity, Pending | None, lambda who, _: all_.pending(who), "read"),
-            post("confirm", OfIdentity, Joined | Pending, lambda who, _: all_.confirm(who)),
-            post("decline", OfIdentity, bool, lambda who, _: all_.decline(who)),
-            post("code_until", OfIdentity, datetime | None, lambda who, _: all_.code_until(who), "read"),
-            post("unlink", OfIdentity, Unlinked, lambda who, _: all_.unlink(who)),
+            post("resolve", IdentityRequest, ResolvedUser, lambda who, _: ResolvedUser(user=all_.resolve(who)), "read"),
+            post(
+                "bind", BindRequest, None, lambda who, given: all_.bind(who, stored_id(DEFAULT_TENANT, given["user"]))
+            ),
+            post("start_link", IdentityRequest, Code, lambda who, _: all_.start_link(who)),
+            post("enter_code", CodeRequest, Pending, lambda who, given: all_.enter_code(who, given["code"])),
+            post("pending", IdentityRequest, Pending | None, lambda who, _: all_.pending(who), "read"),
+            post("confirm", IdentityRequest, Joined | Pending, lambda who, _: all_.confirm(who)),
+            post("decline", IdentityRequest, bool, lambda who, _: all_.decline(who)),
+            post("code_until", IdentityRequest, datetime | None, lambda who, _: all_.code_until(who), "read"),
+            post("unlink", IdentityRequest, Unlinked, lambda who, _: all_.unlink(who)),
         ]
 
     def _post(
         self,
         name: str,
-        takes: type[OfIdentity],
+        takes: type[IdentityRequest],
         returns: Any,
         do: Callable[[tuple[str, str], dict[str, Any]], Any],
         scope: Any = "write",

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 from recollect.client.json_values import to_plain
-from recollect.surfaces.http.authentication import Caller
+from recollect.surfaces.http.authentication import HttpCaller
 from recollect.surfaces.http.problems import Problem
 
 JSON = "application/json"
@@ -32,7 +32,7 @@ class Request:
     """A request, once it is known who sent it."""
 
     route: Route
-    caller: Caller
+    caller: HttpCaller
     headers: dict[str, str]
     query: bytes
     body: bytes

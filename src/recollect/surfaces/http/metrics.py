@@ -7,7 +7,7 @@ import itertools
 import threading
 from collections import Counter
 
-from recollect.tools.telemetry import shown_to_prometheus
+from recollect.tools.telemetry import prometheus_text
 
 TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _BOUNDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
@@ -47,4 +47,4 @@ class Metrics:
                 lines.append(f'recollect_http_request_seconds_sum{{route="{route}"}} {self._seconds[route]:.6f}')
                 lines.append(f'recollect_http_request_seconds_count{{route="{route}"}} {sums[-1]}')
             lines += ["# TYPE recollect_http_requests_running gauge", f"recollect_http_requests_running {self.running}"]
-        return "\n".join(lines) + "\n" + shown_to_prometheus()
+        return "\n".join(lines) + "\n" + prometheus_text()

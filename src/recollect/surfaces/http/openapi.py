@@ -9,19 +9,19 @@ from pydantic import BaseModel, Field, TypeAdapter, create_model
 
 from recollect import __version__
 from recollect.checks import MAX_SHORT
-from recollect.fields import STORABLE, reference
+from recollect.fields import STORABLE, component_schema
 from recollect.surfaces.http import argument_schemas
 from recollect.surfaces.http.idempotency import LONGEST, SHORTEST
 from recollect.surfaces.http.messages import JSON, Route
 from recollect.surfaces.http.problems import TYPE
-from recollect.surfaces.http.schema import answered
+from recollect.surfaces.http.schema import response_type
 from recollect.surfaces.http.verb_routes import ACTING_FIELDS
 
 _ABOUT = """Long-term memory for AI agents, over HTTP. Each verb of the library has a route of its name, below the user
 it is about. What the policy decides (a duplicate, a conflict, a refusal) is no error: it is an outcome."""
 
 
-class ProblemTold(BaseModel):
+class ProblemDetails(BaseModel):
     """What went wrong (RFC 9457)."""
 
     type: str
@@ -33,13 +33,13 @@ class ProblemTold(BaseModel):
     request_id: str
 
 
-def document(routes: Sequence[Route]) -> dict[str, Any]:
+def openapi_document(routes: Sequence[Route]) -> dict[str, Any]:
     """The document that describes these routes."""
-    adapters: list[tuple[str, Any, TypeAdapter[Any]]] = [("problem", "serialization", TypeAdapter(ProblemTold))]
+    adapters: list[tuple[str, Any, TypeAdapter[Any]]] = [("problem", "serialization", TypeAdapter(ProblemDetails))]
     for route in routes:
         adapters.append((f"{route.name} takes", "validation", TypeAdapter(route.takes)))
         if route.streams != "out":
-            adapters.append((f"{route.name} returns", "serialization", TypeAdapter(_answer(route))))
+            adapters.append((f"{route.name} returns", "serialization", TypeAdapter(_response_model(route))))
     schemas, components = TypeAdapter.json_schemas(adapters, ref_template="#/components/schemas/{model}")
     known = {name: schema for (name, _), schema in schemas.items()}
     models = components.get("$defs", {}) | argument_schemas.COMPONENTS
@@ -67,8 +67,8 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
     return made
 
 
-def _answer(route: Route) -> Any:
-    kind = answered(route.returns)
+def _response_model(route: Route) -> Any:
+    kind = response_type(route.returns)
     more: dict[str, Any] = {"next": (str | None, ...)} if route.paged else {}
     name = "".join(part.title() for part in route.name.split("_"))
     return create_model(f"{name}Answer", result=(kind, ...), **more)
@@ -131,7 +131,7 @@ def _responses(route: Route, known: dict[str, Any]) -> dict[str, Any]:
     return responses
 
 
-_USER = reference("UserId")
+_USER = component_schema("UserId")
 _NAME = STORABLE | {"minLength": 1}
 _ERRORS = {
     400: "The request cannot be read",
@@ -172,7 +172,7 @@ def _header(name: str, said: str, **more: Any) -> dict[str, Any]:
     return {"name": name, "in": "header", "required": False, "description": said, "schema": kind}
 
 
-_LINE = {"anyOf": [reference(f"Line{MAX_SHORT}"), {"type": "null"}]}
+_LINE = {"anyOf": [component_schema(f"Line{MAX_SHORT}"), {"type": "null"}]}
 _FLAG = {"type": ["boolean", "null"]}
 _ACTING = {
     "name": "Recollect-Acting",

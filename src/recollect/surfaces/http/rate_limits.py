@@ -20,7 +20,7 @@ class _Bucket:
     at: float
 
 
-class Limits:
+class RateLimits:
     """Requests a minute: for each key, and for each user. 0 is no limit; a minute's worth may come at once."""
 
     def __init__(self, key: int, user: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -41,12 +41,12 @@ class Limits:
                         429,
                         "TooManyRequestsError",
                         f"more than {most:,} requests a minute; try again in {seconds} s",
-                        headers={**_told(most, bucket), "retry-after": str(seconds)},
+                        headers={**_rate_headers(most, bucket), "retry-after": str(seconds)},
                         seconds=seconds,
                     )
             for _, bucket in buckets:
                 bucket.left -= 1
-            return _told(*min(buckets, key=lambda one: one[1].left)) if buckets else {}
+            return _rate_headers(*min(buckets, key=lambda one: one[1].left)) if buckets else {}
 
     def _filled(self, name: tuple[str, str], most: int) -> _Bucket:
         now = self._clock()
@@ -59,7 +59,7 @@ class Limits:
         return bucket
 
 
-def _told(most: int, bucket: _Bucket) -> dict[str, str]:
+def _rate_headers(most: int, bucket: _Bucket) -> dict[str, str]:
     return {
         "ratelimit-limit": str(most),
         "ratelimit-remaining": str(int(bucket.left)),

@@ -22,7 +22,7 @@ from recollect.client.json_values import names_of, outcome_types
 from recollect.errors import InvalidInputError
 from recollect.fields import Field
 from recollect.records import Hit, Hits, Outcome, Record
-from recollect.surfaces.http.argument_schemas import accepted, whole
+from recollect.surfaces.http.argument_schemas import integer_type, json_type
 from recollect.surfaces.http.messages import Request, parse_json
 from recollect.verbs import PAGE, VERBS, Argument, Verb
 
@@ -35,21 +35,21 @@ _CLEANED = frozenset({"query", "topic"})
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
-class Strict(BaseModel):
+class StrictModel(BaseModel):
     """What is asked: nothing unknown in it, and nothing taken for something else."""
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
 
 
-class Nothing(Strict):
+class NoArguments(StrictModel):
     """No arguments."""
 
 
-class Paged(Strict):
+class PageArguments(StrictModel):
     """Which part of a long list."""
 
     cursor: Annotated[str, Constraints(pattern=CURSOR)] | None = Constraints(None, description=_WHERE)
-    page: whole(1, 1000) = Constraints(PAGE, description="how many items at most")  # type: ignore[valid-type]
+    page: integer_type(1, 1000) = Constraints(PAGE, description="how many items at most")  # type: ignore[valid-type]
 
 
 @cache
@@ -66,7 +66,7 @@ def arguments_of(name: str) -> type[BaseModel]:
         else:
             default = list(argument.default) if isinstance(argument.default, tuple) else argument.default
             given[argument.name] = (kind, default)
-    return create_model(f"{_titled(name)}Arguments", __base__=Paged if verb.paged else Strict, **given)
+    return create_model(f"{_titled(name)}Arguments", __base__=PageArguments if verb.paged else StrictModel, **given)
 
 
 def _type_of(verb: Verb, argument: Argument) -> Any:
@@ -77,36 +77,36 @@ def _type_of(verb: Verb, argument: Argument) -> Any:
     if field.verb:
         return list[arguments_of(field.verb)]  # type: ignore[misc]
     if field.parts is None:
-        kind = accepted(field)
+        kind = json_type(field)
     elif field.json is list:
         (cls,) = get_args(argument.type)
-        kind = list[_given(cls, field.parts)]  # type: ignore[misc]
+        kind = list[_input_model(cls, field.parts)]  # type: ignore[misc]
     else:
-        kind = _given(argument.type, field.parts)
+        kind = _input_model(argument.type, field.parts)
     return kind | None if argument.is_optional else kind
 
 
 # what is answered
 
 
-def answered(hint: Any) -> Any:
+def response_type(hint: Any) -> Any:
     """The type of what is answered, for the document; nothing is checked by it."""
-    return _answered(hint)
+    return _build_response_type(hint)
 
 
 @cache
-def _answered(hint: Any) -> Any:
+def _build_response_type(hint: Any) -> Any:
     if hint is Hits:
-        found: dict[str, Any] = {"hits": (list[answered(Hit)], ...), "mode": (str, ...), "note": (str, ...)}  # type: ignore[misc]
+        found: dict[str, Any] = {"hits": (list[response_type(Hit)], ...), "mode": (str, ...), "note": (str, ...)}  # type: ignore[misc]
         return create_model("Hits", **found)
     if hint is Record:
         return Annotated[
-            Union[tuple(answered(cls) for cls in records.RECORD_TYPES.values())],  # noqa: UP007
+            Union[tuple(response_type(cls) for cls in records.RECORD_TYPES.values())],  # noqa: UP007
             Constraints(discriminator="kind"),
         ]
     if hint is Outcome:
         return Annotated[
-            Union[tuple(answered(cls) for cls in outcome_types().values())],  # noqa: UP007
+            Union[tuple(response_type(cls) for cls in outcome_types().values())],  # noqa: UP007
             Constraints(discriminator="outcome"),
         ]
     if isinstance(hint, type) and is_dataclass(hint):
@@ -115,9 +115,9 @@ def _answered(hint: Any) -> Any:
         return str
     origin, inner = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
-        return Union[tuple(one if one is types.NoneType else answered(one) for one in inner)]  # noqa: UP007
+        return Union[tuple(one if one is types.NoneType else response_type(one) for one in inner)]  # noqa: UP007
     if origin in (list, tuple, dict):
-        return origin[tuple(one if one is ... else answered(one) for one in inner)]
+        return origin[tuple(one if one is ... else response_type(one) for one in inner)]
     return hint
 
 
@@ -130,16 +130,16 @@ def _model(cls: type) -> type[BaseModel]:
         given["outcome"] = (Literal[cls.__name__.lower()], ...)
         given["done"] = (Literal[cls.done], ...)
     for name in names_of(cls):
-        given[name] = (answered(hints[name]) if name in hints else str, ...)
+        given[name] = (response_type(hints[name]) if name in hints else str, ...)
     return create_model(cls.__name__, __doc__=_first_line(cls), **given)
 
 
-def _given(cls: type, parts: Mapping[str, Field]) -> type[BaseModel]:
+def _input_model(cls: type, parts: Mapping[str, Field]) -> type[BaseModel]:
     """Return a dataclass as it is given: what has a default may be left out."""
     hints = get_type_hints(cls)
     given: dict[str, Any] = {}
     for one in fields(cls):
-        kind = accepted(parts[one.name])
+        kind = json_type(parts[one.name])
         if types.NoneType in get_args(hints[one.name]):
             kind = kind | None
         if one.default is not MISSING:
@@ -148,21 +148,21 @@ def _given(cls: type, parts: Mapping[str, Field]) -> type[BaseModel]:
             given[one.name] = (kind, Constraints(default_factory=one.default_factory))
         else:
             given[one.name] = (kind, ...)
-    return create_model(f"{cls.__name__}Given", __base__=Strict, __doc__=_first_line(cls), **given)
+    return create_model(f"{cls.__name__}Given", __base__=StrictModel, __doc__=_first_line(cls), **given)
 
 
 # reading what was asked
 
 
-def read(request: Request) -> dict[str, Any]:
+def request_arguments(request: Request) -> dict[str, Any]:
     """The arguments of a request, as the handler wants them; only those that were given."""
     model = request.route.takes
     if request.route.has_body:
-        return checked(model, parse_json(request.body), strict=True)
-    return checked(model, _from_query(model, request.query), strict=False)
+        return validate_fields(model, parse_json(request.body), strict=True)
+    return validate_fields(model, _from_query(model, request.query), strict=False)
 
 
-def checked(model: type[BaseModel], data: Any, *, strict: bool) -> dict[str, Any]:
+def validate_fields(model: type[BaseModel], data: Any, *, strict: bool) -> dict[str, Any]:
     """The fields that were given, if they are of the right shape."""
     if not isinstance(data, dict):
         raise InvalidInputError("body", "must be a JSON object")
@@ -171,8 +171,8 @@ def checked(model: type[BaseModel], data: Any, *, strict: bool) -> dict[str, Any
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
-        raise InvalidInputError(where.lstrip(".")[:100] or "body", _said(first)) from None
-    values = {name: _plain(getattr(made, name)) for name in made.model_fields_set}
+        raise InvalidInputError(where.lstrip(".")[:100] or "body", _error_text(first)) from None
+    values = {name: _plain_value(getattr(made, name)) for name in made.model_fields_set}
     for name, value in values.items():
         if name not in _CLEANED and not _is_storable(value):
             raise InvalidInputError(name, "has a character that no database can hold: U+0000, or half of a pair")
@@ -192,7 +192,7 @@ def _is_storable(value: Any) -> bool:
     return not isinstance(value, list) or all(_is_storable(one) for one in value)
 
 
-def given_as(verb: Verb, values: dict[str, Any]) -> dict[str, Any]:
+def verb_arguments(verb: Verb, values: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of a verb, made of plain values."""
     for name, value in values.items():
         argument = verb.parameters.get(name)
@@ -206,10 +206,10 @@ def given_as(verb: Verb, values: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _plain(value: Any) -> Any:
+def _plain_value(value: Any) -> Any:
     if isinstance(value, BaseModel):
-        return {name: _plain(getattr(value, name)) for name in value.model_fields_set}
-    return [_plain(one) for one in value] if isinstance(value, list) else value
+        return {name: _plain_value(getattr(value, name)) for name in value.model_fields_set}
+    return [_plain_value(one) for one in value] if isinstance(value, list) else value
 
 
 def _from_query(model: type[BaseModel], query: bytes) -> dict[str, Any]:
@@ -233,7 +233,7 @@ def _is_list(hint: Any) -> bool:
     return get_origin(hint) is list or any(get_origin(one) is list for one in get_args(hint))
 
 
-def _said(error: Any) -> str:
+def _error_text(error: Any) -> str:
     if error["type"] == "extra_forbidden":
         return "is not known here"
     if error["type"] == "missing":

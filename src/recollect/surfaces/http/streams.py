@@ -15,8 +15,8 @@ from recollect.surfaces.http import argument_schemas
 from recollect.surfaces.http.messages import Request, Response, Route, respond
 from recollect.surfaces.http.problems import Problem, as_things_are
 from recollect.surfaces.http.request_buffer import BufferFolder
-from recollect.surfaces.http.schema import Nothing, Strict
-from recollect.surfaces.http.verb_routes import Memories
+from recollect.surfaces.http.schema import NoArguments, StrictModel
+from recollect.surfaces.http.verb_routes import VerbRoutes
 
 MOST = 512 * 1024 * 1024
 """The largest import, in bytes."""
@@ -26,20 +26,20 @@ _CHUNK = 1 << 16
 _ENDINGS = frozenset({".zip", ".json", ".jsonl", ".md", ".txt"})
 
 
-class ImportAsked(Strict):
+class ImportRequest(StrictModel):
     """What is sent, and whose of it to take."""
 
-    name: argument_schemas.storable(200) = Field(  # type: ignore[valid-type]
+    name: argument_schemas.storable_text_type(200) = Field(  # type: ignore[valid-type]
         "export.zip", description="the name of the file; its ending says what it is"
     )
     from_user: argument_schemas.LINE | None = None
     dry_run: bool = False
 
 
-class Streams:
+class TransferRoutes:
     """Export and import."""
 
-    def __init__(self, memories: Memories, seconds: float = SECONDS) -> None:
+    def __init__(self, memories: VerbRoutes, seconds: float = SECONDS) -> None:
         self._memories = memories
         self._seconds = seconds
 
@@ -52,7 +52,7 @@ class Streams:
                 name="export",
                 does="The whole memory as one archive of Markdown and JSON Lines.",
                 scope="read",
-                takes=Nothing,
+                takes=NoArguments,
                 handle_async=self._export,
                 streams="out",
             ),
@@ -62,7 +62,7 @@ class Streams:
                 name="import",
                 does="Take over an archive made by export, an MCP memory.jsonl, a Markdown file, or mem0's export.",
                 scope="write",
-                takes=ImportAsked,
+                takes=ImportRequest,
                 returns=ImportReport,
                 handle_async=self._import,
                 streams="in",
@@ -79,7 +79,7 @@ class Streams:
             await in_thread("", buffer.close)
             raise
         headers = {"content-disposition": 'attachment; filename="memory.zip"'}
-        return Response(kind="application/zip", headers=headers, stream=_read(path, buffer))
+        return Response(kind="application/zip", headers=headers, stream=_stream_and_remove(path, buffer))
 
     async def _import(self, request: Request) -> Response:
         ending = Path(request.values.get("name", "export.zip")).suffix.lower()
@@ -116,7 +116,7 @@ class Streams:
             await in_thread("", file.close)
 
 
-async def _read(path: Path, buffer: BufferFolder) -> AsyncIterator[bytes]:
+async def _stream_and_remove(path: Path, buffer: BufferFolder) -> AsyncIterator[bytes]:
     """The bytes of a file, and then it is removed."""
     try:
         file = await in_thread("", path.open, "rb")

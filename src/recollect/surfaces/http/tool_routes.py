@@ -16,9 +16,9 @@ from recollect.records import JournalEntry
 from recollect.surfaces.http import argument_schemas, idempotency
 from recollect.surfaces.http.messages import Request, Response, Route, respond
 from recollect.surfaces.http.problems import Problem
-from recollect.surfaces.http.schema import Nothing, Strict, is_storable
+from recollect.surfaces.http.schema import NoArguments, StrictModel, is_storable
 from recollect.tools.catalog import SUITES
-from recollect.tools.deferred import Late
+from recollect.tools.deferred import DeferredCall
 from recollect.tools.suite import Result, Suite
 
 _LONGEST_CALL = 100
@@ -28,11 +28,11 @@ _LOOKED_AT = 1000
 """Of the log of calls, how many are looked at for one that was queued."""
 
 
-class ToolAsked(Strict):
+class ToolRequest(StrictModel):
     """A call of a tool: its arguments, and the conversation it is made in."""
 
     arguments: argument_schemas.OBJECT = Field(default_factory=dict)
-    suites: list[argument_schemas.one_of(SUITES)] = Field(default_factory=list, max_length=20)  # type: ignore[valid-type]
+    suites: list[argument_schemas.choice_type(SUITES)] = Field(default_factory=list, max_length=20)  # type: ignore[valid-type]
     session: argument_schemas.LINE | None = None
     chat: argument_schemas.LINE | None = None
     agent: argument_schemas.LINE | None = None
@@ -40,7 +40,7 @@ class ToolAsked(Strict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskFound:
+class TaskStatus:
     """What became of a call that was queued: "queued", or "done" and what it said, if that is known, and changed."""
 
     call: str
@@ -50,7 +50,7 @@ class TaskFound:
     entries: tuple[JournalEntry, ...]
 
 
-class Toolbox:
+class ToolRoutes:
     """The tools over the memories of an app."""
 
     def __init__(self, app: Recollect) -> None:
@@ -69,7 +69,7 @@ class Toolbox:
                 name="call_tool",
                 does="Call a tool. What takes too long is queued: then the answer says so, and where to ask for it.",
                 scope="read",
-                takes=ToolAsked,
+                takes=ToolRequest,
                 returns=Result,
                 handle_async=self._call,
                 repeatable=True,
@@ -81,8 +81,8 @@ class Toolbox:
                 name="task",
                 does="What became of a call that was queued.",
                 scope="read",
-                takes=Nothing,
-                returns=TaskFound,
+                takes=NoArguments,
+                returns=TaskStatus,
                 handle=self._task,
                 statuses={202: "Not done yet"},
             ),
@@ -113,9 +113,9 @@ class Toolbox:
 
     def _once(self, request: Request, suite: Suite, arguments: dict[str, Any]) -> Response:
         """With an idempotency key it is done here and now, under a call that the journal knows."""
-        known = idempotency.repeated(request)
+        known = idempotency.idempotent_request(request)
         assert known is not None
-        late = Late(
+        late = DeferredCall(
             call=known.call,
             user=request.user,
             tool=request.name,
@@ -124,7 +124,7 @@ class Toolbox:
             chat=suite.chat,
             agent=suite.agent,
         )
-        return idempotency.once(
+        return idempotency.run_once(
             self._app.keys, request, lambda: respond(suite.redo(late)), lambda: respond(suite.redo(late))
         )
 
@@ -132,13 +132,13 @@ class Toolbox:
         """The tools for this conversation; kept, because a suite knows what was called before."""
         given = request.values
         session, chat, agent = (given.get(name) for name in ("session", "chat", "agent"))
-        suites, patient = tuple(given.get("suites", ())), bool(given.get("wait", False))
-        key = (request.user, suites, session, chat, agent, patient)
+        suites, wait = tuple(given.get("suites", ())), bool(given.get("wait", False))
+        key = (request.user, suites, session, chat, agent, wait)
         with self._guard:
             suite = self._suites.get(key)
         if suite is None:
             suite = self._app.tools(
-                request.user, *suites, session=session, chat=chat, agent=agent, fixed_user=True, patient=patient
+                request.user, *suites, session=session, chat=chat, agent=agent, fixed_user=True, wait=wait
             )
         with self._guard:
             suite = self._suites.setdefault(key, suite)  # another request may have been first
@@ -158,7 +158,7 @@ class Toolbox:
         known = self._results.get((request.user, call))
         outcome = known.outcome if known is not None else "done" if entries else self._outcome(request.user, call)
         queued = outcome == "queued"
-        found = TaskFound(
+        found = TaskStatus(
             call=call,
             status="queued" if queued else "done",
             outcome=outcome,

@@ -12,15 +12,15 @@ from pydantic import ConfigDict, Field
 
 from recollect.app import Recollect
 from recollect.errors import InvalidInputError, NothingToRebuildError
-from recollect.fields import reference
+from recollect.fields import component_schema
 from recollect.memory.memory import Memory
-from recollect.memory.paging import Walk
+from recollect.memory.paging import PageCursor
 from recollect.memory.write import DoneAlreadyError
 from recollect.records import JournalEntry, Refused
 from recollect.surfaces.http import idempotency
 from recollect.surfaces.http.messages import Request, Response, Route, respond
 from recollect.surfaces.http.problems import Problem, as_things_are
-from recollect.surfaces.http.schema import Nothing, Strict, arguments_of, checked, given_as
+from recollect.surfaces.http.schema import NoArguments, StrictModel, arguments_of, validate_fields, verb_arguments
 from recollect.verbs import ACTING, ELSEWHERE, PAGE, VERBS, Verb
 
 BATCH = tuple(name for name, verb in VERBS.items() if verb.batch)
@@ -29,7 +29,7 @@ _MOST_OPERATIONS = 1000
 ACTING_FIELDS = tuple(ELSEWHERE["acting"].arguments)
 
 
-def _told_for_each_verb(schema: dict[str, Any]) -> None:
+def _describe_per_verb(schema: dict[str, Any]) -> None:
     """Which arguments an operation has follows from its verb."""
     schema.clear()
     schema["anyOf"] = [
@@ -37,7 +37,7 @@ def _told_for_each_verb(schema: dict[str, Any]) -> None:
             "type": "object",
             "properties": {
                 "verb": {"const": name},
-                "arguments": reference(arguments_of(name).__name__),
+                "arguments": component_schema(arguments_of(name).__name__),
             },
             "required": ["verb", *(["arguments"] if _needs_any(name) else [])],
             "additionalProperties": False,
@@ -50,30 +50,30 @@ def _needs_any(name: str) -> bool:
     return any(field.is_required() for field in arguments_of(name).model_fields.values())
 
 
-class Operation(Strict):
+class Operation(StrictModel):
     """One verb of a batch."""
 
-    model_config = ConfigDict(json_schema_extra=_told_for_each_verb)
+    model_config = ConfigDict(json_schema_extra=_describe_per_verb)
 
     verb: str
     arguments: dict[str, Any] = Field(default_factory=dict)
 
 
-class Batch(Strict):
+class Batch(StrictModel):
     """Several changes that are made together, or not at all."""
 
     operations: list[Operation] = Field(max_length=_MOST_OPERATIONS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class About:
+class MemoryInfo:
     """What a memory is, without anything of its content."""
 
     exists: bool
     mode: str
 
 
-class Memories:
+class VerbRoutes:
     """The memories of an app, asked over HTTP."""
 
     def __init__(self, app: Recollect) -> None:
@@ -100,8 +100,8 @@ class Memories:
             name="about",
             does="Whether there is a memory, and whether it is on, paused or incognito.",
             scope="read",
-            takes=Nothing,
-            returns=About,
+            takes=NoArguments,
+            returns=MemoryInfo,
             handle=lambda request: respond(self._about(request.user)),
         )
         return [*verbs, batch, about]
@@ -139,7 +139,7 @@ class Memories:
 
     def verb(self, verb: Verb, request: Request) -> Response:
         """Do what a verb does."""
-        values = given_as(verb, request.values)
+        values = verb_arguments(verb, request.values)
         memory = self.memory(request)
         if not verb.writes:
             return self._reading(verb, memory, values, request)
@@ -147,7 +147,7 @@ class Memories:
         def do(here: Memory) -> Response:
             if verb.name == "spend" and here is not memory:
                 with here.batch() as batch:
-                    _marked(batch, [verb])
+                    _mark_in_journal(batch, [verb])
                     found = self._done(verb, batch, dict(values), request)
             else:
                 found = self._done(verb, here, dict(values), request)
@@ -156,13 +156,13 @@ class Memories:
             return respond(found)
 
         def again(entries: Sequence[JournalEntry]) -> Response:
-            return respond(idempotency.told_again(verb.name, values, entries))
+            return respond(idempotency.replay_outcome(verb.name, values, entries))
 
         _with_ids(request, [(verb, values)])
         if verb.name == "rebuild" and self._app.config.database_url:
             raise NothingToRebuildError("what is in PostgreSQL is restored from a backup of the database")
         if verb.scope == "admin":  # which can be done again: the journal need not tell
-            return idempotency.once(self._app.keys, request, lambda: do(memory), lambda: do(memory))
+            return idempotency.run_once(self._app.keys, request, lambda: do(memory), lambda: do(memory))
         return self._once(
             request, memory, do, again, keep=verb.name != "erase_topic"
         )  # its answer holds what was erased
@@ -175,10 +175,10 @@ class Memories:
                 raise InvalidInputError(f"operations[{number}].verb", f"must be one of {', '.join(BATCH)}")
             verb = VERBS[one["verb"]]
             try:
-                given = checked(arguments_of(verb.name), one.get("arguments", {}), strict=True)
+                given = validate_fields(arguments_of(verb.name), one.get("arguments", {}), strict=True)
             except InvalidInputError as error:
-                raise InvalidInputError(f"operations[{number}].{error.field}", _problem(error)) from None
-            operations.append((verb, given_as(verb, given)))
+                raise InvalidInputError(f"operations[{number}].{error.field}", _problem_text(error)) from None
+            operations.append((verb, verb_arguments(verb, given)))
         _with_ids(request, operations)
 
         memory = self.memory(request)
@@ -187,17 +187,17 @@ class Memories:
         def do(here: Memory) -> Response:
             with here.batch() as batch:
                 if here is not memory:
-                    _marked(batch, [verb for verb, _ in operations])
+                    _mark_in_journal(batch, [verb for verb, _ in operations])
                 with as_things_are():
                     answer = respond([verb.call(batch, dict(given)) for verb, given in operations])
                 if here is not memory and not erases:
-                    idempotency.draft(self._app.keys, request, batch, answer)
+                    idempotency.draft_answer(self._app.keys, request, batch, answer)
             if erases:
                 self._app.keys.forget_answers(request.user)
             return answer
 
         def again(entries: Sequence[JournalEntry]) -> Response:
-            return idempotency.drafted(self._app.keys, request, entries[-1])
+            return idempotency.drafted_answer(self._app.keys, request, entries[-1])
 
         return self._once(request, memory, do, again)
 
@@ -210,7 +210,7 @@ class Memories:
         *,
         keep: bool = True,
     ) -> Response:
-        known = idempotency.repeated(request)
+        known = idempotency.idempotent_request(request)
         call = "" if known is None else known.call
         # a call of the host's own stays in the journal: it may name several requests, so it cannot tell them apart
         own = memory._acting.call is not None
@@ -222,7 +222,7 @@ class Memories:
                 raise DoneAlreadyError
             return do(here)
 
-        return idempotency.once(
+        return idempotency.run_once(
             self._app.keys, request, do_unless_done, lambda: again(memory.history(call=call)), keep=keep
         )
 
@@ -230,10 +230,10 @@ class Memories:
         if verb.paged:
             cursor, size = values.pop("cursor", None), values.pop("page", PAGE)
             with as_things_are():  # a cursor of another list, or one that somebody made up
-                walk = Walk(size, cursor)
-            items = _called(verb, memory._walking(walk), values)
+                walk = PageCursor(size, cursor)
+            items = _call_verb(verb, memory._walking(walk), values)
             return respond(items, next=walk.following)
-        found = _called(verb, memory, values)
+        found = _call_verb(verb, memory, values)
         if verb.name not in ("show", "daily"):
             return respond(found)
         tag = tag_of(found)
@@ -246,26 +246,26 @@ class Memories:
     def _done(self, verb: Verb, memory: Memory, values: dict[str, Any], request: Request) -> Any:
         wanted = request.headers.get("if-match") if verb.name == "edit" else None
         if wanted is None:
-            return _called(verb, memory, values)
+            return _call_verb(verb, memory, values)
         now = memory.show() if values.get("day") is None else memory.daily(values["day"])
         if wanted.strip() != "*" and tag_of(now) not in _tags(wanted):
-            raise _changed()
-        outcome = _called(verb, memory, {"expect": now} | values)
+            raise _changed_problem()
+        outcome = _call_verb(verb, memory, {"expect": now} | values)
         if isinstance(outcome, Refused) and outcome.reason == "changed":
-            raise _changed()
+            raise _changed_problem()
         return outcome
 
-    def _about(self, user: str) -> About:
+    def _about(self, user: str) -> MemoryInfo:
         memory = self._app.user(user)
-        return About(exists=memory.exists, mode=memory.mode)
+        return MemoryInfo(exists=memory.exists, mode=memory.mode)
 
 
-def _called(verb: Verb, memory: Memory, values: dict[str, Any]) -> Any:
+def _call_verb(verb: Verb, memory: Memory, values: dict[str, Any]) -> Any:
     with as_things_are():
         return verb.call(memory, values)
 
 
-def _marked(batch: Memory, verbs: Sequence[Verb]) -> None:
+def _mark_in_journal(batch: Memory, verbs: Sequence[Verb]) -> None:
     """What is entered into the ledger is in no journal: with an entry of its own it is done once."""
     if any(verb.name == "spend" for verb in verbs):
         assert batch._open is not None
@@ -274,7 +274,7 @@ def _marked(batch: Memory, verbs: Sequence[Verb]) -> None:
 
 def _with_ids(request: Request, operations: Sequence[tuple[Verb, dict[str, Any]]]) -> None:
     """What is reported is in no journal: with an id that follows from the idempotency key it is stored once."""
-    known = idempotency.repeated(request)
+    known = idempotency.idempotent_request(request)
     if known is None:
         return
     for number, (verb, values) in enumerate(operations):
@@ -293,9 +293,9 @@ def _tags(header: str) -> set[str]:
     return {tag.strip().removeprefix("W/") for tag in header.split(",")}
 
 
-def _changed() -> Problem:
+def _changed_problem() -> Problem:
     return Problem(412, "PreconditionFailedError", "the file was changed meanwhile; read it again, and edit that")
 
 
-def _problem(error: InvalidInputError) -> str:
+def _problem_text(error: InvalidInputError) -> str:
     return str(error).removeprefix(f"{error.field}: ")

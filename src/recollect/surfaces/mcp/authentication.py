@@ -29,7 +29,7 @@ _Headers = Iterable[tuple[bytes, bytes]]
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
+class McpCaller:
     """Whose memory a connection is about, and the suites it is offered."""
 
     user: str
@@ -39,7 +39,7 @@ class Caller:
 
 
 @dataclass(frozen=True, slots=True)
-class Stranger:
+class RejectedCaller:
     """Someone who is not let in, and the HTTP status that says so."""
 
     status: int
@@ -53,7 +53,7 @@ class Stranger:
 class Callers(Protocol):
     """Says who sent a request, by its headers."""
 
-    def caller(self, headers: _Headers) -> Caller | Stranger:
+    def caller(self, headers: _Headers) -> McpCaller | RejectedCaller:
         """Who it is."""
         ...
 
@@ -62,9 +62,9 @@ class Callers(Protocol):
 class OneCaller:
     """Everybody who can connect is the same user."""
 
-    one: Caller
+    one: McpCaller
 
-    def caller(self, headers: _Headers) -> Caller | Stranger:
+    def caller(self, headers: _Headers) -> McpCaller | RejectedCaller:
         return self.one
 
 
@@ -75,16 +75,16 @@ class NamedByProxy:
     header: str
     suites: tuple[str, ...]
 
-    def caller(self, headers: _Headers) -> Caller | Stranger:
+    def caller(self, headers: _Headers) -> McpCaller | RejectedCaller:
         given = _values(headers, self.header)
         if len(given) != 1:
             # two: the proxy added its own to one that the client sent, and nobody knows which is whose
-            return Stranger(401, f"the header {self.header} must be there once")
+            return RejectedCaller(401, f"the header {self.header} must be there once")
         try:
             user = check_user_id(given[0].decode("utf-8").strip())
         except (UnicodeDecodeError, InvalidInputError):
-            return Stranger(401, f"the header {self.header} is not a user id")
-        return Caller(user, self.suites)
+            return RejectedCaller(401, f"the header {self.header} is not a user id")
+        return McpCaller(user, self.suites)
 
 
 class TokenFile:
@@ -97,29 +97,29 @@ class TokenFile:
     def __init__(self, path: Path, suites: tuple[str, ...]) -> None:
         self._path = path
         self._suites = suites
-        self._known: dict[bytes, Caller] = {}
+        self._known: dict[bytes, McpCaller] = {}
         self._version: tuple[int, ...] = ()
         self._problem = ""
         self._guard = threading.Lock()
         self._load()
 
-    def caller(self, headers: _Headers) -> Caller | Stranger:
+    def caller(self, headers: _Headers) -> McpCaller | RejectedCaller:
         with self._guard:
             if not self._is_current():
-                return Stranger(503, "the tokens cannot be read; see the log of the server")
+                return RejectedCaller(503, "the tokens cannot be read; see the log of the server")
             all_known = self._known
         given = _values(headers, "authorization")
         if len(given) != 1:
-            return Stranger(401, "a bearer token is needed")
+            return RejectedCaller(401, "a bearer token is needed")
         scheme, _, token = given[0].partition(b" ")
         if scheme.lower() != b"bearer" or not token.strip():
-            return Stranger(401, "a bearer token is needed")
+            return RejectedCaller(401, "a bearer token is needed")
         digest = hashlib.sha256(token.strip()).digest()
-        found: Caller | None = None
+        found: McpCaller | None = None
         for known, caller in all_known.items():  # all of them, however early one fits
             if hmac.compare_digest(known, digest):
                 found = caller
-        return found or Stranger(401, "the bearer token is not known", "invalid_token")
+        return found or RejectedCaller(401, "the bearer token is not known", "invalid_token")
 
     def _is_current(self) -> bool:
         """Whether what is known is what the file says; nobody is let in by what it said before."""
@@ -143,13 +143,13 @@ class TokenFile:
             raise ConfigError(f"--tokens: cannot read {self._path}: {type(error).__name__}") from None
         self._known = {
             hashlib.sha256(token.encode()).digest(): self._entry(token, told)
-            for token, told in _entries(text, self._path)
+            for token, told in _token_entries(text, self._path)
         }
         if not self._known:
             raise ConfigError(f"--tokens: there is no token in {self._path}")
         self._version, self._problem = version, ""
 
-    def _entry(self, token: str, told: Mapping[str, Any]) -> Caller:
+    def _entry(self, token: str, told: Mapping[str, Any]) -> McpCaller:
         # an error never shows the token
         if len(token) < _SHORTEST or not token.isascii() or any(letter.isspace() for letter in token):
             raise ConfigError(
@@ -162,7 +162,7 @@ class TokenFile:
             suites = checked_suites(named.split(",") if isinstance(named, str) else named)
         except InvalidInputError as error:
             raise ConfigError(f"--tokens: {self._path}: {error}") from None
-        return Caller(user, suites, hashlib.sha256(b"recollect-mcp " + token.encode()).hexdigest())
+        return McpCaller(user, suites, hashlib.sha256(b"recollect-mcp " + token.encode()).hexdigest())
 
 
 def checked_suites(names: Sequence[str] | None) -> tuple[str, ...]:
@@ -176,7 +176,7 @@ def checked_suites(names: Sequence[str] | None) -> tuple[str, ...]:
     return chosen or DEFAULT_SUITES
 
 
-def _entries(text: str, path: Path) -> list[tuple[str, Mapping[str, Any]]]:
+def _token_entries(text: str, path: Path) -> list[tuple[str, Mapping[str, Any]]]:
     if text.lstrip().startswith("{"):
         try:
             read = json.loads(text, object_pairs_hook=_without_doubles)

@@ -28,7 +28,7 @@ from starlette.types import Message, Receive, Scope, Send
 from recollect.app import Recollect
 from recollect.memory.async_memory import in_thread
 from recollect.surfaces.http_server import Address, Listener
-from recollect.surfaces.mcp.authentication import Caller, Callers, Stranger
+from recollect.surfaces.mcp.authentication import Callers, McpCaller, RejectedCaller
 from recollect.surfaces.mcp.server import MemoryServer
 from recollect.surfaces.shutdown import on_signals
 
@@ -37,7 +37,7 @@ MAX_BODY = 4 * 1024 * 1024
 """The largest request, in bytes."""
 
 
-def run(app: Recollect, callers: Callers, address: Address, hosts: Sequence[str] = ()) -> None:
+def run_http(app: Recollect, callers: Callers, address: Address, hosts: Sequence[str] = ()) -> None:
     """Serve until a signal comes. ``hosts`` are further names by which the server is reached."""
 
     def tell(port: int) -> None:
@@ -65,7 +65,7 @@ class Mcp:
     """
 
     def __init__(self, app: Recollect, callers: Callers, names: Sequence[str]) -> None:
-        self._memory = MemoryServer(app, _whose)
+        self._memory = MemoryServer(app, _caller_of)
         self._manager = StreamableHTTPSessionManager(
             self._memory.server,
             json_response=True,
@@ -90,8 +90,8 @@ class Mcp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         caller = await in_thread("", self._callers.caller, scope["headers"])  # it may have to look into a file
-        if isinstance(caller, Stranger):
-            await _refusal(caller)(scope, receive, send)
+        if isinstance(caller, RejectedCaller):
+            await _rejection_response(caller)(scope, receive, send)
             return
         scope["user"] = _NameTag(caller)
         if scope["method"] == "GET":
@@ -126,19 +126,19 @@ class Mcp:
 class _NameTag(AuthenticatedUser):
     """Who sent a request. The SDK binds sessions to the client id and the subject in it."""
 
-    def __init__(self, caller: Caller) -> None:
+    def __init__(self, caller: McpCaller) -> None:
         super().__init__(AccessToken(token="", client_id=caller.credential, scopes=[], subject=caller.user))
         self.caller = caller
 
 
-def _whose(ctx: ServerRequestContext[Any, Any]) -> Caller:
+def _caller_of(ctx: ServerRequestContext[Any, Any]) -> McpCaller:
     tag = None if ctx.request is None else ctx.request.scope.get("user")
     if not isinstance(tag, _NameTag):
         raise MCPError(INVALID_REQUEST, "nobody is known to have sent this")
     return tag.caller
 
 
-def _refusal(stranger: Stranger) -> Response:
+def _rejection_response(stranger: RejectedCaller) -> Response:
     headers = {}
     if stranger.status == 401:
         error = f', error="{stranger.error}", error_description="{stranger.why}"' if stranger.error else ""

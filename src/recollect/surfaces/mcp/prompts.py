@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import mcp_types as types
 
 from recollect.memory.memory import Memory
-from recollect.surfaces.mcp.resources import context
+from recollect.surfaces.mcp.resources import context_resource
 from recollect.tools.tool import Does, Tool
 
 INSTRUCTIONS = (
@@ -68,9 +68,8 @@ def prompt(name: str, arguments: Mapping[str, str], memory: Memory, tools: Itera
     if name == "what_do_you_know":
         topic = arguments.get("topic", "").strip()
         about = f" about {topic}" if topic else " about me"
-        return (
-            f"This is what the memory holds. Tell me what you know{about}, in your words.\n\n{context(memory, topic)}"
-        )
+        context = context_resource(memory, topic)
+        return f"This is what the memory holds. Tell me what you know{about}, in your words.\n\n{context}"
     if name == "remember_this":
         return (
             "Remember this for later conversations. Look first whether it is known; if it contradicts what is known,"

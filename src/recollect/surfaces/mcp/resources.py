@@ -36,7 +36,7 @@ class UnknownResourceError(Exception):
     """There is no such resource."""
 
 
-def listed(memory: Memory) -> list[types.Resource]:
+def list_resources(memory: Memory) -> list[types.Resource]:
     """The resources there are; which days have notes is not told of a memory that is incognito."""
     days = [] if memory.mode == "incognito" else memory.days()[::-1]
     return [
@@ -67,14 +67,14 @@ def listed(memory: Memory) -> list[types.Resource]:
     ]
 
 
-def read(memory: Memory, uri: str) -> str:
+def read_resource(memory: Memory, uri: str) -> str:
     """The text of a resource."""
     name = uri.rstrip("/")
     if name.casefold() == MEMORY.casefold():  # some clients write the part after // in lower case
         return INCOGNITO if memory.mode == "incognito" else without_markup(memory.show())
     if name == CONTEXT or uri.startswith(f"{CONTEXT}/"):
         topic = unquote(uri.removeprefix(CONTEXT).removeprefix("/"))
-        return context(memory, topic)
+        return context_resource(memory, topic)
     if name.startswith(f"{DAILY}/"):
         if memory.mode == "incognito":
             return INCOGNITO
@@ -87,7 +87,7 @@ def read(memory: Memory, uri: str) -> str:
     raise UnknownResourceError
 
 
-def context(memory: Memory, topic: str) -> str:
+def context_resource(memory: Memory, topic: str) -> str:
     """What is known, for a prompt."""
     if memory.mode == "incognito":
         return INCOGNITO

@@ -25,9 +25,9 @@ from recollect.memory.async_memory import in_thread
 from recollect.memory.memory import Memory
 from recollect.records import new_id
 from recollect.surfaces.mcp import resources
-from recollect.surfaces.mcp.authentication import Caller
+from recollect.surfaces.mcp.authentication import McpCaller
 from recollect.surfaces.mcp.prompts import INSTRUCTIONS, PROMPTS, PromptError, prompt
-from recollect.surfaces.mcp.subscriptions import Changes, digest
+from recollect.surfaces.mcp.subscriptions import Subscriptions, text_digest
 from recollect.tools.suite import Result, Suite
 from recollect.tools.tool import Tool
 
@@ -45,12 +45,12 @@ _T = TypeVar("_T")
 class MemoryServer:
     """One MCP server over the memories of an app; ``whose`` says to whom a request belongs."""
 
-    def __init__(self, app: Recollect, whose: Callable[[_Context], Caller]) -> None:
+    def __init__(self, app: Recollect, whose: Callable[[_Context], McpCaller]) -> None:
         self._app = app
         self._whose = whose
         self._own_session = new_id("mcp")
-        self._suites: OrderedDict[tuple[Caller, str | None, str | None], Suite] = OrderedDict()
-        self.changes = Changes(self._digests)
+        self._suites: OrderedDict[tuple[McpCaller, str | None, str | None], Suite] = OrderedDict()
+        self.changes = Subscriptions(self._digests)
         self.server: Server[Any] = Server(
             "recollect",
             version=__version__,
@@ -73,7 +73,7 @@ class MemoryServer:
 
     async def _list_tools(self, ctx: _Context, params: Any) -> types.ListToolsResult:
         suite = await self._suite(ctx)
-        return types.ListToolsResult(tools=[offered(tool, suite) for tool in suite.tools.values()])
+        return types.ListToolsResult(tools=[tool_declaration(tool, suite) for tool in suite.tools.values()])
 
     async def _call_tool(self, ctx: _Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         suite = await self._suite(ctx)
@@ -83,12 +83,12 @@ class MemoryServer:
         tool = suite.tools.get(result.tool)
         if tool is not None and tool.tier != "read_only":
             self.changes.look(suite.memory.user_id)
-        return answered(result)
+        return call_result(result)
 
     # resources
 
     async def _list_resources(self, ctx: _Context, params: Any) -> types.ListResourcesResult:
-        found = await self._of(self._whose(ctx).user, resources.listed)
+        found = await self._of(self._whose(ctx).user, resources.list_resources)
         return types.ListResourcesResult(resources=found)
 
     async def _list_templates(self, ctx: _Context, params: Any) -> types.ListResourceTemplatesResult:
@@ -96,7 +96,7 @@ class MemoryServer:
 
     async def _read_resource(self, ctx: _Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         try:
-            text = await self._of(self._whose(ctx).user, lambda memory: resources.read(memory, params.uri))
+            text = await self._of(self._whose(ctx).user, lambda memory: resources.read_resource(memory, params.uri))
         except resources.UnknownResourceError:
             raise MCPError(types.INVALID_PARAMS, "Unknown resource", {"uri": params.uri[:1000]}) from None
         contents = types.TextResourceContents(uri=params.uri, mime_type=resources.MARKDOWN, text=text)
@@ -122,7 +122,7 @@ class MemoryServer:
             found = {}
             for uri in uris:
                 try:
-                    found[uri] = digest(resources.read(memory, uri))
+                    found[uri] = text_digest(resources.read_resource(memory, uri))
                 except resources.UnknownResourceError:
                     found[uri] = ""  # may come to be
             return found
@@ -154,10 +154,10 @@ class MemoryServer:
         """The tools for this connection; kept, because a suite knows what was called before."""
         caller = self._whose(ctx)
         session = self._session(ctx) or None
-        agent = _named(ctx)
+        agent = _client_name(ctx)
         key = (caller, session, agent)
         if key not in self._suites:
-            make = partial(self._app.tools, session=session, agent=agent, fixed_user=True, patient=True)
+            make = partial(self._app.tools, session=session, agent=agent, fixed_user=True, wait=True)
             # among nobody's work: it waits for no lock of the user's
             made = await in_thread("", make, caller.user, *caller.suites)
             self._suites.setdefault(key, made)  # another request may have been first
@@ -174,7 +174,7 @@ class MemoryServer:
         return str(ctx.request.headers.get("mcp-session-id", "")) if ctx.protocol_version in _WITH_SESSIONS else ""
 
 
-def offered(tool: Tool, suite: Suite) -> types.Tool:
+def tool_declaration(tool: Tool, suite: Suite) -> types.Tool:
     """A tool as it is listed."""
     return types.Tool(
         name=tool.name,
@@ -191,7 +191,7 @@ def offered(tool: Tool, suite: Suite) -> types.Tool:
     )
 
 
-def answered(result: Result) -> types.CallToolResult:
+def call_result(result: Result) -> types.CallToolResult:
     """What came of a call, as it is answered."""
     structured = None
     if isinstance(result.content, dict):
@@ -204,7 +204,7 @@ def answered(result: Result) -> types.CallToolResult:
     )
 
 
-def _named(ctx: _Context) -> str | None:
+def _client_name(ctx: _Context) -> str | None:
     """What the client calls itself, fit for the journal."""
     told = ctx.session.client_params
     if told is None:

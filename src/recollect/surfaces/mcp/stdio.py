@@ -20,7 +20,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
 from recollect.app import Recollect
-from recollect.surfaces.mcp.authentication import Caller
+from recollect.surfaces.mcp.authentication import McpCaller
 from recollect.surfaces.mcp.server import MemoryServer
 from recollect.surfaces.shutdown import on_signals
 
@@ -29,13 +29,13 @@ _MOST_WAITING = 64
 _LONGEST_CALL = 60.0
 
 
-def run(app: Recollect, caller: Caller) -> None:
+def run_stdio(app: Recollect, caller: McpCaller) -> None:
     """Serve until the client leaves or a signal comes."""
-    asyncio.run(_serve(MemoryServer(app, lambda _: caller)))
+    asyncio.run(_serve_stdio(MemoryServer(app, lambda _: caller)))
 
 
-async def _serve(memory: MemoryServer) -> None:
-    lines = _Lines()
+async def _serve_stdio(memory: MemoryServer) -> None:
+    lines = _StdinLines()
     open_ = _Unanswered(memory.changes.close)
     try:
         with anyio.CancelScope() as scope, on_signals(lines.stop, scope.cancel):
@@ -47,7 +47,7 @@ async def _serve(memory: MemoryServer) -> None:
         pass  # the client is gone
 
 
-class _Lines:
+class _StdinLines:
     """The lines of standard input, read in a thread that nobody has to wait for."""
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class _Lines:
         self._waiting.clear()
         self._end()
 
-    def __aiter__(self) -> _Lines:
+    def __aiter__(self) -> _StdinLines:
         return self
 
     async def __anext__(self) -> str:

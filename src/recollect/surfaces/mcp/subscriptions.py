@@ -29,7 +29,7 @@ _SECONDS = 5.0
 _Digests = Callable[[str, Sequence[str]], Awaitable[dict[str, str]]]
 
 
-class _Streams:
+class _OpenStreams:
     """The open streams of one user, in the protocol that has them."""
 
     def __init__(self) -> None:
@@ -37,13 +37,13 @@ class _Streams:
         self.uris: Counter[str] = Counter()
 
 
-class Changes:
+class Subscriptions:
     """Who wants to know of which resource. ``digests`` tells what resources of a user are like now."""
 
     def __init__(self, digests: _Digests) -> None:
         self._digests = digests
         self._sessions: OrderedDict[tuple[str, str], tuple[ServerSession, set[str]]] = OrderedDict()
-        self._streams: dict[str, _Streams] = {}
+        self._streams: dict[str, _OpenStreams] = {}
         self._handlers: set[ListenHandler] = set()
         self._seen: dict[tuple[str, str], str] = {}
         self._looking: dict[str, asyncio.Task[None]] = {}
@@ -73,7 +73,7 @@ class Changes:
     ) -> SubscriptionsListenResult:
         """Tell this client until it leaves."""
         uris = list(params.notifications.resource_subscriptions or ())[:100]
-        streams = self._streams.setdefault(user, _Streams())
+        streams = self._streams.setdefault(user, _OpenStreams())
         streams.uris.update(uris)
         handler = ListenHandler(streams.bus, max_subscriptions=1)
         self._handlers.add(handler)
@@ -143,6 +143,6 @@ class Changes:
         return found
 
 
-def digest(text: str) -> str:
+def text_digest(text: str) -> str:
     """What tells one text from another."""
     return hashlib.blake2b(text.encode("utf-8", errors="replace"), digest_size=16).hexdigest()

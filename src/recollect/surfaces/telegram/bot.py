@@ -19,7 +19,7 @@ from typing import Any
 
 from telegram.error import BadRequest, Conflict, Forbidden, InvalidToken, RetryAfter, TelegramError
 
-from recollect.agents.conclude import IDLE, conclude, idle
+from recollect.agents.conclude import IDLE, conclude, idle_sessions
 from recollect.agents.extract import Extractor
 from recollect.agents.models import Model
 from recollect.app import Recollect
@@ -27,14 +27,22 @@ from recollect.errors import InvalidInputError, QueueFullError, RecollectError, 
 from recollect.memory.memory import Memory
 from recollect.store.locks import FileLock
 from recollect.surfaces.chat.conversation import COMMANDS
-from recollect.surfaces.chat.page import Line, page
-from recollect.surfaces.telegram.connection import Connection
+from recollect.surfaces.chat.page import ChatLine, chat_page
+from recollect.surfaces.telegram.connection import TelegramConnection
 from recollect.surfaces.telegram.outbox import Sender, remove_documents, seconds_of
 from recollect.surfaces.telegram.posts import BUTTONS, Post, delivery_id
-from recollect.surfaces.telegram.rendering import parts
-from recollect.surfaces.telegram.replies import CHANNEL, Answer, Answering
-from recollect.surfaces.telegram.sent_log import Sent
-from recollect.surfaces.telegram.updates import KINDS, Event, Me, Pressed, Said, lane, read
+from recollect.surfaces.telegram.rendering import render_messages
+from recollect.surfaces.telegram.replies import CHANNEL, BotReply, Replier
+from recollect.surfaces.telegram.sent_log import SentLog
+from recollect.surfaces.telegram.updates import (
+    KINDS,
+    BotIdentity,
+    ButtonUpdate,
+    Event,
+    MessageUpdate,
+    lane,
+    read_update,
+)
 from recollect.surfaces.telegram.webhook import Webhook
 from recollect.times import Clock, utc_now
 from recollect.work.contract import Job, RetryLaterError, Task
@@ -117,8 +125,8 @@ class Bot:
         shown = post.text.strip()
         if len(shown) > _LONGEST_SHOWN:
             shown = f"{shown[:_LONGEST_SHOWN].rsplit(maxsplit=1)[0]} …"
-        text = page(Line(post.title, "title"), *shown.splitlines(), *([post.url] if post.url else []))
-        act = {"text": parts(text)[0].text, "buttons": [[list(button) for button in BUTTONS]]}
+        text = chat_page(ChatLine(post.title, "title"), *shown.splitlines(), *([post.url] if post.url else []))
+        act = {"text": render_messages(text)[0].text, "buttons": [[list(button) for button in BUTTONS]]}
         payload = {"chat": person, "acts": [act], "report": {"person": person, "about": post.about}}
         key = f"telegram:{self.id}:post:{person}:{post.id}"
         return self._queue.put(self._task(self._outbox, f"chat {person}", payload, key)).fresh
@@ -130,8 +138,8 @@ class Bot:
         if self._started:
             raise InvalidInputError("bot", "was started already; make another")
         self._started = True
-        self._connection = Connection(self._token, self._url)
-        self._sent: Sent | None = None
+        self._connection = TelegramConnection(self._token, self._url)
+        self._sent: SentLog | None = None
         self._lock: FileLock | None = None
         self._webhook: Webhook | None = None
         self._workers: list[Worker] = []
@@ -189,8 +197,8 @@ class Bot:
     def _begin(self) -> None:
         api = self._connection.api
         self._reached(api.initialize)
-        self.me = Me(api.id, str(api.username))
-        self._answering = Answering(self._app, self.me, model=self._model, extractor=self._extractor, clock=self._clock)
+        self.me = BotIdentity(api.id, str(api.username))
+        self._answering = Replier(self._app, self.me, model=self._model, extractor=self._extractor, clock=self._clock)
         self._sent = self._only_one()
         sender = Sender(api, self._connection.call, self._sent, self._arrived)
         commands = [(name.removeprefix("/"), told) for name, told in COMMANDS.items()]
@@ -210,7 +218,7 @@ class Bot:
             self._reached(lambda: api.set_webhook(url, allowed_updates=KINDS, secret_token=secret, max_connections=1))
         self._ticking.start()
 
-    def _only_one(self) -> Sent:
+    def _only_one(self) -> SentLog:
         """The log of what was sent, which no other program may write to meanwhile."""
         place = self._app.config.memory_dir / f"telegram-{self.id}.log"
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -220,7 +228,7 @@ class Bot:
         except StoreBusyError:
             raise BotError("This bot is running already, on the same memories") from None
         self._lock = lock
-        return Sent(place)
+        return SentLog(place)
 
     def _reached(self, request: Callable[[], Coroutine[Any, Any, Any]]) -> None:
         """Do it, however long Telegram cannot be reached."""
@@ -287,8 +295,8 @@ class Bot:
         ]
         self._queue.put_many(tasks)
         for update in updates:
-            event = read(update, self.me)
-            if isinstance(event, Pressed) and (toast := self._answering.toast(event)) is not None:
+            event = read_update(update, self.me)
+            if isinstance(event, ButtonUpdate) and (toast := self._answering.toast(event)) is not None:
                 self._connection.spawn(self._show(event.query, toast))
 
     def _task(self, name: str, line: str, payload: Mapping[str, Any], key: str) -> Task:
@@ -303,7 +311,7 @@ class Bot:
 
     def _answer(self, job: Job) -> None:
         update = job.payload["update"]
-        event = read(update, self.me)
+        event = read_update(update, self.me)
         if event is None:
             return
         if self._is_early(event, job):
@@ -313,7 +321,7 @@ class Bot:
             payload = {"chat": answer.chat, "acts": answer.acts}
             if not self._put(self._task(self._outbox, f"chat {answer.chat}", payload, f"{job.key}:answer")):
                 remove_documents(answer.acts)  # it was answered before a kill
-        if isinstance(event, Pressed) and event.query not in self._answered:
+        if isinstance(event, ButtonUpdate) and event.query not in self._answered:
             self._connection.spawn(self._show(event.query, answer.toast))
         with self._guard:
             self._spoke[job.user_id or ""] = self._clock(), event.person
@@ -329,7 +337,7 @@ class Bot:
 
     def _is_early(self, event: Event, job: Job) -> bool:
         """Whether somebody was so quick that the message is not yet noted that they press, reply or react to."""
-        if isinstance(event, Said):
+        if isinstance(event, MessageUpdate):
             ours = (event.reply.get("from") or {}).get("id") == self.me.id
             number = int(event.reply["message_id"]) if ours else 0
         else:
@@ -337,8 +345,10 @@ class Bot:
         assert self._sent is not None
         return job.attempts < _EARLY_LOOKS and self._sent.last(event.spot.chat).message < number
 
-    def _tried(self, job: Job, event: Event, update: int) -> Answer:
-        typing = self._connection.spawn(self._typing(event)) if self._model and isinstance(event, Said) else None
+    def _tried(self, job: Job, event: Event, update: int) -> BotReply:
+        typing = (
+            self._connection.spawn(self._typing(event)) if self._model and isinstance(event, MessageUpdate) else None
+        )
         try:
             answer = self._answering.answer(event, update)
             self._failures.pop(job.id, None)
@@ -354,7 +364,7 @@ class Bot:
             if typing is not None:
                 typing.cancel()
 
-    async def _typing(self, said: Said) -> None:
+    async def _typing(self, said: MessageUpdate) -> None:
         """Show that an answer is on its way."""
         while True:
             with suppress(TelegramError):
@@ -421,4 +431,4 @@ def _silent(memory: Memory, clock: Clock) -> list[str]:
     """The sessions on Telegram that nobody has gone on with."""
     if not memory.exists or memory.mode != "on":
         return []
-    return [one for one in idle(memory, clock=clock) if one.startswith(f"{CHANNEL}/")]
+    return [one for one in idle_sessions(memory, clock=clock) if one.startswith(f"{CHANNEL}/")]

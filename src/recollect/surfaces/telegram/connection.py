@@ -23,7 +23,7 @@ _END_SECONDS = 5.0
 _LOGS = ("httpx", "telegram.Bot", "telegram.request.BaseRequest", "telegram.request.HTTPXRequest")
 
 
-class Api(telegram.Bot):
+class TelegramApi(telegram.Bot):
     """The library's bot, which also gives updates as they came."""
 
     async def updates(self, offset: int | None, kinds: Sequence[str]) -> list[dict[str, Any]]:
@@ -34,7 +34,7 @@ class Api(telegram.Bot):
         return [update for update in found if isinstance(update, dict) and isinstance(update.get("update_id"), int)]
 
 
-class Connection:
+class TelegramConnection:
     """A thread with an event loop in which requests run."""
 
     def __init__(self, token: str, url: str) -> None:
@@ -42,7 +42,7 @@ class Connection:
         self._filter = _Masking(token)
         for name in _LOGS:
             logging.getLogger(name).addFilter(self._filter)
-        self.api = Api(
+        self.api = TelegramApi(
             token,
             base_url=f"{place}/bot",
             base_file_url=f"{place}/file/bot",

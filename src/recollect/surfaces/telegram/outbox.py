@@ -19,7 +19,7 @@ from telegram import InlineKeyboardButton, InlineKeyboardMarkup, LinkPreviewOpti
 from telegram.error import BadRequest, ChatMigrated, Forbidden, RetryAfter, TelegramError
 
 from recollect.surfaces.telegram.rendering import without_tags
-from recollect.surfaces.telegram.sent_log import SUPERGROUPS, Sent
+from recollect.surfaces.telegram.sent_log import SUPERGROUPS, SentLog
 from recollect.work.contract import Job, RetryLaterError
 
 LOGGER = logging.getLogger("recollect.telegram")
@@ -44,7 +44,7 @@ class Sender:
     """Does the jobs of the outbox. ``arrived`` is told of each message that a job has something to report for."""
 
     def __init__(
-        self, api: Api, call: Call, sent: Sent, arrived: Callable[[Mapping[str, Any], int, int], None]
+        self, api: Api, call: Call, sent: SentLog, arrived: Callable[[Mapping[str, Any], int, int], None]
     ) -> None:
         self._api = api
         self._call = call

@@ -44,7 +44,7 @@ class Post:
 
 
 @dataclass(frozen=True, slots=True)
-class Topic:
+class PostTopic:
     """What a message is about, as far as is known."""
 
     title: str
@@ -68,22 +68,22 @@ def delivery_id(chat: int, message: int) -> str:
     return f"telegram:{chat}:{message}"
 
 
-def delivered(memory: Memory, chat: int, message: int) -> Topic | None:
+def delivered_post(memory: Memory, chat: int, message: int) -> PostTopic | None:
     """The post that was delivered as this message."""
     if not memory.exists:
         return None
     wanted = delivery_id(chat, message)
     for one in memory.interactions(kinds=("delivery",), newest_first=True, limit=_MOST_LOOKED_AT):
         if one.id == wanted:
-            return Topic(one.title or "A post", one.text or "", one.item, one.topics)
+            return PostTopic(one.title or "A post", one.text or "", one.item, one.topics)
     return None
 
 
-def topic_of(message: Mapping[str, Any]) -> Topic | None:
+def message_topic(message: Mapping[str, Any]) -> PostTopic | None:
     """What a message says, as something to discuss."""
     text = str(message.get("text") or message.get("caption") or "").strip()
     if not text:
         return None
     first = " ".join(text.partition("\n")[0].split())
     title = first if len(first) <= _LONGEST_TITLE else f"{first[: _LONGEST_TITLE - 1].rstrip()}…"
-    return Topic(title, text if text != title else "")
+    return PostTopic(title, text if text != title else "")

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from recollect.surfaces.chat.page import Choice, Line, Page, drawn, fits_choice
+from recollect.surfaces.chat.page import ChatLine, ChatPage, Choice, fits_choice, line_text
 
 LONGEST = 4096
 """Of a message, in UTF-16 units, as Telegram counts."""
@@ -31,33 +31,33 @@ _NEW = "+"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class MessagePart:
     """A message to send: HTML, and rows of buttons, each a label with what it carries."""
 
     text: str
     buttons: tuple[tuple[tuple[str, str], ...], ...] = ()
 
 
-def parts(page: Page, *, keep: bool = False) -> list[Part]:
+def render_messages(page: ChatPage, *, keep: bool = False) -> list[MessagePart]:
     """A page as messages. The buttons stand under the last; with ``keep`` what is pressed does not replace it."""
-    texts = [*_texts(page.lines)]
-    buttons = tuple(_row(row, keep) for row in page.choices if row)
+    texts = [*_split_texts(page.lines)]
+    buttons = tuple(_button_row(row, keep) for row in page.choices if row)
     if buttons and not texts:
         texts = ["What next?"]
-    return [Part(text, buttons if place == len(texts) - 1 else ()) for place, text in enumerate(texts)]
+    return [MessagePart(text, buttons if place == len(texts) - 1 else ()) for place, text in enumerate(texts)]
 
 
-def pressed(data: str) -> tuple[str, bool]:
+def parse_button(data: str) -> tuple[str, bool]:
     """The command of a button, and whether the message that it stands under is to be kept."""
     return data.removeprefix(_NEW), data.startswith(_NEW)
 
 
-def units(text: str) -> int:
+def telegram_length(text: str) -> int:
     """How long Telegram takes a text to be."""
     return len(text) + sum(character > "\uffff" for character in text)
 
 
-def escaped(text: str) -> str:
+def escape_html(text: str) -> str:
     """Text that means nothing to Telegram's markup, nor turns around what stands near it."""
     return html.escape(_STEERING.sub(" ", text), quote=False)
 
@@ -67,70 +67,70 @@ def without_tags(text: str) -> str:
     return re.sub("</?(?:b|i|code)>", "", text)
 
 
-def _row(row: Sequence[Choice], keep: bool) -> tuple[tuple[str, str], ...]:
-    return tuple((_label(one.label), _data(one.command, keep)) for one in row)
+def _button_row(row: Sequence[Choice], keep: bool) -> tuple[tuple[str, str], ...]:
+    return tuple((_button_label(one.label), _button_data(one.command, keep)) for one in row)
 
 
-def _label(label: str) -> str:
+def _button_label(label: str) -> str:
     line = " ".join(_STEERING.sub(" ", label).split()) or "…"
     return line if len(line) <= MOST_LABELLED else f"{line[: MOST_LABELLED - 1]}…"
 
 
-def _data(command: str, keep: bool) -> str:
+def _button_data(command: str, keep: bool) -> str:
     kept = f"{_NEW}{command}"
     return kept if keep and fits_choice(kept) else command
 
 
-def _texts(lines: Sequence[Line]) -> Iterator[str]:
+def _split_texts(lines: Sequence[ChatLine]) -> Iterator[str]:
     """The lines, as many in a text as there is room for."""
     told: list[str] = []
     used = marked = 0
     for line in lines:
-        for number, piece in enumerate(_pieces(_plain(line))):
-            if told and (used + units(piece) + 2 > LONGEST or marked >= _MOST_MARKED):
-                yield from _whole(told)
+        for number, piece in enumerate(_split_line(_plain_line(line))):
+            if told and (used + telegram_length(piece) + 2 > LONGEST or marked >= _MOST_MARKED):
+                yield from _join_text(told)
                 told, used, marked = [], 0, 0
             if line.style == "heading" and number == 0 and told:
                 told.append("")
                 used += 1
-            shown = _marked(piece, line.style)
+            shown = _to_html(piece, line.style)
             told.append(shown)
-            used += units(piece) + 1
+            used += telegram_length(piece) + 1
             marked += shown.count("</")
-    yield from _whole(told)
+    yield from _join_text(told)
 
 
-def _marked(text: str, style: str) -> str:
+def _to_html(text: str, style: str) -> str:
     """With the markup of Telegram. Models write Markdown, of which the plainest is drawn."""
     tag = _TAGS.get(style)
     if tag is not None:
-        return f"<{tag}>{escaped(text)}</{tag}>" if text.strip() else ""
+        return f"<{tag}>{escape_html(text)}</{tag}>" if text.strip() else ""
     if style != "text":
-        return escaped(text)
+        return escape_html(text)
     heading = _HEADING.fullmatch(text)
     if heading:
-        return f"<b>{escaped(heading[1])}</b>"
+        return f"<b>{escape_html(heading[1])}</b>"
     pieces = _CODE.split(_BULLET.sub(r"\1• ", text))
     return "".join(
-        f"<code>{escaped(piece)}</code>" if place % 2 else _BOLD.sub(r"<b>\1</b>", escaped(piece))
+        f"<code>{escape_html(piece)}</code>" if place % 2 else _BOLD.sub(r"<b>\1</b>", escape_html(piece))
         for place, piece in enumerate(pieces)
     )
 
 
-def _whole(told: list[str]) -> Iterator[str]:
+def _join_text(told: list[str]) -> Iterator[str]:
     text = "\n".join(told).strip("\n")
     if text.strip():
         yield text
 
 
-def _plain(line: Line) -> str:
-    return _STEERING.sub(" ", f"{_MARKS.get(line.style, '')}{drawn(line)}".replace("\n", " "))
+def _plain_line(line: ChatLine) -> str:
+    return _STEERING.sub(" ", f"{_MARKS.get(line.style, '')}{line_text(line)}".replace("\n", " "))
 
 
-def _pieces(text: str) -> Iterator[str]:
+def _split_line(text: str) -> Iterator[str]:
     """A line in pieces that fit, cut between words if there are any, and never within a character."""
     room = LONGEST - 96
-    while units(text) > room:
+    while telegram_length(text) > room:
         end = _end(text, room)
         space = text.rfind(" ", end // 2, end)
         end = space if space > 0 else end
@@ -141,7 +141,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 def _end(text: str, room: int) -> int:
     end = used = 0
-    while end < len(text) and (used := used + units(text[end])) <= room:
+    while end < len(text) and (used := used + telegram_length(text[end])) <= room:
         end += 1
     back = end
     while end - back < 32 and 0 < back < len(text) and _belong_together(text[back - 1], text[back]):

@@ -1,4 +1,4 @@
-"""What the bot does about an update: asks the `Talk` of the person, and says what to send where.
+"""What the bot does about an update: asks the `Conversation` of the person, and says what to send where.
 
 Groups are public: what a person says there to the bot is theirs, but their memory is shown to them in private only.
 """
@@ -21,11 +21,18 @@ from recollect.app import Recollect
 from recollect.memory.memory import Memory
 from recollect.records import Reported
 from recollect.surfaces.chat.commands import Commands
-from recollect.surfaces.chat.conversation import Talk
-from recollect.surfaces.chat.page import Line, Page, page
-from recollect.surfaces.telegram.posts import BUTTONS, DISCUSS, SAVE, Topic, delivered, topic_of
-from recollect.surfaces.telegram.rendering import Part, parts, pressed
-from recollect.surfaces.telegram.updates import Event, Me, Pressed, Reacted, Said, Spot
+from recollect.surfaces.chat.conversation import Conversation
+from recollect.surfaces.chat.page import ChatLine, ChatPage, chat_page
+from recollect.surfaces.telegram.posts import BUTTONS, DISCUSS, SAVE, PostTopic, delivered_post, message_topic
+from recollect.surfaces.telegram.rendering import MessagePart, parse_button, render_messages
+from recollect.surfaces.telegram.updates import (
+    BotIdentity,
+    ButtonUpdate,
+    ChatPlace,
+    Event,
+    MessageUpdate,
+    ReactionUpdate,
+)
 from recollect.times import Clock, utc_now
 
 CHANNEL = "telegram"
@@ -33,11 +40,11 @@ _MOST_TALKS = 2000
 _MOST_LOOKED_AT = 100
 _NOT_YOURS = "This is for the person I answered. Ask me yourself."
 _ELSEWHERE = "Let us do that in our private chat."
-WENT_WRONG = page(Line("Something went wrong on my side. Please say it again.", "bad"))
+WENT_WRONG = chat_page(ChatLine("Something went wrong on my side. Please say it again.", "bad"))
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class BotReply:
     """What to send to a chat, and what to show on the button that was pressed."""
 
     chat: int
@@ -45,13 +52,13 @@ class Answer:
     toast: str = ""
 
 
-class Answering:
+class Replier:
     """Answers events. Safe to share between threads; the events of one person come one after the other."""
 
     def __init__(
         self,
         app: Recollect,
-        me: Me,
+        me: BotIdentity,
         *,
         model: Model | None = None,
         extractor: Extractor | None = None,
@@ -63,31 +70,31 @@ class Answering:
         self._extractor = extractor or app.extractor()
         self._clock = clock
         self._guard = threading.Lock()
-        self._talks: OrderedDict[tuple[int, str], Talk] = OrderedDict()
+        self._talks: OrderedDict[tuple[int, str], Conversation] = OrderedDict()
         self._names: OrderedDict[tuple[int, str], str] = OrderedDict()
 
-    def answer(self, event: Event, update: int) -> Answer:
+    def answer(self, event: Event, update: int) -> BotReply:
         """What to do about it."""
         match event:
-            case Said():
+            case MessageUpdate():
                 return self._said(event)
-            case Pressed():
+            case ButtonUpdate():
                 return self._pressed(event)
-            case Reacted():
+            case ReactionUpdate():
                 self._reacted(event, update)
-                return Answer(event.spot.chat)
+                return BotReply(event.spot.chat)
 
-    def sorry(self, event: Event) -> Answer:
+    def sorry(self, event: Event) -> BotReply:
         """What to say if that failed."""
-        if isinstance(event, Reacted):
-            return Answer(event.spot.chat)
+        if isinstance(event, ReactionUpdate):
+            return BotReply(event.spot.chat)
         return self._told(event.spot, [WENT_WRONG], event.message)
 
     def memory(self, person: int) -> Memory:
         """Whose memory it is."""
         return self._app.identities.memory((CHANNEL, str(person)))
 
-    def talk(self, person: int, spot: Spot, name: str) -> Talk:
+    def talk(self, person: int, spot: ChatPlace, name: str) -> Conversation:
         """The person in this place; kept, because some things are known only to it."""
         key = (person, spot.place)
         with self._guard:
@@ -98,7 +105,7 @@ class Answering:
                     self._names.popitem(last=False)
             talk = self._talks.get(key)
             if talk is None:
-                talk = self._talks[key] = Talk(
+                talk = self._talks[key] = Conversation(
                     self._app,
                     (CHANNEL, str(person)),
                     place=spot.place,
@@ -120,17 +127,17 @@ class Answering:
 
     # what was said
 
-    def _said(self, said: Said) -> Answer:
-        spot, verb = said.spot, _verb(said.text)
+    def _said(self, said: MessageUpdate) -> BotReply:
+        spot, verb = said.spot, _command_of(said.text)
         if said.nobody:
             told = "You write in the name of a group or a channel, so I cannot know whose memory this is."
-            return self._told(spot, [page(told, Line("Write as yourself.", "aside"))], said.message)
+            return self._told(spot, [chat_page(told, ChatLine("Write as yourself.", "aside"))], said.message)
         if said.edited is not None and (verb or said.forwarded):
-            return Answer(spot.chat)  # a command is obeyed when it is sent, not when it is polished
-        if said.edited is not None and _was_heard(self.memory(said.person), said):
-            return Answer(spot.chat)
+            return BotReply(spot.chat)  # a command is obeyed when it is sent, not when it is polished
+        if said.edited is not None and _is_known_message(self.memory(said.person), said):
+            return BotReply(spot.chat)
         if not said.text.strip():
-            return self._told(spot, [_wordless()], said.message)
+            return self._told(spot, [_no_text_page()], said.message)
         if verb == "start" and not said.forwarded:
             return self._started(said)
         if verb == "memory" and not spot.private and not said.forwarded:
@@ -141,7 +148,7 @@ class Answering:
             answer.acts[-1] |= {"reply_to": said.message, "buttons": [[*BUTTONS], *answer.acts[-1].get("buttons", [])]}
         return answer
 
-    def _heard(self, said: Said, verb: str) -> tuple[list[Page], bool]:
+    def _heard(self, said: MessageUpdate, verb: str) -> tuple[list[ChatPage], bool]:
         """The pages, and whether they are conversation rather than the answer to a command."""
         talk = self.talk(said.person, said.spot, said.name)
         name = str(said.message) if said.edited is None else f"{said.message}.{said.edited}"
@@ -153,39 +160,39 @@ class Answering:
             return talk.say(said.text if topic is None else topic.command, message=name), False
         if verb:
             return talk.say(said.text, message=name), False
-        pages: list[Page] = []
-        if by_me and (post := delivered(self.memory(said.person), said.spot.chat, int(said.reply["message_id"]))):
+        pages: list[ChatPage] = []
+        if by_me and (post := delivered_post(self.memory(said.person), said.spot.chat, int(said.reply["message_id"]))):
             if not _is_about(talk.memory, said.spot, post, self._clock()):
                 pages = talk.say(post.command, message=f"{name}.post")
             return [*pages, *talk.say(said.text, message=name)], True
-        return talk.say(said.text, message=name, quoted=_quoted(said, by_me)), True
+        return talk.say(said.text, message=name, quoted=_quoted_text(said, by_me)), True
 
-    def _started(self, said: Said) -> Answer:
+    def _started(self, said: MessageUpdate) -> BotReply:
         talk = self.talk(said.person, said.spot, said.name)
         if not said.spot.private:
             return self._told(said.spot, talk.say("/help"), said.message)
         if said.text.split()[1:] == ["memory"]:  # from a button in a group; nothing else is taken from a link
             return self._told(said.spot, talk.say("/memory"), said.message)
-        hello = page(
-            Line("Hello!", "title"),
+        hello = chat_page(
+            ChatLine("Hello!", "title"),
             "I remember what you tell me, and only you can see it.",
             "Say “remember that I like tea”, or just talk with me. Forward me something to discuss it.",
-            Line("/memory shows what I know, /memory help what you can do with it.", "aside"),
+            ChatLine("/memory shows what I know, /memory help what you can do with it.", "aside"),
         )
         return self._told(said.spot, [hello, *talk.greeting()], said.message)
 
-    def _in_private(self, said: Said) -> Answer:
+    def _in_private(self, said: MessageUpdate) -> BotReply:
         link = f"https://t.me/{self._me.username}?start=memory"
-        told = Part("Your memory is private, so I show it to you alone.", ((("Open our chat", link),),))
-        return Answer(said.spot.chat, _acts(said.spot, [told], said.message))
+        told = MessagePart("Your memory is private, so I show it to you alone.", ((("Open our chat", link),),))
+        return BotReply(said.spot.chat, _acts(said.spot, [told], said.message))
 
     # what was pressed
 
-    def toast(self, event: Pressed) -> str | None:
+    def toast(self, event: ButtonUpdate) -> str | None:
         """What a press can be answered with before anything is done; None if that has to wait."""
         if event.data in (DISCUSS, SAVE):
             return None
-        command, _ = pressed(event.data)
+        command, _ = parse_button(event.data)
         if not event.spot.private:
             if event.owner != event.person:
                 return _NOT_YOURS
@@ -193,21 +200,21 @@ class Answering:
                 return _ELSEWHERE
         return ""
 
-    def _pressed(self, press: Pressed) -> Answer:
+    def _pressed(self, press: ButtonUpdate) -> BotReply:
         spot = press.spot
         talk = self.talk(press.person, spot, press.name)
         if press.data in (DISCUSS, SAVE):
             topic = self._topic(press.person, spot, press.under)
             if topic is None:
-                return Answer(spot.chat, toast="I no longer have that post. Forward it to me.")
+                return BotReply(spot.chat, toast="I no longer have that post. Forward it to me.")
             if press.data == SAVE:
-                return Answer(spot.chat, toast=_saved(talk.memory, press, topic))
+                return BotReply(spot.chat, toast=_save_post(talk.memory, press, topic))
             pages = talk.say(topic.command, message=f"press{press.query}")
             return self._told(spot, pages, press.message, reply_to=press.message)
         toast = self.toast(press) or ""
         if toast:
-            return Answer(spot.chat, toast=toast)
-        command, keep = pressed(press.data)
+            return BotReply(spot.chat, toast=toast)
+        command, keep = parse_button(press.data)
         asked = (press.under.get("reply_to_message") or {}).get("message_id")
         answer = self._told(spot, talk.choose(command), press.message, reply_to=None if spot.private else asked)
         if press.lost or not answer.acts:
@@ -221,9 +228,9 @@ class Answering:
             }
         return answer
 
-    def _reacted(self, reaction: Reacted, update: int) -> None:
+    def _reacted(self, reaction: ReactionUpdate, update: int) -> None:
         memory = self.memory(reaction.person)
-        post = delivered(memory, reaction.spot.chat, reaction.message)
+        post = delivered_post(memory, reaction.spot.chat, reaction.message)
         for emoji in reaction.emoji if post is not None else ():
             assert post is not None
             if emoji == "⭐":
@@ -233,27 +240,27 @@ class Answering:
 
     # inside
 
-    def _topic(self, person: int, spot: Spot, message: Mapping[str, Any]) -> Topic | None:
+    def _topic(self, person: int, spot: ChatPlace, message: Mapping[str, Any]) -> PostTopic | None:
         """What a message is about: the post that was delivered as it, or what it answers, or says."""
         number = int(message["message_id"])
-        known = delivered(self.memory(person), spot.chat, number)
-        return known or topic_of(message.get("reply_to_message") or {}) or topic_of(message)
+        known = delivered_post(self.memory(person), spot.chat, number)
+        return known or message_topic(message.get("reply_to_message") or {}) or message_topic(message)
 
     def _told(
-        self, spot: Spot, pages: Sequence[Page], after: int, *, keep: bool = False, reply_to: int | None = None
-    ) -> Answer:
+        self, spot: ChatPlace, pages: Sequence[ChatPage], after: int, *, keep: bool = False, reply_to: int | None = None
+    ) -> BotReply:
         shown = pages if spot.private else self._public(pages)
         to = reply_to or (None if spot.private else after)
         acts: list[dict[str, Any]] = []
-        for one in _joined(shown):
-            acts += _acts(spot, parts(one, keep=keep) if isinstance(one, Page) else [one], after, to)
-            if isinstance(one, Page) and one.document is not None and spot.private:
+        for one in _merge_pages(shown):
+            acts += _acts(spot, render_messages(one, keep=keep) if isinstance(one, ChatPage) else [one], after, to)
+            if isinstance(one, ChatPage) and one.document is not None and spot.private:
                 acts.append({"document": str(one.document), "after": after})
-        return Answer(spot.chat, acts)
+        return BotReply(spot.chat, acts)
 
-    def _public(self, pages: Sequence[Page]) -> list[Page | Part]:
+    def _public(self, pages: Sequence[ChatPage]) -> list[ChatPage | MessagePart]:
         """What of an answer can stand in a group: nothing that the person did not just say there."""
-        told: list[Page | Part] = []
+        told: list[ChatPage | MessagePart] = []
         for one in pages:
             if any(choice.command.startswith("link") for row in one.choices for choice in row):
                 continue  # it waits in the private chat, too
@@ -263,26 +270,33 @@ class Answering:
             if any(line.text == RECALLED for line in said):
                 link = f"https://t.me/{self._me.username}?start=memory"
                 told.append(
-                    Part("I know something about that, and tell it to you alone.", ((("Open our chat", link),),))
+                    MessagePart("I know something about that, and tell it to you alone.", ((("Open our chat", link),),))
                 )
                 continue
             told.append(replace(one, lines=said))
         return told
 
 
-def _joined(pages: Sequence[Page | Part]) -> list[Page | Part]:
+def _merge_pages(pages: Sequence[ChatPage | MessagePart]) -> list[ChatPage | MessagePart]:
     """Pages without choices stand in one message with the next: nobody wants to be rung for each."""
-    told: list[Page | Part] = []
+    told: list[ChatPage | MessagePart] = []
     for one in pages:
         before = told[-1] if told else None
-        if isinstance(one, Page) and isinstance(before, Page) and not before.choices and before.document is None:
-            told[-1] = replace(one, lines=(*before.lines, Line(""), *one.lines))
+        if (
+            isinstance(one, ChatPage)
+            and isinstance(before, ChatPage)
+            and not before.choices
+            and before.document is None
+        ):
+            told[-1] = replace(one, lines=(*before.lines, ChatLine(""), *one.lines))
         else:
             told.append(one)
     return told
 
 
-def _acts(spot: Spot, drawn: Sequence[Part], after: int, reply_to: int | None = None) -> list[dict[str, Any]]:
+def _acts(
+    spot: ChatPlace, drawn: Sequence[MessagePart], after: int, reply_to: int | None = None
+) -> list[dict[str, Any]]:
     """Parts as requests: the first is a reply to what it answers, if that has to be seen."""
     acts = []
     for part in drawn:
@@ -297,7 +311,7 @@ def _acts(spot: Spot, drawn: Sequence[Part], after: int, reply_to: int | None = 
     return acts
 
 
-def _verb(text: str) -> str:
+def _command_of(text: str) -> str:
     """The command that a text begins with, or nothing."""
     if Commands.owns(text):
         return "memory"
@@ -305,7 +319,7 @@ def _verb(text: str) -> str:
     return first[1:].partition("@")[0].lower() if first.startswith("/") else ""
 
 
-def _quoted(said: Said, by_me: bool) -> str | None:
+def _quoted_text(said: MessageUpdate, by_me: bool) -> str | None:
     """The text that a reply is about, unless it is ours or the person's own."""
     author = (said.reply.get("from") or {}).get("id")
     if not said.reply or by_me or (author == said.person and "forward_origin" not in said.reply):
@@ -313,7 +327,7 @@ def _quoted(said: Said, by_me: bool) -> str | None:
     return said.quote or said.reply.get("text") or said.reply.get("caption")
 
 
-def _was_heard(memory: Memory, said: Said) -> bool:
+def _is_known_message(memory: Memory, said: MessageUpdate) -> bool:
     """Whether these words of it are known: to Telegram it is an edit, too, if something else about it changed."""
     name = f"{said.spot.place}/{said.message}"
     for one in memory.read(kind="message", newest_first=True, limit=_MOST_LOOKED_AT) if memory.exists else []:
@@ -322,7 +336,7 @@ def _was_heard(memory: Memory, said: Said) -> bool:
     return False
 
 
-def _is_about(memory: Memory, spot: Spot, post: Topic, now: datetime) -> bool:
+def _is_about(memory: Memory, spot: ChatPlace, post: PostTopic, now: datetime) -> bool:
     """Whether this is what is being discussed here already."""
     for one in memory.interactions(kinds=("discussion",), newest_first=True, limit=20):
         if (one.session or "").rpartition("@")[0] == spot.place:
@@ -333,12 +347,12 @@ def _is_about(memory: Memory, spot: Spot, post: Topic, now: datetime) -> bool:
     return False
 
 
-def _saved(memory: Memory, press: Pressed, topic: Topic) -> str:
+def _save_post(memory: Memory, press: ButtonUpdate, topic: PostTopic) -> str:
     outcome = memory.report("save", id=f"telegram:save:{press.spot.chat}:{press.message}:{press.person}", **topic.about)
     if not isinstance(outcome, Reported):
         return "Memory is off, so nothing was saved."
     return "Saved." if outcome.fresh else "You have saved this already."
 
 
-def _wordless() -> Page:
-    return page("So far I can read only text. A caption will do, too.")
+def _no_text_page() -> ChatPage:
+    return chat_page("So far I can read only text. A caption will do, too.")

@@ -17,7 +17,7 @@ SUPERGROUPS = -1_000_000_000_000
 _SPARE = 1000
 
 
-class Last(NamedTuple):
+class LastAction(NamedTuple):
     """The last thing done in a chat: of which job, the how manieth, and the message that came of it."""
 
     job: str
@@ -25,31 +25,31 @@ class Last(NamedTuple):
     message: int
 
 
-class Sent:
+class SentLog:
     """The log of one bot. Safe to share between threads."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._guard = threading.Lock()
-        self._last: dict[int, Last] = {}
+        self._last: dict[int, LastAction] = {}
         self._load()
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self.highest = max((one.message for chat, one in self._last.items() if chat > SUPERGROUPS), default=0)
         """The highest number of a message in private chats."""
 
-    def last(self, chat: int) -> Last:
+    def last(self, chat: int) -> LastAction:
         """What was done last in a chat."""
         with self._guard:
-            return self._last.get(chat, Last("", -1, 0))
+            return self._last.get(chat, LastAction("", -1, 0))
 
     def note(self, chat: int, job: str, step: int, message: int) -> None:
         """Something was done: durable when this returns. ``message`` is 0 if nothing new came of it."""
         with self._guard:
-            before = self._last.get(chat, Last("", -1, 0))
-            last = self._last[chat] = Last(job, step, max(message, before.message))
+            before = self._last.get(chat, LastAction("", -1, 0))
+            last = self._last[chat] = LastAction(job, step, max(message, before.message))
             if chat > SUPERGROUPS:
                 self.highest = max(self.highest, message)
-            os.write(self._file, _line(chat, last))
+            os.write(self._file, _log_line(chat, last))
             os.fsync(self._file)
 
     def close(self) -> None:
@@ -64,18 +64,18 @@ class Sent:
         for line in lines:
             try:
                 chat, job, step, message = json.loads(line)
-                self._last[int(chat)] = Last(str(job), int(step), int(message))
+                self._last[int(chat)] = LastAction(str(job), int(step), int(message))
             except (ValueError, TypeError):
                 continue  # cut off by a kill: then it was not done
         torn = bool(lines) and lines[-1] != b""
         if torn or len(lines) > 2 * len(self._last) + _SPARE:
             new = self._path.with_suffix(".new")
             with new.open("wb") as file:
-                file.writelines(_line(chat, last) for chat, last in self._last.items())
+                file.writelines(_log_line(chat, last) for chat, last in self._last.items())
                 file.flush()
                 os.fsync(file.fileno())
             new.replace(self._path)
 
 
-def _line(chat: int, last: Last) -> bytes:
+def _log_line(chat: int, last: LastAction) -> bytes:
     return json.dumps([chat, *last]).encode() + b"\n"

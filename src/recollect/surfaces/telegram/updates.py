@@ -25,7 +25,7 @@ _ANONYMOUS = frozenset({1087968824, 136817688})
 
 
 @dataclass(frozen=True, slots=True)
-class Me:
+class BotIdentity:
     """The bot, as Telegram knows it."""
 
     id: int
@@ -33,7 +33,7 @@ class Me:
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class ChatPlace:
     """A place to write to: a chat, and the topic of it if it is a forum."""
 
     chat: int
@@ -42,17 +42,17 @@ class Spot:
 
     @property
     def place(self) -> str:
-        """How a `Talk` calls it."""
+        """How a `Conversation` calls it."""
         return f"telegram/{self.chat}" if self.thread is None else f"telegram/{self.chat}/{self.thread}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class MessageUpdate:
     """A message. ``reply`` is what it answers, ``nobody`` whether it was written in the name of a group."""
 
     person: int
     name: str
-    spot: Spot
+    spot: ChatPlace
     message: int
     text: str
     forwarded: bool = False
@@ -63,12 +63,12 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pressed:
+class ButtonUpdate:
     """A button. ``owner`` is whom the message with the button was an answer to, as far as Telegram still knows."""
 
     person: int
     name: str
-    spot: Spot
+    spot: ChatPlace
     query: str
     data: str
     message: int
@@ -80,27 +80,27 @@ class Pressed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reacted:
+class ReactionUpdate:
     """A reaction to a message, or that it was taken away."""
 
     person: int
-    spot: Spot
+    spot: ChatPlace
     message: int
     emoji: tuple[str, ...]
 
 
-Event = Said | Pressed | Reacted
+Event = MessageUpdate | ButtonUpdate | ReactionUpdate
 
 
-def read(update: Mapping[str, Any], me: Me) -> Event | None:
+def read_update(update: Mapping[str, Any], me: BotIdentity) -> Event | None:
     """What happened; None if it is nothing for the bot."""
     try:
         if "callback_query" in update:
-            return _pressed(update["callback_query"])
+            return _read_button(update["callback_query"])
         if "message_reaction" in update:
-            return _reacted(update["message_reaction"])
+            return _read_reaction(update["message_reaction"])
         kind = next((one for one in ("message", "edited_message") if one in update), None)
-        return None if kind is None else _said(update[kind], me, edited=kind == "edited_message")
+        return None if kind is None else _read_message(update[kind], me, edited=kind == "edited_message")
     except (KeyError, TypeError, ValueError):  # of a kind that there was not yet when this was written
         return None
 
@@ -115,7 +115,7 @@ def lane(update: Mapping[str, Any]) -> str:
     return "nobody"
 
 
-def _said(message: Mapping[str, Any], me: Me, *, edited: bool) -> Said | None:
+def _read_message(message: Mapping[str, Any], me: BotIdentity, *, edited: bool) -> MessageUpdate | None:
     sender, chat = message.get("from") or {}, message["chat"]
     nobody = "sender_chat" in message or sender.get("id") in _ANONYMOUS
     if not sender or (sender.get("is_bot") and not nobody) or message.get("is_automatic_forward"):
@@ -123,7 +123,7 @@ def _said(message: Mapping[str, Any], me: Me, *, edited: bool) -> Said | None:
     if chat["type"] not in ("private", "group", "supergroup") or "via_bot" in message:
         return None
     text = str(message.get("text") or message.get("caption") or "")
-    spot = _spot(message)
+    spot = _place_of(message)
     reply = message.get("reply_to_message") or {}
     if "forum_topic_created" in reply:  # what stands at the head of a topic is answered by nobody
         reply = {}
@@ -138,9 +138,9 @@ def _said(message: Mapping[str, Any], me: Me, *, edited: bool) -> Said | None:
     if not text and not (spot.private and _is_content(message)):
         return None
     own_name = re.compile(rf"@{re.escape(me.username)}\b", re.IGNORECASE)
-    return Said(
+    return MessageUpdate(
         person=int(sender["id"]),
-        name=_name(sender),
+        name=_sender_name(sender),
         spot=spot,
         message=int(message["message_id"]),
         text=readable if spot.private or command else own_name.sub(" ", readable).strip(),
@@ -152,7 +152,7 @@ def _said(message: Mapping[str, Any], me: Me, *, edited: bool) -> Said | None:
     )
 
 
-def _is_meant(message: Mapping[str, Any], text: str, reply: Mapping[str, Any], me: Me) -> bool:
+def _is_meant(message: Mapping[str, Any], text: str, reply: Mapping[str, Any], me: BotIdentity) -> bool:
     """In a group: a mention, or an answer to the bot."""
     if (reply.get("from") or {}).get("id") == me.id:
         return True
@@ -172,16 +172,16 @@ def _is_content(message: Mapping[str, Any]) -> bool:
     return any(kind in message for kind in ("photo", "document", "voice", "video", "audio", "sticker", "animation"))
 
 
-def _pressed(query: Mapping[str, Any]) -> Pressed | None:
+def _read_button(query: Mapping[str, Any]) -> ButtonUpdate | None:
     message, sender = query.get("message"), query["from"]
     if message is None or "data" not in query or sender.get("is_bot"):
         return None
     lost = not message.get("date")
     answered = (message.get("reply_to_message") or {}).get("from") or {}
-    return Pressed(
+    return ButtonUpdate(
         person=int(sender["id"]),
-        name=_name(sender),
-        spot=_spot(message),
+        name=_sender_name(sender),
+        spot=_place_of(message),
         query=str(query["id"]),
         data=str(query["data"]),
         message=int(message["message_id"]),
@@ -191,22 +191,22 @@ def _pressed(query: Mapping[str, Any]) -> Pressed | None:
     )
 
 
-def _reacted(reaction: Mapping[str, Any]) -> Reacted | None:
+def _read_reaction(reaction: Mapping[str, Any]) -> ReactionUpdate | None:
     sender = reaction.get("user")
     if sender is None or sender.get("is_bot"):
         return None
     emoji = tuple("⭐" if one["type"] == "paid" else str(one.get("emoji", "")) for one in reaction["new_reaction"])
-    spot = _spot(reaction)
-    return Reacted(person=int(sender["id"]), spot=spot, message=int(reaction["message_id"]), emoji=emoji)
+    spot = _place_of(reaction)
+    return ReactionUpdate(person=int(sender["id"]), spot=spot, message=int(reaction["message_id"]), emoji=emoji)
 
 
-def _spot(message: Mapping[str, Any]) -> Spot:
+def _place_of(message: Mapping[str, Any]) -> ChatPlace:
     chat = message["chat"]
     thread = message.get("message_thread_id") if message.get("is_topic_message") else None
-    return Spot(int(chat["id"]), thread, chat["type"] == "private")
+    return ChatPlace(int(chat["id"]), thread, chat["type"] == "private")
 
 
-def _name(sender: Mapping[str, Any]) -> str:
+def _sender_name(sender: Mapping[str, Any]) -> str:
     """What somebody calls themselves, as something that can be shown: it may be anything."""
     shown = "".join(
         one if unicodedata.category(one)[0] not in "CZ" else " " for one in str(sender.get("first_name", ""))

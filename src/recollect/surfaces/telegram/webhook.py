@@ -33,8 +33,10 @@ class Webhook:
         place = urlsplit(url)
         if place.scheme not in ("http", "https") or not place.hostname:
             raise InvalidInputError("--webhook-url", "must be an address that Telegram can reach: https://…")
-        handler = type("Handler", (_Handler,), {"path_wanted": place.path or "/", "secret": secret, "accept": accept})
-        self._server = _Server((host or "127.0.0.1", int(port)), handler)
+        handler = type(
+            "Handler", (_WebhookHandler,), {"path_wanted": place.path or "/", "secret": secret, "accept": accept}
+        )
+        self._server = _WebhookServer((host or "127.0.0.1", int(port)), handler)
         self.port: int = self._server.server_address[1]
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
         self._thread.start()
@@ -46,14 +48,14 @@ class Webhook:
         self._thread.join()
 
 
-class _Server(ThreadingHTTPServer):
+class _WebhookServer(ThreadingHTTPServer):
     daemon_threads = False  # so that closing waits for what was begun
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         LOGGER.debug("a connection to the webhook broke")
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _WebhookHandler(BaseHTTPRequestHandler):
     path_wanted = "/"
     secret = ""
     accept: Callable[[dict[str, Any]], None]

@@ -1,7 +1,7 @@
 """The loop of the terminal chat: a line in, an answer out, until there are no more lines.
 
-Everything said is stored by `Talk` before it is answered, so a killed process loses nothing. Ctrl-C stops an answer,
-the end of input (Ctrl-D) the chat.
+Everything said is stored by `Conversation` before it is answered, so a killed process loses nothing. Ctrl-C stops an
+answer, the end of input (Ctrl-D) the chat.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any
 
 from recollect import checks as check
 from recollect.errors import InvalidInputError
-from recollect.surfaces.chat.conversation import Talk
-from recollect.surfaces.chat.page import Choice, Page
-from recollect.surfaces.terminal.lines import Lines, PipedLines
+from recollect.surfaces.chat.conversation import Conversation
+from recollect.surfaces.chat.page import ChatPage, Choice
+from recollect.surfaces.terminal.lines import PipedLines, TerminalLines
 from recollect.surfaces.terminal.screen import JsonScreen, Screen
 
 _YES, _NO = ("y", "yes"), ("n", "no")
@@ -23,12 +23,12 @@ _FIELDS = ("text", "message", "forwarded", "quoted", "choose")
 
 
 @dataclass(slots=True)
-class Chat:
+class TerminalChat:
     """One chat at a terminal, or with a program in its place."""
 
-    talk: Talk
+    talk: Conversation
     screen: Screen | JsonScreen
-    lines: Lines | PipedLines
+    lines: TerminalLines | PipedLines
 
     def run(self) -> None:
         """Until the end of input; then conclude, and say goodbye."""
@@ -52,7 +52,7 @@ class Chat:
     def _turn(self, line: str, choices: list[Choice]) -> list[Choice]:
         """One line and what comes of it; what can be chosen next."""
         try:
-            picked = _picked(line, choices)
+            picked = _chosen_choice(line, choices)
             if picked is not None:
                 return self._shown(self.talk.choose(picked.command), asked=True)
             if isinstance(self.screen, JsonScreen) and line.lstrip().startswith("{"):
@@ -65,7 +65,7 @@ class Chat:
             self.screen.say("(interrupted)", "aside")
             return []
 
-    def _shown(self, pages: list[Page], *, asked: bool) -> list[Choice]:
+    def _shown(self, pages: list[ChatPage], *, asked: bool) -> list[Choice]:
         choices = self.screen.pages(pages, asked=asked)
         if asked:  # something may be gone
             self.lines.remember(self.talk.memory)
@@ -83,13 +83,13 @@ class Chat:
             self.screen.say(told, "bad")
             return []
 
-    def _requested(self, given: dict[str, Any]) -> list[Page]:
+    def _requested(self, given: dict[str, Any]) -> list[ChatPage]:
         if "choose" in given:
             return self.talk.choose(given["choose"])
         return self.talk.say(
             given.get("text", ""),
             message=given.get("message"),
-            forwarded=check.flag("forwarded", given.get("forwarded", False)),
+            forwarded=check.check_flag("forwarded", given.get("forwarded", False)),
             quoted=given.get("quoted"),
             on_text=self.screen.piece,
         )
@@ -110,17 +110,17 @@ class Chat:
         self.screen.say("Goodbye.")
 
 
-def _picked(line: str, choices: list[Choice]) -> Choice | None:
+def _chosen_choice(line: str, choices: list[Choice]) -> Choice | None:
     """The choice that a line means: its number, its label, or yes and no."""
     said = " ".join(line.split()).casefold()
     if said.isdecimal() and 1 <= int(said) <= len(choices):
         return choices[int(said) - 1]
     if said in _YES + _NO:
-        return _answer(said in _YES, choices)
+        return _yes_or_no_choice(said in _YES, choices)
     return next((choice for choice in choices if choice.label.casefold() == said), None)
 
 
-def _answer(agrees: bool, choices: list[Choice]) -> Choice | None:
+def _yes_or_no_choice(agrees: bool, choices: list[Choice]) -> Choice | None:
     """The choice that yes or no means, if there was a question: one thing to do, and a way to refuse it."""
     refusals = [number for number, choice in enumerate(choices) if choice.command in _REFUSALS]
     if not agrees:

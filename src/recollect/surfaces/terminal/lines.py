@@ -20,7 +20,7 @@ VERBS = (
 _MOST = 200
 
 
-class Lines:
+class TerminalLines:
     """Lines of a terminal."""
 
     def __init__(self, memory: Memory, place: str, prompt: str) -> None:

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recollect.surfaces.chat.page import Choice, Line, Page, drawn
-from recollect.surfaces.cli.output import harmless
+from recollect.surfaces.chat.page import ChatLine, ChatPage, Choice, line_text
+from recollect.surfaces.cli.output import strip_steering
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,7 +28,7 @@ class Screen:
 
     def __init__(self) -> None:
         self._lively = sys.stdout.isatty()
-        self._console = _console() if self._lively else None
+        self._console = _chat_console() if self._lively else None
         self._streamed = ""
         self._is_waiting = False
 
@@ -51,10 +51,10 @@ class Screen:
         """A part of an answer, as it comes."""
         self._here()
         self._streamed += text
-        sys.stdout.write(harmless(text))
+        sys.stdout.write(strip_steering(text))
         sys.stdout.flush()
 
-    def pages(self, pages: Sequence[Page], *, asked: bool) -> list[Choice]:
+    def pages(self, pages: Sequence[ChatPage], *, asked: bool) -> list[Choice]:
         """Draw pages. If the person asked for them by a command, the choices are numbered, and given back."""
         self._end_of_stream()
         choices: list[Choice] = []
@@ -67,7 +67,7 @@ class Screen:
                 if line.style == "heading" and place:
                     self._line("")
                 is_last = place == len(lines) - 1
-                self._line(f"{_MARKS.get(line.style, '')}{drawn(line)}{hint if is_last else ''}", line.style)
+                self._line(f"{_MARKS.get(line.style, '')}{line_text(line)}{hint if is_last else ''}", line.style)
             if page.document is not None:
                 self._line(f"✓ Saved as {_taken_over(page.document)}", "good", whole=True)
             if asked:
@@ -84,7 +84,7 @@ class Screen:
     def ready(self) -> None:
         """The person has the word."""
 
-    def _options(self, page: Page, before: int) -> list[Choice]:
+    def _options(self, page: ChatPage, before: int) -> list[Choice]:
         options = [choice for row in page.choices for choice in row]
         for number, choice in enumerate(options, before + 1):
             self._line(f"  {number}  {choice.label}", "bad" if choice.danger else "title")
@@ -103,11 +103,11 @@ class Screen:
 
     def _line(self, text: str, style: str = "text", *, whole: bool = False) -> None:
         if self._console is None:
-            print(harmless(text), flush=True)
+            print(strip_steering(text), flush=True)
             return
         from rich.text import Text
 
-        self._console.print(Text(harmless(text), _STYLES.get(style, "")), soft_wrap=whole)
+        self._console.print(Text(strip_steering(text), _STYLES.get(style, "")), soft_wrap=whole)
 
 
 class JsonScreen:
@@ -122,7 +122,7 @@ class JsonScreen:
         """A part of an answer, as it comes."""
         self._event("piece", text=text)
 
-    def pages(self, pages: Sequence[Page], *, asked: bool) -> list[Choice]:
+    def pages(self, pages: Sequence[ChatPage], *, asked: bool) -> list[Choice]:
         """Each page as an event."""
         for page in pages:
             lines = [
@@ -154,7 +154,7 @@ def _without_nothing(data: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in data.items() if value is not None}
 
 
-def _not_yet_shown(page: Page, streamed: str) -> list[Line]:
+def _not_yet_shown(page: ChatPage, streamed: str) -> list[ChatLine]:
     """The lines of a page without the answer that was drawn as it came."""
     lines = list(page.lines)
     said = "\n".join(line.text for line in lines if line.style == "text")
@@ -163,7 +163,7 @@ def _not_yet_shown(page: Page, streamed: str) -> list[Line]:
     return lines
 
 
-def _hint(page: Page) -> str:
+def _hint(page: ChatPage) -> str:
     """How to take back what was remembered in passing; a number would be taken for an answer to what was asked."""
     undo = [choice for row in page.choices for choice in row if choice.command.startswith("undo ")]
     return " · undo with /memory undo" if undo else ""
@@ -180,7 +180,7 @@ def _taken_over(document: Path) -> Path:
     return wanted.resolve()
 
 
-def _console() -> Console:
+def _chat_console() -> Console:
     from rich.console import Console
 
     return Console(markup=False, highlight=False, emoji=False)

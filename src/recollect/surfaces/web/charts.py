@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from recollect.usage_metrics import BOUNDS, Spread
+from recollect.usage_metrics import BOUNDS, Latency
 
 _WIDTH, _HEIGHT = 640, 140
 _TOP, _FOOT, _LEFT = 16, 26, 60
@@ -22,7 +22,7 @@ _FEW = 15
 
 
 @dataclass(frozen=True)
-class Drawn:
+class Chart:
     """A chart, what it is called, what its colours mean, and the same as a table."""
 
     picture: Markup
@@ -33,7 +33,7 @@ class Drawn:
     note: str = ""
 
 
-def bars(rows: Sequence[tuple[str, int]], title: str) -> Markup:
+def bar_chart(rows: Sequence[tuple[str, int]], title: str) -> Markup:
     """A bar below each name, the longest for the greatest number, with the share of the whole."""
     most = max((number for _, number in rows), default=0) or 1
     whole = sum(number for _, number in rows) or 1
@@ -60,7 +60,7 @@ def bars(rows: Sequence[tuple[str, int]], title: str) -> Markup:
     return _svg(_WIDTH, max(len(rows), 1) * _ROW, title, parts)
 
 
-def columns(rows: Sequence[tuple[str, int]], title: str, *, failed: Sequence[int] = (), labels: int = 6) -> Markup:
+def column_chart(rows: Sequence[tuple[str, int]], title: str, *, failed: Sequence[int] = (), labels: int = 6) -> Markup:
     """A column for each name, from left to right, and at its foot the part that failed; about so many are labelled."""
     top, parts = _grid(max((number for _, number in rows), default=0))
     wide = (_WIDTH - _LEFT) / max(len(rows), 1)
@@ -72,19 +72,21 @@ def columns(rows: Sequence[tuple[str, int]], title: str, *, failed: Sequence[int
         if number:
             parts.append(_column(x, wide, number, bad, top, told))
             if len(rows) <= _FEW:
-                parts.append(_text("value", x + wide / 2, _y(number, top) - 5, f"{number:,}"))
+                parts.append(_svg_text("value", x + wide / 2, _y(number, top) - 5, f"{number:,}"))
         if at % every == 0:
-            parts.append(_text("name", x + wide / 2, _TOP + _HEIGHT + 18, name))
+            parts.append(_svg_text("name", x + wide / 2, _TOP + _HEIGHT + 18, name))
     return _svg(_WIDTH, _TOP + _HEIGHT + _FOOT, title, parts)
 
 
-def lines(names: Sequence[str], series: Sequence[tuple[str, Sequence[float | None]]], title: str) -> Markup:
+def line_chart(names: Sequence[str], series: Sequence[tuple[str, Sequence[float | None]]], title: str) -> Markup:
     """A line for each series, in milliseconds; broken where there is nothing."""
-    top, parts = _grid(max((value for _, line in series for value in line if value is not None), default=0), lasting)
+    top, parts = _grid(
+        max((value for _, line in series for value in line if value is not None), default=0), format_duration
+    )
     wide = (_WIDTH - _LEFT) / max(len(names), 1)
     every = max(-(-len(names) // 6), 1)
     for at in range(0, len(names), every):
-        parts.append(_text("name", _LEFT + (at + 0.5) * wide, _TOP + _HEIGHT + 18, names[at]))
+        parts.append(_svg_text("name", _LEFT + (at + 0.5) * wide, _TOP + _HEIGHT + 18, names[at]))
     size = 3.5 if wide > 12 else 2.5
     dot = Markup('<circle class="point l{}" cx="{:.1f}" cy="{:.1f}" r="{}"><title>{}</title></circle>')
     for number, (called, line) in enumerate(series, 1):
@@ -96,12 +98,12 @@ def lines(names: Sequence[str], series: Sequence[tuple[str, Sequence[float | Non
         parts.append(Markup('<path class="line l{}" d="{}"/>').format(number, "".join(path)))
         for (x, value), name in zip(points, names, strict=True):
             if value is not None:
-                told = f"{name}, {called}: {lasting(value)}"
+                told = f"{name}, {called}: {format_duration(value)}"
                 parts.append(dot.format(number, x, _y(value, top), size, told))
     return _svg(_WIDTH, _TOP + _HEIGHT + _FOOT, title, parts)
 
 
-def histogram(spread: Spread, title: str) -> Markup:
+def histogram(spread: Latency, title: str) -> Markup:
     """How many took how long, on a logarithmic scale, with the percentiles."""
     numbers = {BOUNDS.index(bound): number for bound, number in spread.steps}
     first, last = min(numbers, default=0), max(numbers, default=0)
@@ -120,21 +122,23 @@ def histogram(spread: Spread, title: str) -> Markup:
         if number:
             low = first + at * each
             below = BOUNDS[min(low + each - 1, len(BOUNDS) - 1)]
-            begin = f"{lasting(BOUNDS[low - 1])} to " if low else "less than "
-            parts.append(_column(_LEFT + at * wide, wide, number, 0, top, f"{begin}{lasting(below)}: {number:,}"))
+            begin = f"{format_duration(BOUNDS[low - 1])} to " if low else "less than "
+            parts.append(
+                _column(_LEFT + at * wide, wide, number, 0, top, f"{begin}{format_duration(below)}: {number:,}")
+            )
     for power in range(-1, 8):
         for step in (1.0,) if room > 50 else (1.0, 3.15):
             x = place(step * 10.0**power)
             if _LEFT <= x <= _WIDTH - 20:
-                parts.append(_text("name", x, _TOP + _HEIGHT + 18, lasting(step * 10.0**power)))
+                parts.append(_svg_text("name", x, _TOP + _HEIGHT + 18, format_duration(step * 10.0**power)))
     mark = Markup('<g><title>{}: {}</title><line class="mark" x1="{x:.1f}" x2="{x:.1f}" y1="{}" y2="{}"/></g>')
     for name, value in (("p50", spread.p50), ("p95", spread.p95), ("p99", spread.p99)):
         if value is not None:
-            parts.append(mark.format(name, lasting(value), _TOP - 8, _TOP + _HEIGHT, x=place(value)))
+            parts.append(mark.format(name, format_duration(value), _TOP - 8, _TOP + _HEIGHT, x=place(value)))
     return _svg(_WIDTH, _TOP + _HEIGHT + _FOOT, title, parts)
 
 
-def gauge(share: float, title: str, *, enough: float = 0.0) -> Markup:
+def gauge_chart(share: float, title: str, *, enough: float = 0.0) -> Markup:
     """A share of a whole, as a part of a line; in another colour if it is not enough."""
     long = round(200 * min(max(share, 0.0), 1.0), 1)
     parts = [
@@ -146,15 +150,15 @@ def gauge(share: float, title: str, *, enough: float = 0.0) -> Markup:
     return _svg(200, 12, title, parts, "chart gauge")
 
 
-def lasting(milliseconds: float) -> str:
+def format_duration(milliseconds: float) -> str:
     """A time for a person, in two or three digits."""
     for unit, size, least in (("h", 3_600_000, 2), ("min", 60_000, 2), ("s", 1000, 1)):
         if milliseconds >= least * size:
-            return f"{_short(milliseconds / size)} {unit}"
-    return f"{_short(milliseconds)} ms"
+            return f"{_short_number(milliseconds / size)} {unit}"
+    return f"{_short_number(milliseconds)} ms"
 
 
-def compact(number: float) -> str:
+def compact_number(number: float) -> str:
     """A number for a narrow place: 950, 1.2k, 34k, 1.5M."""
     for unit, size in (("M", 1e6), ("k", 1e3)):
         if number >= size:
@@ -162,11 +166,11 @@ def compact(number: float) -> str:
     return f"{number:g}"
 
 
-def _short(number: float) -> str:
+def _short_number(number: float) -> str:
     return f"{number:.0f}" if number >= 10 else f"{number:.1f}".removesuffix(".0") if number >= 0.1 else "0.1"
 
 
-def _grid(most: float, write: Callable[[float], str] = compact) -> tuple[float, list[Markup]]:
+def _grid(most: float, write: Callable[[float], str] = compact_number) -> tuple[float, list[Markup]]:
     """The number at the top, the least even round one that is enough, and lines there, in the middle and below."""
     size = 10.0 ** math.floor(math.log10(most)) if most > 0 else 1.0
     top = next(step * size for step in (1, 2, 4, 6, 10) if step * size >= most)
@@ -174,7 +178,7 @@ def _grid(most: float, write: Callable[[float], str] = compact) -> tuple[float, 
     for part in (0.0, 0.5, 1.0) if top != 1 else (0.0, 1.0):
         y = round(_TOP + _HEIGHT * (1 - part), 1)
         parts.append(Markup('<line class="axis" x1="{}" x2="{}" y1="{y}" y2="{y}"/>').format(_LEFT, _WIDTH, y=y))
-        parts.append(_text("name", _LEFT - 8, y + 4, write(part * top) if part else "0", "end"))
+        parts.append(_svg_text("name", _LEFT - 8, y + 4, write(part * top) if part else "0", "end"))
     return top, parts
 
 
@@ -196,7 +200,7 @@ def _y(number: float, top: float) -> float:
     return round(_TOP + _HEIGHT - _high(number, top), 1)
 
 
-def _text(kind: str, x: float, y: float, said: str, anchor: str = "middle") -> Markup:
+def _svg_text(kind: str, x: float, y: float, said: str, anchor: str = "middle") -> Markup:
     return Markup('<text class="{}" x="{}" y="{}" text-anchor="{}">{}</text>').format(
         kind, round(x, 1), round(y, 1), anchor, said
     )

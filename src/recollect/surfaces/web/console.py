@@ -38,16 +38,16 @@ from recollect.errors import (
     StoreError,
     UndoError,
 )
-from recollect.identity.login import Login, NotWelcomeError, Visitor
+from recollect.identity.login import Login, LoginRefusedError, LoginSession
 from recollect.memory.async_memory import in_thread
 from recollect.policy.secrets import mask
 from recollect.surfaces.web import edits, operator_views, settings, views
 from recollect.surfaces.web.live import Live
-from recollect.surfaces.web.rendering import Asked, page, plain_page
+from recollect.surfaces.web.rendering import WebRequest, render_anonymous_page, render_page
 
 LOGGER = logging.getLogger("recollect.web")
 
-VISIT, SEAT = "recollect_visit", "recollect_seat"
+SESSION_COOKIE, BROWSER_COOKIE = "recollect_session", "recollect_browser"
 """The cookies: who somebody is, and which browser."""
 MOST_FORM = 4 * 1024 * 1024
 MOST_IMPORT = 64 * 1024 * 1024
@@ -99,11 +99,11 @@ _LISTS = {
 """The pages that list the records of one kind."""
 _FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
 
-_Handler = Callable[[Asked], Response]
+_Handler = Callable[[WebRequest], Response]
 
 
 @dataclass(frozen=True)
-class _Page:
+class _PageRoute:
     """What answers, and for whom."""
 
     handle: _Handler
@@ -128,50 +128,50 @@ class _Console:
     def starlette(self) -> Starlette:
         get, post = partial(self._route, methods=["GET"]), partial(self._route, methods=["POST"], writes=True)
         routes: list[BaseRoute] = [
-            get("/", views.memory),
-            get("/edit", edits.editor, writes=True),
-            post("/edit", edits.edit),
-            post("/remember", edits.remember),
-            get("/search", views.search),
-            get("/timeline", views.timeline),
-            get("/daily", views.daily),
-            get("/daily/{day}", views.daily),
-            get("/daily/{day}/edit", edits.editor, writes=True),
-            post("/daily/{day}/edit", edits.edit),
-            *(get(f"/{path}", views.records(*about)) for path, about in _LISTS.items()),
-            get("/conversations", views.conversations),
-            get("/conversation", views.conversation),
-            get("/working", views.working),
-            get("/people", views.people),
-            get("/runs", views.runs),
-            get("/runs/{run:path}", views.run),
-            get("/duplicates", views.duplicates),
-            post("/merge", edits.merge),
-            post("/undo", edits.undo),
-            get("/record/{id}", views.record),
-            post("/record/{id}/change", edits.change),
-            post("/record/{id}/pin", edits.pin),
-            post("/record/{id}/forget", edits.forget),
-            get("/record/{id}/erase", settings.erasing, writes=True),
-            get("/settings", settings.settings),
-            post("/settings/mode", settings.mode),
-            post("/settings/consent", settings.consent),
-            get("/settings/topic", settings.topic),
-            post("/settings/remove", settings.remove),
-            post("/settings/clear", settings.clear),
-            get("/export", settings.export),
-            post("/import", settings.import_, most=MOST_IMPORT),
-            post("/example/remove", settings.remove_example),
-            get("/operator", operator_views.dashboard, operator=True),
-            get("/operator/users", operator_views.users, operator=True),
-            get("/operator/users/erase", operator_views.erasing, operator=True, writes=True),
-            post("/operator/users/erase", operator_views.erase, operator=True),
-            get("/operator/queue", operator_views.queue, operator=True),
-            post("/operator/queue/{id}", operator_views.dead_letter, operator=True),
+            get("/", views.memory_view),
+            get("/edit", edits.editor_view, writes=True),
+            post("/edit", edits.edit_view),
+            post("/remember", edits.remember_view),
+            get("/search", views.search_view),
+            get("/timeline", views.timeline_view),
+            get("/daily", views.daily_view),
+            get("/daily/{day}", views.daily_view),
+            get("/daily/{day}/edit", edits.editor_view, writes=True),
+            post("/daily/{day}/edit", edits.edit_view),
+            *(get(f"/{path}", views.records_view(*about)) for path, about in _LISTS.items()),
+            get("/conversations", views.conversations_view),
+            get("/conversation", views.conversation_view),
+            get("/working", views.scratch_view),
+            get("/people", views.people_view),
+            get("/runs", views.runs_view),
+            get("/runs/{run:path}", views.run_view),
+            get("/duplicates", views.duplicates_view),
+            post("/merge", edits.merge_view),
+            post("/undo", edits.undo_view),
+            get("/record/{id}", views.record_view),
+            post("/record/{id}/change", edits.change_view),
+            post("/record/{id}/pin", edits.pin_view),
+            post("/record/{id}/forget", edits.forget_view),
+            get("/record/{id}/erase", settings.confirm_erase_view, writes=True),
+            get("/settings", settings.settings_view),
+            post("/settings/mode", settings.mode_view),
+            post("/settings/consent", settings.consent_view),
+            get("/settings/topic", settings.topic_view),
+            post("/settings/remove", settings.remove_view),
+            post("/settings/clear", settings.clear_view),
+            get("/export", settings.export_view),
+            post("/import", settings.import_view, most=MOST_IMPORT),
+            post("/example/remove", settings.remove_example_view),
+            get("/operator", operator_views.dashboard_view, operator=True),
+            get("/operator/users", operator_views.users_view, operator=True),
+            get("/operator/users/erase", operator_views.confirm_erase_user_view, operator=True, writes=True),
+            post("/operator/users/erase", operator_views.erase_user_view, operator=True),
+            get("/operator/queue", operator_views.queue_view, operator=True),
+            post("/operator/queue/{id}", operator_views.dead_letter_view, operator=True),
             Route("/events", self._events),
             Route("/login", self._login, methods=["GET", "POST"]),
             Route("/logout", self._logout, methods=["POST"]),
-            Mount("/static", _Files(directory=Path(__file__).parent / "static")),
+            Mount("/static", _StaticAssets(directory=Path(__file__).parent / "static")),
         ]
         made = Starlette(routes=routes, exception_handlers={HTTPException: self._missing, StoreError: self._unknown})
         made.add_middleware(_Guarded)
@@ -189,44 +189,44 @@ class _Console:
         most: int = MOST_FORM,
     ) -> Route:
         async def answer(request: Request) -> Response:
-            return await self._answer(request, _Page(handle, writes, operator, most))
+            return await self._answer(request, _PageRoute(handle, writes, operator, most))
 
         return Route(path, answer, methods=methods)
 
     # one request
 
-    async def _answer(self, request: Request, wanted: _Page) -> Response:
-        visitor = await self._visitor(request)
+    async def _answer(self, request: Request, wanted: _PageRoute) -> Response:
+        login = await self._session_of(request)
         base = request.scope.get("root_path", "")
-        if visitor is None or (wanted.operator and not visitor.operator):
+        if login is None or (wanted.operator and not login.operator):
             return RedirectResponse(f"{base}/login", 303)
-        if visitor.user is None and not wanted.operator:
+        if login.user is None and not wanted.operator:
             return RedirectResponse(f"{base}/operator", 303)
-        seat = request.cookies.get(SEAT, "")
-        fresh = "" if _is_seat(seat) else secrets.token_urlsafe(24)
+        browser = request.cookies.get(BROWSER_COOKIE, "")
+        fresh = "" if _is_browser_id(browser) else secrets.token_urlsafe(24)
         async with self._form(request, wanted.most) as (form, upload):
             response = await in_thread(
-                visitor.user or "",
+                login.user or "",
                 self._handled,
                 wanted,
                 request,
-                {"visitor": visitor, "base": base, "form": form, "upload": upload, "seat": seat or fresh},
+                {"login": login, "base": base, "form": form, "upload": upload, "browser": browser or fresh},
             )
         if fresh:
-            self._set(request, response, SEAT, fresh)
+            self._set(request, response, BROWSER_COOKIE, fresh)
         return response
 
-    def _handled(self, wanted: _Page, request: Request, given: dict[str, Any]) -> Response:
-        seat, form = given.pop("seat"), given["form"]
-        asked = Asked(
+    def _handled(self, wanted: _PageRoute, request: Request, given: dict[str, Any]) -> Response:
+        browser, form = given.pop("browser"), given["form"]
+        asked = WebRequest(
             app=self._app,
             here=request.scope["path"].removeprefix(given["base"]).strip("/"),
-            mark=self._who.csrf_token(_seat_of(seat, given["visitor"])),
+            csrf_token=self._who.csrf_token(_csrf_subject(browser, given["login"])),
             query=dict(request.query_params),
             path=request.path_params,
             **given,
         )
-        if request.method == "POST" and not self._is_ours(request, form, given["visitor"]):
+        if request.method == "POST" and not self._is_ours(request, form, given["login"]):
             return self._trouble(asked, 403, "This form is too old, or came from another site. Go back and try again.")
         if wanted.writes and not asked.may_write:
             return self._trouble(asked, 403, "Your link lets you look, not change. Ask for one that lets you write.")
@@ -243,23 +243,27 @@ class _Console:
                 said = (type(error).__doc__ or "") if isinstance(error, RecollectError) else ""
             return self._trouble(asked, status, said or "Something went wrong. Nothing was half done; try again.")
 
-    def _is_ours(self, request: Request, form: dict[str, str], visitor: Visitor | None) -> bool:
-        """Whether a form was sent from a page that this very browser was shown, in this visit."""
+    def _is_ours(self, request: Request, form: dict[str, str], login: LoginSession | None) -> bool:
+        """Whether a form was sent from a page that this very browser was shown, in this login session."""
         if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
             return False
-        seat = request.cookies.get(SEAT, "")
-        return _is_seat(seat) and self._who.is_csrf_token(_seat_of(seat, visitor), form.get("mark", ""))
+        browser = request.cookies.get(BROWSER_COOKIE, "")
+        return _is_browser_id(browser) and self._who.is_csrf_token(
+            _csrf_subject(browser, login), form.get("csrf_token", "")
+        )
 
     @staticmethod
-    def _trouble(asked: Asked, status: int, said: str) -> Response:
+    def _trouble(asked: WebRequest, status: int, said: str) -> Response:
         titles = {403: "Not allowed", 404: "Not found", 409: "It has changed", 422: "Not like that"}
         titles[503] = "Busy"
         written = mask(asked.form.get("content", ""))  # it may have been refused because of a secret in it
         try:
             title = titles.get(status, "That failed")
-            return page(asked, "trouble.html", status=status, title=title, said=mask(said), written=written)
+            return render_page(asked, "trouble.html", status=status, title=title, said=mask(said), written=written)
         except Exception:  # not even the frame can be read
-            return plain_page("alone.html", base=asked.base, mark="", status=status, title="That failed", said=said)
+            return render_anonymous_page(
+                "alone.html", base=asked.base, csrf_token="", status=status, title="That failed", said=said
+            )
 
     @asynccontextmanager
     async def _form(self, request: Request, most: int) -> AsyncIterator[tuple[dict[str, str], Path | None]]:
@@ -285,17 +289,17 @@ class _Console:
 
     # who
 
-    async def _visitor(self, request: Request) -> Visitor | None:
-        visitor = await in_thread("", self._who.visitor, request.cookies.get(VISIT, ""))
+    async def _session_of(self, request: Request) -> LoginSession | None:
+        login = await in_thread("", self._who.session, request.cookies.get(SESSION_COOKIE, ""))
         # a page elsewhere may have given its own name our address, and a proxy may have let anybody in
         is_there = _is_near(request) and not any(name in request.headers for name in _FORWARDED)
-        return visitor if visitor is None or not visitor.is_open or is_there else None
+        return login if login is None or not login.is_open or is_there else None
 
     async def _login(self, request: Request) -> Response:
         base = request.scope.get("root_path", "")
-        known = request.cookies.get(SEAT, "")
-        seat = known if _is_seat(known) else secrets.token_urlsafe(24)
-        mark = await in_thread("", self._who.csrf_token, _seat_of(seat, None))
+        known = request.cookies.get(BROWSER_COOKIE, "")
+        browser = known if _is_browser_id(known) else secrets.token_urlsafe(24)
+        csrf_token = await in_thread("", self._who.csrf_token, _csrf_subject(browser, None))
         code, problem = request.query_params.get("code", ""), ""
         if request.method == "POST":
             async with self._form(request, MOST_FORM) as (form, _):
@@ -304,27 +308,34 @@ class _Console:
                     problem = "This form is too old. Try again."
                 else:
                     try:
-                        visit, _ = await in_thread("", self._who.enter, code)
-                    except NotWelcomeError as error:
+                        cookie, _ = await in_thread("", self._who.enter, code)
+                    except LoginRefusedError as error:
                         code, problem = "", str(error)
                     else:
                         response: Response = RedirectResponse(f"{base}/", 303)
-                        self._set(request, response, VISIT, visit)
+                        self._set(request, response, SESSION_COOKIE, cookie)
                         return response
         values = {"code": code[:2000], "problem": problem, "is_safe": _is_safe(request)}
-        make = partial(plain_page, "login.html", base=base, mark=mark, status=403 if problem else 200, **values)
+        make = partial(
+            render_anonymous_page,
+            "login.html",
+            base=base,
+            csrf_token=csrf_token,
+            status=403 if problem else 200,
+            **values,
+        )
         response = await in_thread("", make)
-        self._set(request, response, SEAT, seat)
+        self._set(request, response, BROWSER_COOKIE, browser)
         return response
 
     async def _logout(self, request: Request) -> Response:
         base = request.scope.get("root_path", "")
         async with self._form(request, MOST_FORM) as (form, _):
-            visitor = await self._visitor(request)
-            if visitor is not None and await in_thread("", self._is_ours, request, form, visitor):
-                await in_thread("", self._who.leave, visitor)
+            login = await self._session_of(request)
+            if login is not None and await in_thread("", self._is_ours, request, form, login):
+                await in_thread("", self._who.leave, login)
         response = RedirectResponse(f"{base}/login", 303)
-        response.delete_cookie(VISIT, path=base or "/")
+        response.delete_cookie(SESSION_COOKIE, path=base or "/")
         return response
 
     @staticmethod
@@ -336,19 +347,19 @@ class _Console:
     # what is not a page
 
     async def _events(self, request: Request) -> Response:
-        visitor = await self._visitor(request)
-        if visitor is None or visitor.user is None:
+        login = await self._session_of(request)
+        if login is None or login.user is None:
             return Response(status_code=403)
-        if not self._live.has_room(visitor.user):
+        if not self._live.has_room(login.user):
             return Response("too many pages are open", 429)
         told = request.headers.get("last-event-id") or request.query_params.get("after", "")
         seen = int(told) if re.fullmatch(r"[0-9]{1,15}", told) else -1
 
         async def is_welcome() -> bool:
-            now = await self._visitor(request)
-            return now is not None and now.user == visitor.user
+            now = await self._session_of(request)
+            return now is not None and now.user == login.user
 
-        stream = self._live.stream(visitor.user, seen, is_welcome)
+        stream = self._live.stream(login.user, seen, is_welcome)
         headers = {"cache-control": "no-store, no-transform", "x-accel-buffering": "no"}  # for proxies
         return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
 
@@ -356,14 +367,16 @@ class _Console:
         status = error.status_code if isinstance(error, HTTPException) else 500
         said = {404: "There is no such page.", 405: "That cannot be done here.", 413: "That is too much to send."}
         base = request.scope.get("root_path", "")
-        make = partial(plain_page, "alone.html", base=base, mark="", status=status, title="Not here")
+        make = partial(render_anonymous_page, "alone.html", base=base, csrf_token="", status=status, title="Not here")
         return await in_thread("", partial(make, said=said.get(status, "That cannot be read.")))
 
     async def _unknown(self, request: Request, error: Exception) -> Response:
         """It cannot be found out who asks."""
-        LOGGER.error("a visitor cannot be known: %s", type(error).__name__)
+        LOGGER.error("a login session cannot be checked: %s", type(error).__name__)
         base, said = request.scope.get("root_path", ""), "The memories cannot be reached now. Try again in a moment."
-        make = partial(plain_page, "alone.html", base=base, mark="", status=503, title="Not now", said=said)
+        make = partial(
+            render_anonymous_page, "alone.html", base=base, csrf_token="", status=503, title="Not now", said=said
+        )
         return await in_thread("", make)
 
 
@@ -385,7 +398,7 @@ class _Guarded:
         await self._app(scope, receive, guarded)
 
 
-class _Files(StaticFiles):
+class _StaticAssets(StaticFiles):
     """Style and script: the same for everybody, asked for again when they have changed."""
 
     def file_response(self, *args: Any, **kwargs: Any) -> Response:
@@ -419,13 +432,13 @@ def _copy(file: UploadFile, path: Path) -> None:
         shutil.copyfileobj(file.file, out)
 
 
-def _is_seat(text: str) -> bool:
+def _is_browser_id(text: str) -> bool:
     return re.fullmatch(r"[\w-]{20,64}", text, re.ASCII) is not None
 
 
-def _seat_of(seat: str, visitor: Visitor | None) -> str:
-    """What the mark of a form is made of: the browser and the visit, so that neither can be slipped in."""
-    return f"{seat} {'' if visitor is None else visitor.nonce}"
+def _csrf_subject(browser: str, login: LoginSession | None) -> str:
+    """What the CSRF token of a form is made of: the browser and the login session, so that neither can be swapped."""
+    return f"{browser} {'' if login is None else login.nonce}"
 
 
 def _is_near(request: Request) -> bool:

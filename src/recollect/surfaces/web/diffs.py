@@ -11,18 +11,18 @@ _MOST = 400
 
 
 @dataclass(frozen=True)
-class Part:
+class WordRun:
     """Some words that stayed, or did not."""
 
     text: str
     changed: bool
 
 
-Words = tuple[Part, ...]
+Words = tuple[WordRun, ...]
 
 
 @dataclass(frozen=True)
-class Row:
+class DiffRow:
     """A line of a comparison: "same", "gone", "new" or "gap", where lines that stayed are left out."""
 
     kind: str
@@ -31,38 +31,38 @@ class Row:
 
 def words_changed(before: str, after: str) -> tuple[Words, Words]:
     """Two versions of a text, each with what the other has not."""
-    one, other = _words(before), _words(after)
+    one, other = _split_words(before), _split_words(after)
     if len(one) + len(other) > _MOST:
-        return (Part(before, True),), (Part(after, True),)
-    old: list[Part] = []
-    new: list[Part] = []
+        return (WordRun(before, True),), (WordRun(after, True),)
+    old: list[WordRun] = []
+    new: list[WordRun] = []
     for tag, a, b, c, d in difflib.SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
         if b > a:
-            old.append(Part("".join(one[a:b]), tag != "equal"))
+            old.append(WordRun("".join(one[a:b]), tag != "equal"))
         if d > c:
-            new.append(Part("".join(other[c:d]), tag != "equal"))
+            new.append(WordRun("".join(other[c:d]), tag != "equal"))
     return tuple(old), tuple(new)
 
 
-def lines_changed(before: str, after: str) -> list[Row]:
+def lines_changed(before: str, after: str) -> list[DiffRow]:
     """Two versions of a file, line by line, with the words that changed; nothing if they are equal."""
     one, other = before.splitlines(), after.splitlines()
-    rows: list[Row] = []
+    rows: list[DiffRow] = []
     groups = list(difflib.SequenceMatcher(None, one, other, autojunk=len(one) > 2000).get_grouped_opcodes(_CONTEXT))
     for number, group in enumerate(groups):
         if number or group[0][1]:
-            rows.append(Row("gap", ()))
+            rows.append(DiffRow("gap", ()))
         for tag, a, b, c, d in group:
             if tag == "equal":
-                rows += [Row("same", (Part(line, False),)) for line in one[a:b]]
+                rows += [DiffRow("same", (WordRun(line, False),)) for line in one[a:b]]
             elif tag == "replace" and b - a == d - c:
                 pairs = [words_changed(old, new) for old, new in zip(one[a:b], other[c:d], strict=True)]
-                rows += [Row("gone", old) for old, _ in pairs] + [Row("new", new) for _, new in pairs]
+                rows += [DiffRow("gone", old) for old, _ in pairs] + [DiffRow("new", new) for _, new in pairs]
             else:
-                rows += [Row("gone", (Part(line, False),)) for line in one[a:b]]
-                rows += [Row("new", (Part(line, False),)) for line in other[c:d]]
+                rows += [DiffRow("gone", (WordRun(line, False),)) for line in one[a:b]]
+                rows += [DiffRow("new", (WordRun(line, False),)) for line in other[c:d]]
     return rows
 
 
-def _words(text: str) -> list[str]:
+def _split_words(text: str) -> list[str]:
     return re.findall(r"\w+|\s+|[^\w\s]", text)

@@ -21,7 +21,7 @@ _ABOVE, _BELOW = 50, 90
 
 
 @dataclass
-class Tie:
+class Relationship:
     """Somebody, what they are to the person, and the records that speak of them."""
 
     name: str
@@ -30,7 +30,7 @@ class Tie:
 
 
 @dataclass(frozen=True)
-class Dot:
+class GraphNode:
     """Where somebody stands."""
 
     name: str
@@ -43,29 +43,29 @@ class Dot:
 
 
 @dataclass(frozen=True)
-class Drawing:
+class GraphLayout:
     """A graph, laid out."""
 
     width: int
     height: float
     x: float
     y: float
-    dots: tuple[Dot, ...]
-    together: tuple[tuple[Dot, Dot], ...]
+    dots: tuple[GraphNode, ...]
+    together: tuple[tuple[GraphNode, GraphNode], ...]
 
 
-def draw(ties: Sequence[Tie]) -> Drawing:
+def layout_graph(ties: Sequence[Relationship]) -> GraphLayout:
     """Everybody in a ring, in turns nearer and farther if they are many, so that names do not touch."""
     middle_x, dots = WIDTH / 2, []
-    places = [_place(number, len(ties)) for number in range(len(ties))]
+    places = [_node_position(number, len(ties)) for number in range(len(ties))]
     middle_y = _ABOVE - min(y for _, y in places)
     height = middle_y + max(y for _, y in places) + _BELOW
     for tie, (x, y) in zip(ties, places, strict=True):
         dots.append(
-            Dot(
-                _cut(tie.name, _MOST_NAME),
+            GraphNode(
+                _shorten_label(tie.name, _MOST_NAME),
                 tie.name[:1].upper(),
-                _cut(tie.role, _MOST_ROLE),
+                _shorten_label(tie.role, _MOST_ROLE),
                 tie.records[0].id,
                 round(middle_x + x, 1),
                 round(middle_y + y, 1),
@@ -74,10 +74,10 @@ def draw(ties: Sequence[Tie]) -> Drawing:
         )
     ids = [{record.id for record in tie.records} for tie in ties]
     together = [(dots[one], dots[other]) for one, other in combinations(range(len(ties)), 2) if ids[one] & ids[other]]
-    return Drawing(WIDTH, round(height, 1), middle_x, round(middle_y, 1), tuple(dots), tuple(together))
+    return GraphLayout(WIDTH, round(height, 1), middle_x, round(middle_y, 1), tuple(dots), tuple(together))
 
 
-def _place(number: int, of: int) -> tuple[float, float]:
+def _node_position(number: int, of: int) -> tuple[float, float]:
     """Where somebody stands, seen from the middle."""
     # two or four stand askew: no line ends in a name below
     angle = 2 * math.pi * (number + (0.5 if of in (2, 4) else 0)) / of - math.pi / 2
@@ -85,5 +85,5 @@ def _place(number: int, of: int) -> tuple[float, float]:
     return _WIDE * far * math.cos(angle), far * math.sin(angle)
 
 
-def _cut(text: str, most: int) -> str:
+def _shorten_label(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"

@@ -16,7 +16,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from recollect.app import Recollect
 from recollect.errors import InvalidInputError, NotFoundError
-from recollect.identity.login import Visitor
+from recollect.identity.login import LoginSession
 from recollect.memory.memory import Memory
 from recollect.records import Record
 from recollect.surfaces.example import is_example
@@ -66,16 +66,16 @@ _BACK = re.compile(rf"(|{_PLACES}|(record|runs)/[\w-]{{1,80}}|daily/\d{{4}}-\d\d
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A request of a visitor."""
+class WebRequest:
+    """A request in a login session."""
 
     app: Recollect
-    visitor: Visitor
+    login: LoginSession
     base: str
     """Where the console is mounted: "" or such as "/console"."""
     here: str
     """The path below it."""
-    mark: str
+    csrf_token: str
     """What the forms of the page must carry to count."""
     query: Mapping[str, str] = field(default_factory=dict)
     form: Mapping[str, str] = field(default_factory=dict)
@@ -84,10 +84,10 @@ class Asked:
 
     @property
     def memory(self) -> Memory:
-        """The visitor's own memory; there is no way to another one."""
-        if self.visitor.user is None:
+        """The user's own memory; there is no way to another one."""
+        if self.login.user is None:
             raise NotFoundError("You are here as an operator, and have no memory of your own.")
-        return self.app.user(self.visitor.user)
+        return self.app.user(self.login.user)
 
     @property
     def known(self) -> Memory:
@@ -98,8 +98,8 @@ class Asked:
 
     @property
     def may_write(self) -> bool:
-        """Whether the visitor may change anything, or only look."""
-        return self.visitor.may_write
+        """Whether the user may change anything, or only look."""
+        return self.login.may_write
 
     def back(self, default: str) -> str:
         """The page from which the form was sent, if it is one of ours."""
@@ -126,15 +126,21 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"moment": _moment, "clock": _clock, "day": _day, "percent": _percent, "short": _short}
-    made.globals |= {"marked": marked, "kind_word": _kind_word}
+    made.filters |= {
+        "moment": _moment_tag,
+        "clock": _clock_tag,
+        "day": _format_date,
+        "percent": _percent,
+        "short": _shorten,
+    }
+    made.globals |= {"marked": highlight, "kind_word": _kind_word}
     return made
 
 
-def page(asked: Asked, template: str, *, status: int = 200, **values: Any) -> Response:
+def render_page(asked: WebRequest, template: str, *, status: int = 200, **values: Any) -> Response:
     """A page of the console, with its frame."""
-    visitor = asked.visitor
-    last = [] if visitor.user is None else asked.memory.history(limit=1)
+    login = asked.login
+    last = [] if login.user is None else asked.memory.history(limit=1)
     undo = asked.query.get("undo", "") if asked.may_write else ""
     if not last or undo not in (str(last[-1].seq), last[-1].run):
         undo = ""  # an address cannot offer to take back anything but what was just done
@@ -142,15 +148,15 @@ def page(asked: Asked, template: str, *, status: int = 200, **values: Any) -> Re
         asked=asked,
         base=asked.base,
         here=asked.here,
-        mark=asked.mark if asked.may_write else "",  # without it a page has no forms
-        leaving=asked.mark,
-        visitor=visitor,
-        personal=PERSONAL if visitor.user is not None else (),
-        operating=OPERATING if visitor.operator else (),
-        mode="on" if visitor.user is None else asked.memory.mode,
+        csrf_token=asked.csrf_token if asked.may_write else "",  # without it a page has no forms
+        leaving=asked.csrf_token,
+        login=login,
+        personal=PERSONAL if login.user is not None else (),
+        operating=OPERATING if login.operator else (),
+        mode="on" if login.user is None else asked.memory.mode,
         last=last[-1] if last else None,
-        is_example=visitor.user is not None and is_example(asked.memory),
-        notices=[] if visitor.user is None else asked.memory.notices(),
+        is_example=login.user is not None and is_example(asked.memory),
+        notices=[] if login.user is None else asked.memory.notices(),
         done=DONE.get(asked.query.get("done", ""), ""),
         undo_target=undo,
         **values,
@@ -158,24 +164,24 @@ def page(asked: Asked, template: str, *, status: int = 200, **values: Any) -> Re
     return HTMLResponse(text, status)
 
 
-def plain_page(template: str, *, base: str, mark: str, status: int = 200, **values: Any) -> Response:
+def render_anonymous_page(template: str, *, base: str, csrf_token: str, status: int = 200, **values: Any) -> Response:
     """A page for somebody who is not known."""
-    return HTMLResponse(_TEMPLATES.get_template(template).render(base=base, mark=mark, **values), status)
+    return HTMLResponse(_TEMPLATES.get_template(template).render(base=base, csrf_token=csrf_token, **values), status)
 
 
-def then(
-    asked: Asked, path: str, done: str, undo: int | str | None = None, *, notices: Sequence[str] = (), at: str = ""
+def redirect_with_notice(
+    asked: WebRequest, path: str, done: str, undo: int | str | None = None, *, notices: Sequence[str] = (), at: str = ""
 ) -> Response:
     """After a change: to a page that tells of it, and how to take it back. If there is more to tell, that first.
 
     ``at`` is the part of the page to show."""
     if notices:
-        return page(asked, "noticed.html", said=DONE[done], more=notices, path=path)
+        return render_page(asked, "noticed.html", said=DONE[done], more=notices, path=path)
     told = {"done": done} | ({} if undo is None else {"undo": str(undo)})
     return RedirectResponse(f"{asked.base}/{path}?{urlencode(told)}{f'#{at}' if at else ''}", 303)
 
 
-def marked(text: str, spans: Sequence[tuple[int, int]]) -> Markup:
+def highlight(text: str, spans: Sequence[tuple[int, int]]) -> Markup:
     """A text, escaped, with the words that were found in it marked."""
     parts, here = [], 0
     for begin, end in spans:
@@ -184,7 +190,7 @@ def marked(text: str, spans: Sequence[tuple[int, int]]) -> Markup:
     return Markup("").join([*parts, escape(text[here:])])
 
 
-def _time(when: datetime, form: str, shape: str) -> Markup:
+def _time_tag(when: datetime, form: str, shape: str) -> Markup:
     """A time in UTC; where scripts run, it becomes the viewer's own, in the same form."""
     said = f"{when:%-d %b %Y, %H:%M} UTC"
     return Markup('<time datetime="{}" data-form="{}" title="{}">{}</time>').format(
@@ -192,15 +198,15 @@ def _time(when: datetime, form: str, shape: str) -> Markup:
     )
 
 
-def _moment(when: datetime) -> Markup:
-    return _time(when, "moment", "%-d %b %Y, %H:%M")
+def _moment_tag(when: datetime) -> Markup:
+    return _time_tag(when, "moment", "%-d %b %Y, %H:%M")
 
 
-def _clock(when: datetime) -> Markup:
-    return _time(when, "clock", "%H:%M")
+def _clock_tag(when: datetime) -> Markup:
+    return _time_tag(when, "clock", "%H:%M")
 
 
-def _day(when: date) -> str:
+def _format_date(when: date) -> str:
     return f"{when:%A, %-d %B %Y}"
 
 
@@ -208,7 +214,7 @@ def _percent(share: float) -> str:
     return f"{share:.0%}"
 
 
-def _short(text: str, most: int = 140) -> str:
+def _shorten(text: str, most: int = 140) -> str:
     line = " ".join(text.split())
     return line if len(line) <= most else line[: most - 1] + "…"
 

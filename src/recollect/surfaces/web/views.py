@@ -15,8 +15,8 @@ from recollect.memory.memory import Memory
 from recollect.records import DailyEntry, Episode, ExtractionRun, Fact, JournalEntry, Record
 from recollect.search.highlight import excerpt, marks
 from recollect.surfaces.web.diffs import Words, words_changed
-from recollect.surfaces.web.graph import MOST_DRAWN, Tie, draw
-from recollect.surfaces.web.rendering import Asked, page
+from recollect.surfaces.web.graph import MOST_DRAWN, Relationship, layout_graph
+from recollect.surfaces.web.rendering import WebRequest, render_page
 from recollect.times import parse_day
 
 _PAGE = 100
@@ -61,7 +61,7 @@ OPS = {
 
 
 @dataclass(frozen=True)
-class Line:
+class FileLine:
     """One thing MEMORY.md says, and the fact that holds it, if there is one."""
 
     item: Item
@@ -69,7 +69,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Event:
+class TimelineEvent:
     """A journal entry as it is shown."""
 
     entry: JournalEntry
@@ -81,17 +81,17 @@ class Event:
 
 
 @dataclass(frozen=True)
-class Run:
+class RunSummary:
     """What was done together: its last changes, and how learning went if that is what it was."""
 
     id: str
-    events: list[Event]
+    events: list[TimelineEvent]
     is_more: bool
     """Whether there are others before these."""
     learned: ExtractionRun | None
 
 
-def memory(asked: Asked) -> Response:
+def memory_view(asked: WebRequest) -> Response:
     """MEMORY.md, section by section."""
     mine = asked.memory
     text = mine.show()
@@ -99,45 +99,45 @@ def memory(asked: Asked) -> Response:
     in_file: dict[tuple[str | None, str], list[Fact]] = {}
     for fact in facts:
         if fact.tier != "archive":
-            in_file.setdefault((fact.key, _bare(fact.content)), []).append(fact)
-    sections: dict[str, list[Line]] = {}
+            in_file.setdefault((fact.key, _squeeze_spaces(fact.content)), []).append(fact)
+    sections: dict[str, list[FileLine]] = {}
     for item in Document.parse(text).items:
-        known = in_file.get((item.key, _bare(item.content)), [])
-        sections.setdefault(item.section, []).append(Line(item, known.pop(0) if known else None))
+        known = in_file.get((item.key, _squeeze_spaces(item.content)), [])
+        sections.setdefault(item.section, []).append(FileLine(item, known.pop(0) if known else None))
     archived = [fact for fact in facts if fact.tier == "archive"]
-    return page(asked, "memory.html", sections=sections, archived=archived, counts=mine.count(), kinds=_KINDS)
+    return render_page(asked, "memory.html", sections=sections, archived=archived, counts=mine.count(), kinds=_KINDS)
 
 
-def _bare(text: str) -> str:
+def _squeeze_spaces(text: str) -> str:
     return " ".join(text.split())
 
 
-def record(asked: Asked) -> Response:
+def record_view(asked: WebRequest) -> Response:
     """One record: what it says, why it is known, what happened to it."""
     mine = asked.memory
     why = mine.why(asked.path["id"])
     found = why.record
-    supports = [message for name in found.messages[:20] if (message := _get(asked, name)) is not None]
-    successor = _get(asked, found.superseded_by) if found.superseded_by else None
-    return page(
+    supports = [message for name in found.messages[:20] if (message := _find_record(asked, name)) is not None]
+    successor = _find_record(asked, found.superseded_by) if found.superseded_by else None
+    return render_page(
         asked,
         "record.html",
         record=found,
         why=why.message.partition("; ")[0].rstrip("."),  # the page shows the rest in its own way
-        events=told(why.entries)[::-1],
+        events=timeline_events(why.entries)[::-1],
         supports=supports,
         successor=successor,
     )
 
 
-def _get(asked: Asked, ref: str) -> Record | None:
+def _find_record(asked: WebRequest, ref: str) -> Record | None:
     try:
         return asked.memory.why(ref).record
     except (NotFoundError, InvalidInputError):
         return None
 
 
-def search(asked: Asked) -> Response:
+def search_view(asked: WebRequest) -> Response:
     """What was found, with the reasons marked in it."""
     query = asked.query.get("q", "").strip()
     conversation = asked.query.get("conversation") == "1"
@@ -146,10 +146,10 @@ def search(asked: Asked) -> Response:
     for hit in found or ():
         text = hit.passage or hit.record.text
         shown.append((hit, *excerpt(text, marks(text, query), 320)))
-    return page(asked, "search.html", q=query, conversation=conversation, found=found, shown=shown)
+    return render_page(asked, "search.html", q=query, conversation=conversation, found=found, shown=shown)
 
 
-def timeline(asked: Asked) -> Response:
+def timeline_view(asked: WebRequest) -> Response:
     """The journal, the latest first, page by page."""
     mine, before = asked.memory, asked.number("before", 0, 10**9) or None
     conversation = asked.query.get("conversation") == "1"
@@ -159,8 +159,8 @@ def timeline(asked: Asked) -> Response:
         return conversation or record is None or record.kind != "message"  # or talk would leave no room for changes
 
     entries, left, earlier = _walk_back(mine, before, is_shown, _PAGE)
-    events = told(entries, _since(mine, entries) if before else ())[::-1]
-    return page(
+    events = timeline_events(entries, _later_entries(mine, entries) if before else ())[::-1]
+    return render_page(
         asked, "timeline.html", events=events, left=left, earlier=earlier, before=before, conversation=conversation
     )
 
@@ -181,7 +181,7 @@ def _walk_back(
     return found[::-1], looked_at - len(found), before if before is not None and before > 1 else None
 
 
-def _since(mine: Memory, entries: Iterable[JournalEntry]) -> list[JournalEntry]:
+def _later_entries(mine: Memory, entries: Iterable[JournalEntry]) -> list[JournalEntry]:
     """What happened last to the records of these entries."""
     found: list[JournalEntry] = []
     for name in {entry.record_id for entry in entries if entry.after is not None and not entry.erased}:
@@ -189,7 +189,7 @@ def _since(mine: Memory, entries: Iterable[JournalEntry]) -> list[JournalEntry]:
     return found
 
 
-def daily(asked: Asked) -> Response:
+def daily_view(asked: WebRequest) -> Response:
     """The daily note of a day, and which others there are."""
     mine = asked.memory
     today = mine.clock().date()
@@ -200,33 +200,33 @@ def daily(asked: Asked) -> Response:
     for entry in entries:
         if entry.day == day:
             sections.setdefault(entry.section, []).append(entry)
-    return page(asked, "daily.html", day=day, days=days, sections=sections, today=today)
+    return render_page(asked, "daily.html", day=day, days=days, sections=sections, today=today)
 
 
-def records(kind: str, title: str, about: str, empty: str) -> Callable[[Asked], Response]:
+def records_view(kind: str, title: str, about: str, empty: str) -> Callable[[WebRequest], Response]:
     """A page of all records of a kind, the latest first; ``empty`` says how to come by one."""
 
-    def listed(asked: Asked) -> Response:
+    def listed(asked: WebRequest) -> Response:
         start = asked.number("from", 1, 1_000_000) - 1
         found = asked.memory.read(kind=kind, newest_first=True, limit=_PAGE + 1, offset=start)
         more = start + _PAGE + 1 if len(found) > _PAGE else None
         said: dict[str, Any] = {"kind": kind, "title": title, "about": about, "empty": empty}
-        return page(asked, "records.html", records=found[:_PAGE], more=more, **said)
+        return render_page(asked, "records.html", records=found[:_PAGE], more=more, **said)
 
     return listed
 
 
-def conversations(asked: Asked) -> Response:
+def conversations_view(asked: WebRequest) -> Response:
     """The conversations whose messages are kept, each with how it began."""
     mine = asked.memory
     start = asked.number("from", 1, 1_000_000) - 1
     found = mine.sessions(limit=_FEW + 1, offset=start)
     talks = [(one, mine.read(kind="message", session=one.id, limit=1)) for one in found[:_FEW]]
     more = start + _FEW + 1 if len(found) > _FEW else None
-    return page(asked, "conversations.html", talks=talks, more=more)
+    return render_page(asked, "conversations.html", talks=talks, more=more)
 
 
-def conversation(asked: Asked) -> Response:
+def conversation_view(asked: WebRequest) -> Response:
     """What was said in a conversation, and what is known from it."""
     mine, name = asked.memory, asked.query.get("id", "")
     start = asked.number("from", 1, 1_000_000) - 1
@@ -235,17 +235,17 @@ def conversation(asked: Asked) -> Response:
     if not messages and not learned:
         raise NotFoundError("There is no such conversation, or it is not kept any more.")
     more = start + _PAGE + 1 if len(messages) > _PAGE else None
-    return page(asked, "conversation.html", name=name, messages=messages[:_PAGE], learned=learned, more=more)
+    return render_page(asked, "conversation.html", name=name, messages=messages[:_PAGE], learned=learned, more=more)
 
 
-def working(asked: Asked) -> Response:
+def scratch_view(asked: WebRequest) -> Response:
     """What agents keep in mind for the moment."""
-    return page(asked, "working.html", items=asked.memory.read(kind="scratch", newest_first=True, limit=500))
+    return render_page(asked, "working.html", items=asked.memory.read(kind="scratch", newest_first=True, limit=500))
 
 
-def people(asked: Asked) -> Response:
+def people_view(asked: WebRequest) -> Response:
     """Who is in the memory: relationships, and who took part in episodes."""
-    ties: dict[str, Tie] = {}
+    ties: dict[str, Relationship] = {}
     myself = ("user", asked.memory.user_id.rpartition("/")[2].casefold())
     for fact in asked.memory.read(kind="fact", type="relationship"):
         role, name = (getattr(fact, "label", None) or fact.key or "").replace("_", " "), fact.content
@@ -257,18 +257,18 @@ def people(asked: Asked) -> Response:
             if name.casefold() not in myself:
                 _tie(ties, name, "", episode)
     found = sorted(ties.values(), key=lambda tie: (-len(tie.records), tie.name.casefold()))
-    return page(asked, "people.html", ties=found, drawing=draw(found[:MOST_DRAWN]) if found else None)
+    return render_page(asked, "people.html", ties=found, drawing=layout_graph(found[:MOST_DRAWN]) if found else None)
 
 
-def _tie(ties: dict[str, Tie], name: str, role: str, record: Record) -> None:
+def _tie(ties: dict[str, Relationship], name: str, role: str, record: Record) -> None:
     """Add to what is known of somebody: under the same name, or one that begins with it, as in "Milo, 6"."""
     short = name.split(",")[0].split(" from ")[0].strip() or name
-    tie = ties.setdefault(short.casefold(), Tie(short))
+    tie = ties.setdefault(short.casefold(), Relationship(short))
     tie.role = tie.role or role
     tie.records.append(record)
 
 
-def runs(asked: Asked) -> Response:
+def runs_view(asked: WebRequest) -> Response:
     """What was done together, and can be undone together, the latest first."""
     mine, before = asked.memory, asked.number("before", 0, 10**9) or None
     learned = {run.id: run for run in mine.runs(limit=500)}
@@ -282,36 +282,36 @@ def runs(asked: Asked) -> Response:
         return is_new and (before is None or mine.history(run=entry.run, limit=1)[0].seq < before)
 
     entries, _, earlier = _walk_back(mine, before, is_last, _FEW)
-    shown = [_run(mine, entry.run or "", learned, 20) for entry in reversed(entries)]
+    shown = [_run_summary(mine, entry.run or "", learned, 20) for entry in reversed(entries)]
     silent = [run for run in learned.values() if before is None and not mine.history(run=run.id, limit=1)]
-    return page(asked, "runs.html", runs=shown, silent=silent, earlier=earlier, before=before)
+    return render_page(asked, "runs.html", runs=shown, silent=silent, earlier=earlier, before=before)
 
 
-def run(asked: Asked) -> Response:
+def run_view(asked: WebRequest) -> Response:
     """One run with its changes."""
     mine, name = asked.memory, asked.path["run"]
-    shown = _run(mine, name, {run.id: run for run in mine.runs(limit=500)}, 500)
+    shown = _run_summary(mine, name, {run.id: run for run in mine.runs(limit=500)}, 500)
     if not shown.events:
         raise NotFoundError("There is no such run.")
-    return page(asked, "run.html", run=shown)
+    return render_page(asked, "run.html", run=shown)
 
 
-def _run(mine: Memory, name: str, learned: Mapping[str, ExtractionRun], most: int) -> Run:
+def _run_summary(mine: Memory, name: str, learned: Mapping[str, ExtractionRun], most: int) -> RunSummary:
     entries = mine.history(run=name, limit=most + 1)
     last = entries[-most:]
-    return Run(name, told(last, _since(mine, last)), len(entries) > most, learned.get(name))
+    return RunSummary(name, timeline_events(last, _later_entries(mine, last)), len(entries) > most, learned.get(name))
 
 
-def duplicates(asked: Asked) -> Response:
+def duplicates_view(asked: WebRequest) -> Response:
     """Records that say nearly the same, to be merged perhaps."""
     pairs = [(one, other, *words_changed(one.content, other.content)) for one, other in asked.memory.similar(limit=20)]
-    return page(asked, "duplicates.html", pairs=pairs)
+    return render_page(asked, "duplicates.html", pairs=pairs)
 
 
 # the journal, as it is shown
 
 
-def told(entries: Iterable[JournalEntry], since: Iterable[JournalEntry] = ()) -> list[Event]:
+def timeline_events(entries: Iterable[JournalEntry], since: Iterable[JournalEntry] = ()) -> list[TimelineEvent]:
     """Entries as they are shown. What was changed again, as ``since`` tells, cannot be undone before that is."""
     entries, found = list(entries), []
     known = sorted({entry.seq: entry for entry in (*entries, *since)}.values(), key=lambda entry: entry.seq)
@@ -329,7 +329,7 @@ def told(entries: Iterable[JournalEntry], since: Iterable[JournalEntry] = ()) ->
         is_latest = entry.seq in (last.get(entry.record_id), holds.get(entry.record_id))
         can_undo = after is not None and not entry.erased and not was_undone and is_latest
         said = OPS.get(entry.op, entry.op.capitalize())
-        found.append(Event(entry, said, after or before, changed, can_undo, was_undone))
+        found.append(TimelineEvent(entry, said, after or before, changed, can_undo, was_undone))
     return found
 
 
@@ -342,6 +342,6 @@ def _undone_in(entries: Sequence[JournalEntry]) -> Collection[int]:
     return undone
 
 
-def day_of(asked: Asked) -> date | None:
+def requested_day(asked: WebRequest) -> date | None:
     """The day whose note is meant; None: MEMORY.md."""
     return parse_day("day", asked.path["day"]) if "day" in asked.path else None

@@ -42,55 +42,61 @@ def _reader(format: str) -> Callable[[Any], list[Call]]:
 
 
 def _openai_calls(response: Any) -> list[Call]:
-    choices = _list(_get(response, "choices"))
-    message = _get(choices[0] if choices else response, "message") or response
+    choices = _as_list(_first_field(response, "choices"))
+    message = _first_field(choices[0] if choices else response, "message") or response
     found = []
-    for one in _list(_get(message, "tool_calls")):
-        custom, function = _get(one, "custom"), _get(one, "function")
+    for one in _as_list(_first_field(message, "tool_calls")):
+        custom, function = _first_field(one, "custom"), _first_field(one, "function")
         if custom is not None and function is None:
-            found.append(_call(one, custom, ("id",), ("input",), "custom"))
+            found.append(_make_call(one, custom, ("id",), ("input",), "custom"))
         else:
-            found.append(_call(one, function, ("id",), ("arguments",)))
-    legacy = _get(message, "function_call")
+            found.append(_make_call(one, function, ("id",), ("arguments",)))
+    legacy = _first_field(message, "function_call")
     if legacy is not None and not found:
-        found.append(_call(None, legacy, ("id",), ("arguments",), "legacy"))
+        found.append(_make_call(None, legacy, ("id",), ("arguments",), "legacy"))
     return found
 
 
 def _responses_calls(response: Any) -> list[Call]:
     found = []
-    for item in _list(response) if isinstance(response, list | tuple) else _list(_get(response, "output")):
-        match _get(item, "type"):
+    for item in (
+        _as_list(response) if isinstance(response, list | tuple) else _as_list(_first_field(response, "output"))
+    ):
+        match _first_field(item, "type"):
             case "function_call":
-                found.append(_call(item, item, ("call_id", "id"), ("arguments",)))
+                found.append(_make_call(item, item, ("call_id", "id"), ("arguments",)))
             case "custom_tool_call":
-                found.append(_call(item, item, ("call_id", "id"), ("input",), "custom"))
+                found.append(_make_call(item, item, ("call_id", "id"), ("input",), "custom"))
     return found
 
 
 def _anthropic_calls(response: Any) -> list[Call]:
-    blocks = _list(response) if isinstance(response, list | tuple) else _list(_get(response, "content"))
-    cut = _get(response, "stop_reason") in ("max_tokens", "model_context_window_exceeded")
+    blocks = _as_list(response) if isinstance(response, list | tuple) else _as_list(_first_field(response, "content"))
+    cut = _first_field(response, "stop_reason") in ("max_tokens", "model_context_window_exceeded")
     return [
         # libraries complete the JSON of a call that was cut off, so that it looks as if it were whole
-        _call(block, block, ("id",), ("input",), whole=not (cut and block is blocks[-1]))
+        _make_call(block, block, ("id",), ("input",), whole=not (cut and block is blocks[-1]))
         for block in blocks
-        if _get(block, "type") == "tool_use"
+        if _first_field(block, "type") == "tool_use"
     ]
 
 
 def _gemini_calls(response: Any) -> list[Call]:
-    made = [_get(part, "function_call", "functionCall") for part in _parts(response)]
-    return [_call(one, one, ("id",), ("args",)) for one in made if one is not None]
+    made = [_first_field(part, "function_call", "functionCall") for part in _response_parts(response)]
+    return [_make_call(one, one, ("id",), ("args",)) for one in made if one is not None]
 
 
-def _parts(thing: Any) -> list[Any]:
+def _response_parts(thing: Any) -> list[Any]:
     """The parts of a response, of a content, of a list of them."""
     if isinstance(thing, list | tuple):
-        return [part for one in thing for part in _parts(one)]
-    for inner in (_list(_get(thing, "candidates"))[:1], _get(thing, "content"), _list(_get(thing, "parts"))):
+        return [part for one in thing for part in _response_parts(one)]
+    for inner in (
+        _as_list(_first_field(thing, "candidates"))[:1],
+        _first_field(thing, "content"),
+        _as_list(_first_field(thing, "parts")),
+    ):
         if inner:
-            return _parts(inner)
+            return _response_parts(inner)
     return [thing]
 
 
@@ -98,8 +104,8 @@ def is_malformed(response: Any) -> bool:
     """Whether Gemini dropped a call that it could not read: there is no part then, and no text either."""
     if isinstance(response, list | tuple):  # the pieces of a stream
         return any(map(is_malformed, response))
-    candidates = _list(_get(response, "candidates"))
-    reason = _get(candidates[0], "finish_reason", "finishReason") if candidates else None
+    candidates = _as_list(_first_field(response, "candidates"))
+    reason = _first_field(candidates[0], "finish_reason", "finishReason") if candidates else None
     return getattr(reason, "value", reason) == "MALFORMED_FUNCTION_CALL"
 
 
@@ -111,7 +117,7 @@ _READERS: dict[str, Callable[[Any], list[Call]]] = {
 }
 
 
-def _call(
+def _make_call(
     holder: Any,
     function: Any,
     id: Sequence[str],
@@ -120,11 +126,11 @@ def _call(
     *,
     whole: bool = True,
 ) -> Call:
-    given = _get(function, *arguments)
-    return Call(str(_get(holder, *id) or ""), str(_get(function, "name") or ""), given, kind, whole)
+    given = _first_field(function, *arguments)
+    return Call(str(_first_field(holder, *id) or ""), str(_first_field(function, "name") or ""), given, kind, whole)
 
 
-def _get(thing: Any, *names: str) -> Any:
+def _first_field(thing: Any, *names: str) -> Any:
     """The first of these that is there, of plain data or of an object."""
     for name in names:
         found = thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)
@@ -133,7 +139,7 @@ def _get(thing: Any, *names: str) -> Any:
     return None
 
 
-def _list(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     """What stands in a list; or in a mapping from numbers, as those who put a stream together keep it."""
     if isinstance(value, Mapping):
         return list(value.values())

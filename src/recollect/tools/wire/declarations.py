@@ -43,20 +43,25 @@ def declarations(tools: Suite | Iterable[Tool], format: Format | Literal["mcp"],
         offered = [(tool, tool.schema()) for tool in tools]
     match format:
         case "openai":
-            return [{"type": "function", "function": _openai(tool, schema, strict)} for tool, schema in offered]
+            return [
+                {"type": "function", "function": _openai_declaration(tool, schema, strict)} for tool, schema in offered
+            ]
         case "responses":
             # strict is what this service assumes where nothing is said
-            return [{"type": "function", "strict": False} | _openai(tool, schema, strict) for tool, schema in offered]
+            return [
+                {"type": "function", "strict": False} | _openai_declaration(tool, schema, strict)
+                for tool, schema in offered
+            ]
         case "anthropic":
-            return _anthropic(offered, strict)
+            return _anthropic_declarations(offered, strict)
         case "gemini":
-            return [{"function_declarations": [_gemini(tool, schema, strict) for tool, schema in offered]}]
+            return [{"function_declarations": [_gemini_declaration(tool, schema, strict) for tool, schema in offered]}]
         case "mcp":
-            return [_mcp(tool, schema) for tool, schema in offered]
+            return [_mcp_declaration(tool, schema) for tool, schema in offered]
     raise InvalidInputError("format", f"must be one of {', '.join((*get_args(Format), 'mcp'))}")
 
 
-def _openai(tool: Tool, schema: Json, strict: bool) -> Json:
+def _openai_declaration(tool: Tool, schema: Json, strict: bool) -> Json:
     declared = {"name": tool.name, "description": tool.description, "parameters": schema}
     if not strict:
         return declared
@@ -68,7 +73,7 @@ def _openai(tool: Tool, schema: Json, strict: bool) -> Json:
     return declared | {"parameters": closed, "strict": True}
 
 
-def _anthropic(offered: Iterable[tuple[Tool, Json]], strict: bool) -> list[Json]:
+def _anthropic_declarations(offered: Iterable[tuple[Tool, Json]], strict: bool) -> list[Json]:
     tools, optional = (ANTHROPIC_STRICT_TOOLS, ANTHROPIC_STRICT_OPTIONAL) if strict else (0, 0)
     declared: list[Json] = []
     for tool, schema in offered:
@@ -85,7 +90,7 @@ def _anthropic(offered: Iterable[tuple[Tool, Json]], strict: bool) -> list[Json]
     return declared
 
 
-def _gemini(tool: Tool, schema: Json, strict: bool) -> Json:
+def _gemini_declaration(tool: Tool, schema: Json, strict: bool) -> Json:
     declared: Json = {"name": tool.name, "description": tool.description}
     if not schema["properties"]:  # an object without any is refused
         return declared
@@ -95,7 +100,7 @@ def _gemini(tool: Tool, schema: Json, strict: bool) -> Json:
     return declared | {"parameters": schema}
 
 
-def _mcp(tool: Tool, schema: Json) -> Json:
+def _mcp_declaration(tool: Tool, schema: Json) -> Json:
     hints = {
         "readOnlyHint": tool.tier == "read_only",
         "destructiveHint": tool.tier == "destructive",
